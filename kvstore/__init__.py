@@ -1,7 +1,7 @@
 """kvstore: an embedded knowledge store, SQLite for retrieval-augmented generation.
 
-One directory on disk holds documents and everything retrieval needs from them; it is opened in-process and answers
-with citations.
+A store is one directory on disk with documents and everything retrieval needs from them. It is opened in-process and
+answers with citations.
 
 >>> import kvstore, tempfile
 >>> with kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing") as store:
@@ -104,7 +104,7 @@ __all__ = [
     "token_estimate",
 ]
 
-#: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
+#: The module of each public name. Names are imported on first use, so importing kvstore is nearly free.
 _HOMES = {
     "Alias": ("structures.names.aliases", "Alias"),
     "Triple": ("changes.facts", "Triple"),
@@ -156,7 +156,7 @@ _HOMES = {
 }
 
 
-# A program that wants to know more than errors listens to this logger; it says nothing on its own.
+# A program that wants more than errors adds a handler to this logger; by default it logs nothing.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
@@ -170,7 +170,7 @@ def __getattr__(name: str) -> Any:
     from .collection_pause import pause_collection, promote_objects
 
     module, attribute = _HOMES[name]
-    with pause_collection():  # what is imported stays
+    with pause_collection():  # imported objects live on
         value = getattr(import_module(f".{module}", __name__), attribute)
         promote_objects()
     globals()[name] = value

@@ -1,8 +1,9 @@
-"""The arguments of public methods, checked against what their annotations say before anything is done with them.
+"""Validation of the arguments of public methods against their annotations, before anything else happens.
 
-In: functions, their annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
-that names the function, the argument and its value where that is of the wrong kind: no text, a text that cannot be
-written as UTF-8, no whole number, a path that no file can have. An annotation that is none of these is not checked.
+In: functions, with annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
+    with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is
+    not a text or a whole number as annotated, a text that cannot be encoded as UTF-8, or a path that no file can have.
+    Other annotations are not checked.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from typing import Any, TypeVar
 from .errors import ArgumentError, InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: Says what is wrong with a value, or None.
+#: Returns what is wrong with a value, or None.
 ArgumentCheck = Callable[[Any], str | None]
 
-#: The largest whole number of SQLite.
+#: SQLite's largest integer.
 _MAX_INTEGER = 2**63 - 1
-#: Digits of the largest whole number that is a float too.
+#: Digits of the largest whole number that can also be a float.
 MAX_DIGITS = 308
-#: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
+#: Bytes of the longest path that Linux and macOS accept, and of the longest name in it.
 _MAX_PATH_BYTES = 4096
 _MAX_NAME_BYTES = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a strategy or an index: its default, its least and greatest value, and what it does."""
+    """A numeric option of a strategy or an index: its default, its range, and its description."""
 
     default: float
     low: float
@@ -45,14 +46,16 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An option that is one of some words: its default, all of them, and what it does."""
+    """An option with a fixed set of words as values: its default, its choices, and its description."""
 
     default: str
     choices: tuple[str, ...]
     description: str
 
     def parse_choice(self, label: str, value: object) -> str:
-        """The word that a value is, in any case; raises InputError, which calls the option ``label``."""
+        """Return the choice that equals ``value``, ignoring case. Raises InputError, which calls the option
+        ``what``.
+        """
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
             from difflib import get_close_matches
@@ -64,7 +67,7 @@ class Choice:
 
 
 def check_arguments(function: Function, name: str | None = None) -> Function:
-    """Return ``function`` with its arguments checked; errors call it ``name``, by default its own name."""
+    """Return ``function`` with its arguments checked. Errors call it ``name``, by default the function's name."""
     label = name or function.__name__
     checks: dict[str, ArgumentCheck] = {}
     positional: list[str] = []
@@ -101,14 +104,14 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
 
 
 def check_methods(cls: type) -> None:
-    """Have the arguments of the public methods that a class defines checked."""
+    """Add argument checks to the public methods that a class defines."""
     for name, value in list(vars(cls).items()):
         if name[0] != "_" and inspect.isfunction(value):
             setattr(cls, name, check_arguments(value))
 
 
 def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-    """Raise TypeError for a clause that a method does not have, ArgumentError for one of the wrong kind."""
+    """Raise TypeError for a clause that a method does not have, and ArgumentError for one of the wrong kind."""
     for name, value in clauses.items():
         if name not in parameters:
             from difflib import get_close_matches
@@ -124,7 +127,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
-    """Raise ArgumentError for options that are not texts, numbers, switches or None by their names."""
+    """Raise ArgumentError unless options are texts, numbers, booleans or None, keyed by name."""
     for key, value in (options or {}).items():
         is_too_large = isinstance(value, int) and not is_representable(value)
         if is_too_large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
@@ -134,24 +137,24 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
 
 
 def check_text(name: str, value: Any) -> None:
-    """Raise ArgumentError unless ``value`` is a text that can be written as UTF-8."""
+    """Raise ArgumentError unless ``value`` is a text that can be encoded as UTF-8."""
     if problem := _find_text_problem(value):
         raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
 
 
 def is_text(value: object) -> bool:
-    """Whether ``value`` is a text that can be written as UTF-8."""
+    """True if ``value`` is a text that can be encoded as UTF-8."""
     return _find_text_problem(value) is None
 
 
 def check_path(name: str, value: Any) -> None:
-    """Raise ArgumentError unless ``value`` is a path that a file may have."""
+    """Raise ArgumentError unless ``value`` is a valid file path."""
     if problem := _find_path_problem(value):
         raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
 
 
 def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
-    """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: as large as SQLite's)."""
+    """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: SQLite's largest integer)."""
     if problem := _find_integer_problem(value):
         raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
@@ -166,22 +169,22 @@ def _make_error(function: str, name: str, problem: str, value: Any) -> ArgumentE
 
 
 def format_value(value: object) -> str:
-    """A value of the wrong kind as an error names it.
+    """Format a value of the wrong kind for an error message.
 
-    >>> format_value(2.5), format_value("x" * 99), format_value([])
+    >>> shown(2.5), shown("x" * 99), shown([])
     ('float 2.5', 'a str of 101 signs', 'list []')
     """
     type_name = type(value).__name__
     try:
         text = repr(value)
-    except Exception:  # a number of 5,000 digits, lists in lists a thousand deep, or whatever somebody's own class does
+    except Exception:  # a number of 5,000 digits, lists nested a thousand deep, or a class with a broken repr
         return f"a {type_name} that cannot be shown"
     return f"{type_name} {text}" if len(text) <= 60 else f"a {type_name} of {len(text):,} signs"
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
-    """The check that an annotation asks for; None where it asks for none that is known."""
-    while "[" in annotation:  # what stands in brackets is of the parts, which are not looked at
+    """Return the check for an annotation, or None if it has none."""
+    while "[" in annotation:  # types in brackets are those of elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
         if not num_replaced:
             return None
@@ -244,7 +247,7 @@ def is_representable(value: int) -> bool:
 def _find_integer_problem(value: Any) -> str | None:
     try:
         number = operator.index(value)
-    except TypeError:  # an array has __index__ too, and is a number only if it holds one alone
+    except TypeError:  # an array also has __index__, which works only if it has a single element
         return "a whole number"
     if not is_representable(number):
         return f"a whole number of at most {MAX_DIGITS} digits"
@@ -252,7 +255,7 @@ def _find_integer_problem(value: Any) -> str | None:
 
 
 def _find_number_problem(value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, Real):  # a Decimal is none: it cannot be added to others
+    if isinstance(value, bool) or not isinstance(value, Real):  # not Decimal, which cannot be added to other numbers
         return "a number"
     if isinstance(value, int) and not is_representable(value):
         return f"a number of at most {MAX_DIGITS} digits"

@@ -1,12 +1,12 @@
-"""A pause of the interpreter's cyclic garbage collection, while many objects are made that all live on.
+"""A pause of the interpreter's cyclic garbage collection, for code that creates many long-lived objects.
 
-Each collection looks at every object that has survived so far. Loading makes hundreds of thousands that are freed
-together at the end of a batch, by their reference counts: to look for cycles among them meanwhile cost a sixth of it.
-What other threads leave in cycles waits as long, which is the time of a batch.
+Each collection scans every object that has survived so far. Loading creates hundreds of thousands of objects that are
+freed together at the end of a batch, by their reference counts. Searching for cycles among them took a sixth of the
+time. Cycles that other threads leave behind wait for the duration of a batch.
 
-What is imported stays, and so does for a while what is derived of many documents, but the first collection behind a
-pause would look at all of it. :func:`promote_objects` spares that: of the three generations that the interpreter keeps
-(documentation of ``gc.freeze``), a collection of the youngest, which comes soon, looks at no object of the oldest.
+Imported objects and, for a while, data derived from many documents stay alive, but the first collection after a pause
+would scan all of them. :func:`promote_objects` avoids that. The interpreter keeps three generations (documentation of
+``gc.freeze``), and a collection of the youngest, which comes soon, scans no object of the oldest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _was_enabled = False
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Have no garbage collected automatically within the block, in any thread; blocks may overlap.
+    """Disable automatic garbage collection in all threads within the block. Blocks can overlap.
 
-    A program that has switched collection off finds it off behind the block as well.
+    If the program had already disabled collection, it remains disabled after the block.
     """
     global _num_pauses, _was_enabled
     with _lock:
@@ -43,9 +43,9 @@ def pause_collection() -> Iterator[None]:
 
 
 def promote_objects() -> None:
-    """Count every object there is among those that have survived many collections, without a look at them.
+    """Move all existing objects to the oldest generation without scanning them.
 
-    What a program has frozen stays so, and then nothing is done.
+    Does nothing if the program has frozen objects, which stay frozen.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -1,8 +1,9 @@
 """Rows as columns of other libraries: tables of Apache Arrow, data frames of pandas.
 
-In: names of columns, rows of SQL values, and the types of the columns where they are known. Out: a ``pyarrow.Table``
-or a ``pandas.DataFrame`` with the same names, rows and values, NULL as null. A column of several kinds of values is
-text in Arrow, which has one type a column, and stays as it is in pandas. Whole numbers stay whole beside a NULL.
+In: names of columns, rows of SQL values, and the types of the columns if they are known. Out: a ``pyarrow.Table`` or a
+    ``pandas.DataFrame`` with the same names, rows and values, and NULL as null. A column with several kinds of values
+    becomes text in Arrow, which has one type per column, and is unchanged in pandas. Whole numbers stay whole in a
+    column with NULL.
 """
 
 from __future__ import annotations
@@ -12,31 +13,31 @@ from typing import Any
 
 from .extras import import_extra
 
-#: The Arrow type of a column of SQL.
+#: The Arrow type of each SQL column type.
 ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}
 NamedRows = tuple[Sequence[str], Iterable[Sequence[Any]], Sequence[str | None]]
-#: The type of pandas of a column of SQL without values.
+#: The pandas type of a column without values, for each SQL column type.
 _EMPTY_TYPES: Mapping[str, str] = {"TEXT": "str", "INTEGER": "int64", "REAL": "float64"}
 
 
 class Columnar:
-    """What has rows of named columns, for other programs."""
+    """A mixin for rows with named columns, which converts them for other libraries."""
 
     __slots__ = ()
 
     def _get_named_rows(self) -> NamedRows:
-        """Names of columns, rows, and the types of the columns where they are known (else none at all)."""
+        """Return the names of columns, the rows, and the types of the columns (an empty sequence if unknown)."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
-        """The rows as a ``pyarrow.Table``; a column of several kinds of values is text.
+        """Return the rows as a ``pyarrow.Table``. A column with several kinds of values becomes text.
 
         Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
         """
         return to_arrow_table(*self._get_named_rows())
 
     def to_pandas(self) -> Any:
-        """The rows as a ``pandas.DataFrame``; whole numbers stay whole beside a NULL (type Int64).
+        """Return the rows as a ``pandas.DataFrame``. Whole numbers stay whole in a column with NULL (type Int64).
 
         Raises MissingExtraError without pandas (``pip install 'kvstore[pandas]'``).
         """
@@ -44,7 +45,7 @@ class Columnar:
 
 
 def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """A ``pyarrow.Table`` of these rows; raises MissingExtraError without pyarrow."""
+    """Build a ``pyarrow.Table`` from rows. Raises MissingExtraError without pyarrow."""
     pa = import_extra("pyarrow", "arrow", "to_arrow()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
@@ -58,11 +59,11 @@ def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types:
 
 
 def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """A ``pandas.DataFrame`` of these rows; raises MissingExtraError without pandas."""
+    """Build a ``pandas.DataFrame`` from rows. Raises MissingExtraError without pandas."""
     pd = import_extra("pandas", "pandas", "to_pandas()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
-    # By number first, since two columns may have one name.
+    # Keyed by number first, because two columns can have the same name.
     frame = pd.DataFrame(
         {
             index: _build_series(pd, column_values, kind)
@@ -74,7 +75,7 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
 
 
 def to_plain_text(value: Any) -> str | None:
-    """A value as text, NULL as such."""
+    """Convert a value to text, and NULL to None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -83,7 +84,7 @@ def to_plain_text(value: Any) -> str | None:
         import json
 
         return json.dumps(value, ensure_ascii=False)
-    return str(int(value) if isinstance(value, bool) else value)  # as SQLite shows it
+    return str(int(value) if isinstance(value, bool) else value)  # as SQLite displays it
 
 
 def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
@@ -109,7 +110,7 @@ def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any
     if len(kinds) == 1:
         try:
             return pa.array(values)
-        except pa.ArrowException:  # lists or mappings that are not of one form
+        except pa.ArrowException:  # lists or mappings of different shapes
             pass
     return pa.array([to_plain_text(value) for value in values], type=pa.string())
 

@@ -1,9 +1,9 @@
-"""The Python database API 2.0 (PEP 249) over stores: for programs and libraries that know databases through it.
+"""The Python database API 2.0 (PEP 249) for stores, for programs and libraries that access databases through it.
 
-In: the path of a store, statements of its language with values for ``?`` or ``:name``. Out: connections and cursors.
-A connection is a session of the store. What changes documents, edges or aliases begins a transaction, which
-:meth:`StoreConnection.commit` makes durable and visible to others, unless the connection commits by itself
-(``autocommit``). Statements that cannot stand in a transaction, such as INGEST, commit as they go.
+In: the path of a store, statements of its language with values for ``?`` or ``:name``. Out: connections and cursors. A
+    connection is a session of the store. A statement that changes documents, edges or aliases begins a transaction.
+    :meth:`StoreConnection.commit` makes it durable and visible to others, unless the connection commits automatically
+    (``autocommit``). Statements that cannot run in a transaction, such as INGEST, commit as they run.
 
 >>> import kvstore.dbapi, tempfile
 >>> path = tempfile.mkdtemp() + "/store"
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .language import Cursor
     from .store import Store
 
-#: The version of the API, whether threads may share connections (they may not), and how parameters are written.
+#: The version of the API, the level of thread safety (threads must not share connections), and the parameter style.
 apilevel = "2.0"
 threadsafety = 1
 paramstyle = "qmark"
@@ -51,22 +51,22 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> datetime.date:
-    """The local date of some seconds since the epoch."""
+    """Return the local date of a time in seconds since the epoch."""
     return Date(*time.localtime(ticks)[:3])
 
 
 def TimeFromTicks(ticks: float) -> datetime.time:
-    """The local time of day of some seconds since the epoch."""
+    """Return the local time of day of a time in seconds since the epoch."""
     return Time(*time.localtime(ticks)[3:6])
 
 
 def TimestampFromTicks(ticks: float) -> datetime.datetime:
-    """The local date and time of some seconds since the epoch."""
+    """Return the local date and time of a time in seconds since the epoch."""
     return Timestamp(*time.localtime(ticks)[:6])
 
 
 class TypeObject:
-    """A group of type codes: equal to each of them, as they stand in :attr:`StoreCursor.description`."""
+    """A group of type codes. It equals each of the codes in :attr:`StoreCursor.description`."""
 
     def __init__(self, *codes: str) -> None:
         self.codes = frozenset(codes)
@@ -86,22 +86,23 @@ NUMBER = TypeObject("INTEGER", "REAL")
 BINARY = TypeObject("BLOB")
 #: Lists and mappings, such as the citations of an answer.
 JSON = TypeObject("JSON")
-#: No column has these: dates are text, and a row is known by its key.
+#: No column has these types: dates are text, and a row is identified by its key.
 DATETIME = TypeObject("DATETIME")
 ROWID = TypeObject("ROWID")
 
 
 class Warning(Exception):
-    """What PEP 249 has for warnings; nothing here raises it."""
+    """The class of PEP 249 for warnings; kvstore never raises it."""
 
 
 class Error(errors.KvstoreError):
-    """The base of all errors of this module; its ``__cause__`` is kvstore's own, with line and column where it has
-    them."""
+    """The base of all errors of this module. Its ``__cause__`` is kvstore's own error, with line and column
+    if known.
+    """
 
 
 class InterfaceError(Error):
-    """A connection or a cursor was used in a way that it cannot be: closed, or before a statement was run."""
+    """A connection or cursor was used after it was closed, or rows were fetched without a result."""
 
 
 class DatabaseError(Error):
@@ -113,11 +114,13 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The store cannot be opened or changed now: missing, locked, full, read-only, or a model is not there."""
+    """The store cannot be opened or changed now: it is missing, locked, full or read-only, or a model is
+    unavailable.
+    """
 
 
 class IntegrityError(DatabaseError):
-    """A document of this key is there already."""
+    """A document with this key already exists."""
 
 
 class InternalError(DatabaseError):
@@ -125,14 +128,14 @@ class InternalError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """A statement or a parameter is wrong, or names what is not there."""
+    """A statement or a parameter is invalid, or names something that does not exist."""
 
 
 class NotSupportedError(DatabaseError):
-    """The store has nothing of the kind."""
+    """The store does not support the operation."""
 
 
-#: The class for each of kvstore's errors, the first that fits; what is not here is operational.
+#: The class for each of kvstore's errors, by the first match. All other errors are operational.
 _ERROR_CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
     (Error, Error),
     (errors.DocumentExistsError, IntegrityError),
@@ -166,9 +169,9 @@ def _translate_errors() -> Iterator[None]:
 def connect(
     store: Store | str | os.PathLike[str], *, autocommit: bool = False, timeout: float = 5.0, **options: Any
 ) -> StoreConnection:
-    """A connection to the store at a path, made where it is missing, or a session of a store that is open.
+    """Return a connection to the store at a path, created if it is missing, or to a new session of an open store.
 
-    ``timeout`` is how many seconds a change waits for another writer, and further ``options`` of a path are those of
+    ``timeout`` is how many seconds a change waits for another writer. Further ``options`` for a path are those of
     :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``, ``durability``). Raises OperationalError
     or ProgrammingError.
     """
@@ -184,9 +187,9 @@ def connect(
 
 
 class StoreConnection:
-    """A session of a store as PEP 249 has connections; ``session`` is that session, with all methods of a store.
+    """A connection of PEP 249 to a store. ``session`` is its session, which has all methods of a store.
 
-    As a context it commits at the end, or rolls back where an error ends it, and stays open.
+    As a context manager it commits at the end, or rolls back after an error, and stays open.
     """
 
     Warning = Warning
@@ -206,7 +209,7 @@ class StoreConnection:
 
     @property
     def autocommit(self) -> bool:
-        """Whether each statement commits by itself; a transaction that is open is committed when this becomes True."""
+        """True if each statement commits automatically. Setting it to True commits an open transaction."""
         return self._autocommit
 
     @autocommit.setter
@@ -217,20 +220,20 @@ class StoreConnection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether there are changes to commit or roll back, or BEGIN was run."""
+        """True if there are changes to commit or roll back, or BEGIN was run."""
         return self.session.in_transaction
 
     def cursor(self) -> StoreCursor:
-        """A new cursor; all cursors of a connection share its transaction."""
+        """Return a new cursor. All cursors of a connection share its transaction."""
         self._require_open()
         return StoreCursor(self)
 
     def execute(self, sql: str, parameters: StatementValues = ()) -> StoreCursor:
-        """Run a statement with a new cursor, and return that."""
+        """Run a statement with a new cursor, and return the cursor."""
         return self.cursor().execute(sql, parameters)
 
     def commit(self) -> None:
-        """Make the changes since the last commit durable and visible; does nothing where there are none."""
+        """Make the changes since the last commit durable and visible. Does nothing if there are none."""
         self._end_transaction("COMMIT")
 
     def rollback(self) -> None:
@@ -244,7 +247,7 @@ class StoreConnection:
                 self.session.execute(statement)
 
     def close(self) -> None:
-        """Roll back what was not committed, and end the session; raises InterfaceError where it is ended already."""
+        """Roll back uncommitted changes and end the session. Raises InterfaceError if it is already closed."""
         self._require_open()
         with _translate_errors():
             self.session.close()
@@ -264,41 +267,41 @@ class StoreConnection:
 
 
 class StoreCursor:
-    """What runs statements on a connection and has the rows of the last, one result at a time."""
+    """A cursor that runs statements on a connection and holds the rows of the last one, one result at a time."""
 
-    #: No statement gives rows numbers of their own.
+    #: Always None: no statement assigns row ids.
     lastrowid: None = None
 
     def __init__(self, connection: StoreConnection) -> None:
         self.connection = connection
-        #: How many rows :meth:`fetchmany` gives where it is not said.
+        #: The default number of rows that :meth:`fetchmany` returns.
         self.arraysize = 1
-        #: How many rows there are, or how many documents were changed; -1 where nobody has counted.
+        #: The number of rows or of changed documents, or -1 if unknown.
         self.rowcount = -1
         self._result: Cursor | None = None
         self._closed = False
 
     @property
     def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
-        """The columns: name and type code each; None where the last statement gives no rows."""
+        """The name and type code of each column, or None if the last statement returns no rows."""
         return None if self._result is None else self._result.description
 
     @property
     def message(self) -> str | None:
-        """What the last statement says beside its rows."""
+        """The message of the last statement, in addition to its rows."""
         return None if self._result is None else self._result.message
 
     def execute(self, operation: str, parameters: StatementValues | None = ()) -> StoreCursor:
         """Run one statement, and return this cursor, which iterates over its rows.
 
-        One that changes something begins a transaction where none is open; where such a first statement fails, the
-        transaction is over as well.
+        A statement that changes something begins a transaction unless one is open. If such a first statement fails, the
+        transaction is rolled back.
         """
         self._run(operation, parameters or ())
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[StatementValues]) -> StoreCursor:
-        """Run one statement with each of several sets of parameters; it may give no rows."""
+        """Run one statement with each of several sets of parameters. It must not return rows."""
         num_changed = 0
         self._result = None
         for parameters in seq_of_parameters:
@@ -332,17 +335,17 @@ class StoreCursor:
         return self._result
 
     def fetchone(self) -> Row | None:
-        """The next row, or None after the last."""
+        """Return the next row, or None after the last."""
         with _translate_errors():
             return self._get_result().fetchone()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next rows, at most ``size``, else ``arraysize``."""
+        """Return the next rows, at most ``size``, by default ``arraysize``."""
         with _translate_errors():
             return self._get_result().fetchmany(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
-        """All rows that are left."""
+        """Return all remaining rows."""
         with _translate_errors():
             return self._get_result().fetchall()
 
@@ -357,13 +360,13 @@ class StoreCursor:
         return self._result
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Does nothing, as PEP 249 allows: values are of any size."""
+        """Do nothing, as PEP 249 allows: values can have any size."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Does nothing, as PEP 249 allows: values are of any size."""
+        """Do nothing, as PEP 249 allows: values can have any size."""
 
     def close(self) -> None:
-        """Drop the rows that are left; a closed cursor runs nothing more."""
+        """Discard the remaining rows. A closed cursor cannot run statements."""
         if self._result is not None:
             self._result.close()
         self._result, self._closed = None, True
@@ -381,7 +384,7 @@ class StoreCursor:
 
 
 def _parse_first_words(operation: str) -> list[str]:
-    """The first two words of one statement, in capitals; raises StatementError where there is not one."""
+    """Return the first two words of one statement, in capitals. Raises StatementError for several statements."""
     words: list[str] = []
     is_ended = False
     for token in tokens(operation):
@@ -400,7 +403,7 @@ def _is_change(words: Sequence[str]) -> bool:
 
 
 def _bind_parameters(parameters: StatementValues) -> StatementValues:
-    """Parameters with dates as ISO 8601 text."""
+    """Convert dates in parameters to ISO 8601 text."""
     if isinstance(parameters, Mapping):
         return {name: _convert_value(value) for name, value in parameters.items()}
     return [_convert_value(value) for value in parameters]

@@ -1,10 +1,10 @@
-"""Plugins: what installed packages add to kvstore by entry points, and what is wrong with it.
+"""Plugins: extensions that installed packages add to kvstore by entry points, and the problems with them.
 
 In: the groups ``kvstore.embedders``, ``kvstore.readers``, ``kvstore.strategies`` and ``kvstore.commands`` in the
-metadata of the packages that Python finds (PyPA specification "Entry points"). Out: objects by name, checked by the
-room that uses them. Nothing is looked for before something is asked for that kvstore itself has not, or all that there
-is; the metadata are read once a process, and a package is imported when something of it is used. What is broken is a
-:class:`Plugin` with a ``problem``, and stops nothing else; whoever asks for it by name gets a PluginError.
+    metadata of installed packages (PyPA specification "Entry points"). Out: objects by name, checked by the package of
+    kvstore that uses them. Metadata is read only to resolve a name that is not built in or to list all plugins, and
+    once per process. A package is imported when one of its plugins is used. A broken plugin is a :class:`Plugin` with a
+    ``problem``; it does not affect others, and a request for it by name raises a PluginError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-#: The kinds of plugins, and the groups in which packages name them.
+#: The kinds of plugins, and the entry point groups in which packages declare them.
 GROUPS = {
     "embedder": "kvstore.embedders",
     "reader": "kvstore.readers",
@@ -33,10 +33,10 @@ _GROUP_PREFIX = "kvstore."
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What an installed package adds: its ``kind`` is embedder, reader, strategy or command.
+    """A plugin of an installed package. Its ``kind`` is embedder, reader, strategy or command.
 
-    ``problem`` says why it is not used, None where it is. Where no kind can be told, it is ``package``, and the name
-    that of the group, if any.
+    ``problem`` is the reason why it is not used, else None. If the kind is unknown, ``kind`` is ``package``, and the
+    name is that of the group, if any.
     """
 
     kind: str
@@ -52,8 +52,9 @@ class Plugin:
 class PluginGroup(Generic[Made]):
     """The plugins of one kind.
 
-    ``get_reserved_names`` gives the names that are kvstore's own, which no package replaces. ``convert`` turns what a package's entry
-    point names into what is used; it raises a PluginError, a sentence without a subject, for what is none.
+    ``taken`` returns kvstore's own names, which no package replaces. ``made`` converts the object of a package's entry
+    point to the object that kvstore uses. For an invalid object it raises a PluginError whose message is a sentence
+    without a subject.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class PluginGroup(Generic[Made]):
         self._loaded: dict[str, tuple[Plugin, Made | None]] = {}
 
     def get(self, name: str) -> Made | None:
-        """What a package adds under this name, None where none does; raises PluginError where it is broken."""
+        """Return the plugin with this name, or None. Raises PluginError if it is broken."""
         if name in self._get_reserved_names() or name not in _get_entry_points()[self._kind]:
             return None
         plugin, value = self._load(name)
@@ -74,12 +75,12 @@ class PluginGroup(Generic[Made]):
         return value
 
     def load_usable(self) -> dict[str, Made]:
-        """All that can be used, by name."""
+        """Return all working plugins by name."""
         loaded = ((name, self._load(name)) for name in _get_entry_points()[self._kind])
         return {name: value for name, (_, value) in loaded if value is not None}
 
     def list_plugins(self) -> list[Plugin]:
-        """All that there are, those that cannot be used with what is wrong."""
+        """Return all plugins, broken ones with their problems."""
         return [
             Plugin(self._kind, name, *_get_package(point), self._load(name)[0].problem)
             for name, points in _get_entry_points()[self._kind].items()
@@ -94,7 +95,7 @@ class PluginGroup(Generic[Made]):
                 value = self._convert_entry_point(plugin, points)
             except PluginError as error:
                 plugin = replace(plugin, problem=str(error))
-            except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
+            except (Exception, SystemExit) as error:  # importing another package's module can raise anything
                 plugin = replace(plugin, problem=format_error(error))
             self._loaded[name] = plugin, value
         return self._loaded[name]
@@ -110,17 +111,17 @@ class PluginGroup(Generic[Made]):
 
 
 def format_error(error: BaseException) -> str:
-    """What a stranger's code raised, in one line."""
+    """Format an exception of a plugin in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 
 def list_misplaced() -> list[Plugin]:
-    """The packages whose entry points cannot be read, and groups of names that are none of :data:`GROUPS`."""
+    """Return the packages with unreadable entry points, and entry points in groups that are not in :data:`GROUPS`."""
     return list(_scan()[1])
 
 
 def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
-    """The entry points of each kind, by name."""
+    """Return the entry points of each kind, by name."""
     return _scan()[0]
 
 
@@ -133,11 +134,11 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
     problem_plugins: list[Plugin] = []
     seen_packages: set[str] = set()
     for distribution in distributions():
-        # Names and versions are slow to read: only of those that mention kvstore.
+        # Names and versions are slow to read, so only those of packages that mention kvstore are.
         if not _mentions_kvstore(distribution):
             continue
         package, version = _read_package(distribution)
-        if package in seen_packages:  # the same package further behind on the path is not what is imported
+        if package in seen_packages:  # a second copy further down the path is never imported
             continue
         seen_packages.add(package)
         try:
@@ -163,17 +164,17 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
 def _mentions_kvstore(distribution: Distribution) -> bool:
     try:
         return f"[{_GROUP_PREFIX}" in (distribution.read_text("entry_points.txt") or "")
-    except (OSError, ValueError):  # no text, or none that may be read
+    except (OSError, ValueError):  # missing, or not readable as text
         return False
 
 
 def _get_package(point: EntryPoint) -> tuple[str, str]:
-    """The name and the version of the package that has an entry point."""
+    """Return the name and the version of the package that has an entry point."""
     return ("unknown", "") if point.dist is None else _read_package(point.dist)
 
 
 def _read_package(distribution: Distribution) -> tuple[str, str]:
-    # Metadata that lack them give None, or raise.
+    # Incomplete metadata gives None, or raises.
     try:
         return str(distribution.metadata["Name"]), str(distribution.version)
     except Exception:

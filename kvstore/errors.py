@@ -1,7 +1,7 @@
-"""Every error kvstore raises: one class a cause, each message naming the remedy.
+"""The exceptions that kvstore raises: one class per cause, each message with a remedy.
 
-All derive from :class:`KvstoreError`, so an application can catch that one class. A message says what was met (the
-file, the key, the limit) and what to do about it; it never needs a traceback to be understood.
+All derive from :class:`KvstoreError`, so an application can catch that one class. A message says what went wrong (with
+the file, the key or the limit) and what to do about it. It can be understood without a traceback.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ class KvstoreError(Exception):
 
 
 class StoreNotFoundError(KvstoreError):
-    """There is no store at the path and none may be made (``create=False`` or read-only)."""
+    """No store exists at the path and none can be created (``create=False`` or read-only)."""
 
 
 class NotAStoreError(KvstoreError):
-    """The path exists but does not hold a kvstore store."""
+    """The path exists but does not contain a kvstore store."""
 
 
 class StoreFormatError(KvstoreError):
@@ -24,23 +24,23 @@ class StoreFormatError(KvstoreError):
 
 
 class SettingsMismatchError(KvstoreError):
-    """A setting fixed at creation (embedder, dimension, chunking) differs from what was asked for."""
+    """A setting fixed at creation (embedder, dimension, chunking) differs from the requested value."""
 
 
 class CorruptionError(KvstoreError):
-    """A stored value fails its checksum or an invariant; names the table and the key."""
+    """A stored value fails its checksum or an invariant. The message names the table and the key."""
 
 
 class ReadOnlyError(KvstoreError):
-    """A change was asked of a store, snapshot or transaction that only reads."""
+    """A change was requested of a read-only store, snapshot or transaction."""
 
 
 class LockTimeoutError(KvstoreError):
-    """Another process or thread held the writer's lock for the whole timeout; names the holder."""
+    """Another process or thread held the writer lock for the whole timeout. The message names the holder."""
 
 
 class StoreFullError(KvstoreError):
-    """The map or the disk cannot grow; the transaction was rolled back and nothing was lost."""
+    """The map or the disk cannot grow. The transaction was rolled back and nothing was lost."""
 
 
 class ClosedError(KvstoreError):
@@ -52,11 +52,11 @@ class TransactionError(KvstoreError):
 
 
 class DocumentNotFoundError(KvstoreError):
-    """No document has this key; carries the nearest keys, where there are any."""
+    """No document has this key. The message suggests the nearest keys, if any."""
 
 
 class EntityNotFoundError(KvstoreError):
-    """No entity has this name; carries the nearest names, where there are any."""
+    """No entity has this name. The message suggests the nearest names, if any."""
 
 
 class InputError(KvstoreError):
@@ -64,43 +64,43 @@ class InputError(KvstoreError):
 
 
 class DocumentExistsError(InputError):
-    """A document of this key is to be inserted, and there is one already."""
+    """A document with this key already exists, so it cannot be inserted."""
 
 
 class ArgumentError(InputError, TypeError):
-    """An argument of a method is of the wrong kind; names the method, the argument and its value."""
+    """An argument of a method has the wrong kind. The message names the method, the argument and its value."""
 
 
 class MissingExtraError(KvstoreError):
-    """What was asked for needs a package that an extra of kvstore brings; names both."""
+    """A feature needs a package that one of kvstore's extras installs. The message names both."""
 
 
 class ReaderError(KvstoreError):
-    """A file cannot be read as the format asked for; names the file, the place and the reason."""
+    """A file cannot be read in its format. The message names the file, the place and the reason."""
 
 
 class EngineError(KvstoreError):
-    """The engine of an ingest cannot be had, or was lost; what was committed is kept, and the next ingest goes on."""
+    """The engine of an ingest is unavailable or was lost. Committed work is kept, and the next ingest continues."""
 
 
 class EmbedderError(KvstoreError):
-    """An embedder cannot be loaded or failed; names the package or setting that is missing."""
+    """An embedder cannot be loaded or failed. The message names the missing package or setting."""
 
 
 class PluginError(KvstoreError):
-    """What an installed package adds to kvstore cannot be loaded, or failed; names the package and what it adds."""
+    """A plugin of an installed package cannot be loaded or failed. The message names the package and the plugin."""
 
 
 class OutOfMemoryError(EmbedderError, MemoryError):
-    """A model needs more memory than its process may take; names the limit, where there is one, and the remedy."""
+    """A model needs more memory than its process can use. The message names the limit, if any, and the remedy."""
 
 
 class LanguageError(KvstoreError):
-    """A language pipeline cannot be loaded; names the package or pipeline that is missing."""
+    """A language pipeline cannot be loaded. The message names the missing package or pipeline."""
 
 
 class ModelError(KvstoreError):
-    """A language model cannot be asked: its address, key or name is wrong, or its answers are not of the protocol."""
+    """A language model cannot be used: its address, key or name is wrong, or its answers violate the protocol."""
 
 
 class ModelUnavailableError(ModelError):
@@ -108,31 +108,31 @@ class ModelUnavailableError(ModelError):
 
 
 class InvalidAnswerError(ModelError):
-    """A language model was asked twice, and its answers were not of the form asked for; says what was wrong."""
+    """A language model gave answers in the wrong form twice. The message says what was wrong."""
 
 
 class TokenLimitError(ModelError):
-    """A request to a language model would go beyond the number of tokens that may be sent."""
+    """A request to a language model would exceed the limit of tokens."""
 
 
 class RerankerError(KvstoreError):
-    """A reranker is not known, cannot be loaded or failed; names the package or path that is missing."""
+    """A reranker is unknown, cannot be loaded or failed. The message names the missing package or path."""
 
 
 class UnknownStrategyError(InputError):
-    """A query names a strategy that does not exist; the message suggests the nearest."""
+    """A query names a strategy that does not exist. The message suggests the nearest one."""
 
 
 class IndexUnavailableError(KvstoreError):
-    """An index cannot be made, read or written; searches are exact without it."""
+    """An index cannot be built, read or written. Searches are exact without it."""
 
 
 class QueryInterruptedError(KvstoreError):
-    """A query was stopped, by interrupt() or because its time was over."""
+    """A query was stopped by interrupt() or because it timed out."""
 
 
 class StatementError(KvstoreError):
-    """A statement cannot be parsed or run; carries the line and column (1-based) and what was expected there."""
+    """A statement cannot be parsed or run. Carries the line and column (1-based) and what was expected there."""
 
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,6 @@
-"""What only an extra brings: packages that are imported when something needs them.
+"""Packages of extras, imported when they are first needed.
 
-In: the name of a module, and of the extra of this distribution that installs it. Out: the module, or one error that
-names both; nothing is imported before.
+In: the name of a module, and of the extra that installs it. Out: the module, or one error that names both.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ def import_extra(
     package: str | None = None,
     error: type[KvstoreError] = MissingExtraError,
 ) -> Any:
-    """The module of this name; raises ``error``, which says what ``purpose`` needs, where it is not installed.
+    """Import and return a module. If it is not installed, raises ``error`` with a message that ``purpose`` needs it.
 
-    ``package`` is what the distribution is called, where that is not the first part of the module's name.
+    ``package`` is the name of the distribution, if it differs from the first part of the module's name.
 
-    >>> import_extra("json", "arrow", "EXPORT TO a .parquet file").__name__
+    >>> required("json", "arrow", "EXPORT TO a .parquet file").__name__
     'json'
-    >>> import_extra("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
+    >>> required("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
     Traceback (most recent call last):
     kvstore.errors.MissingExtraError: EXPORT TO a .parquet file needs no_such_package; pip install 'kvstore[arrow]'
     """
@@ -36,10 +35,10 @@ def import_extra(
     except ModuleNotFoundError as import_error:
         top_level = module.partition(".")[0]
         if (import_error.name or "").partition(".")[0] != top_level:
-            raise  # the package is there, and lacks one of its own
+            raise  # the package is installed, but one of its dependencies is not
         raise error(f"{purpose} needs {package or top_level}; pip install 'kvstore[{extra}]'") from None
 
 
 def find_first_missing(packages: Iterable[str]) -> str | None:
-    """The first of these packages that is not installed, or None; none is imported."""
+    """Return the first of these packages that is not installed, or None, without importing any."""
     return next((package for package in packages if util.find_spec(package) is None), None)

@@ -1,8 +1,8 @@
-"""Results as HTML for notebooks: tables, trees, and texts of which some bytes are marked.
+"""Results as HTML for notebooks: tables, trees, and texts with marked bytes.
 
-In: what documents and models wrote, as it is stored. Out: HTML without scripts, styles from elsewhere or attributes
-that come from a text: every text is escaped, and stands in an element that takes its direction of writing from the
-text itself, so that none can turn what is around it.
+In: stored text of documents and models. Out: HTML without scripts, external styles, or attributes that contain such
+    text. Every text is escaped. Its element takes the direction of writing from the text itself, so no text can change
+    the direction of the text around it.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-#: Characters of a cell, and rows of a table, that are shown.
+#: The most characters shown of a cell, and the most rows shown of a table.
 MAX_CELL_CHARACTERS = 400
 MAX_TABLE_ROWS = 50
 
 _PRE_STYLE = 'style="white-space:pre-wrap"'
 _CELL_STYLE = 'style="white-space:pre-wrap;text-align:left"'
-#: Branches that are drawn one below another; what lies deeper is left out.
+#: The greatest nesting depth that is drawn; deeper branches are left out.
 _MAX_DEPTH = 50
 
 
 def escape(text: str) -> str:
-    """A text as HTML shows it."""
+    """Escape a text for HTML."""
     return html.escape(text)
 
 
 def render_paragraph(text: str) -> str:
-    """A text as a paragraph, its line ends kept."""
+    """Format a text as a paragraph, keeping its line breaks."""
     return f'<p dir="auto" {_PRE_STYLE}>{escape(text)}</p>'
 
 
 def render_remark(text: str) -> str:
-    """A word about a result, apart from it."""
+    """Format a remark about a result, set apart from it."""
     return f'<p dir="auto"><em>{escape(text)}</em></p>'
 
 
 def render_quotation(inner: str) -> str:
-    """HTML as a quotation, its line ends kept."""
+    """Format HTML as a quotation, keeping its line breaks."""
     return f'<blockquote dir="auto" {_PRE_STYLE}>{inner}</blockquote>'
 
 
 def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """A text, escaped, with the bytes from ``start`` to ``end`` of its UTF-8 marked, of each span.
+    """Escape a text, and mark each span: the bytes from ``start`` to ``end`` of its UTF-8.
 
-    >>> mark_spans("a < b & c", [(4, 5), (4, 7)])
+    >>> marked("a < b & c", [(4, 5), (4, 7)])
     'a &lt; <mark>b &amp;</mark> c'
     """
     data = text.encode()
@@ -58,7 +58,7 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that touch as one."""
+    """Sort spans and merge those that touch."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -73,7 +73,7 @@ def _decode_escaped(data: bytes) -> str:
 
 
 def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
-    """A table of the first rows, long values cut, with remarks below it."""
+    """Format the first rows as a table, with long values truncated and remarks below it."""
     head = "".join(f'<th dir="auto">{escape(name)}</th>' for name in columns)
     row_markup: list[str] = []
     has_more = False
@@ -102,8 +102,8 @@ def _render_cell(value: Any) -> str:
 
 
 def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
-    """Lines of a level (0: outermost), a name and a note, as lists in lists: an outline, each line before those below
-    it."""
+    """Format lines (level, name, note) as nested lists: an outline with each line before those below it. Level 0 is the
+    outermost."""
     pieces: list[str] = []
     depth = -1
     for level, name, note in rows:
@@ -123,9 +123,9 @@ def _render_name(name: str, note: str) -> str:
 
 
 def render_relatives(rows: Iterable[Sequence[Any]]) -> str:
-    """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees.
+    """Format EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees.
 
-    A relative that is reached in several ways has its own relatives below it where it stands first.
+    If a relative is reached in several ways, its own relatives are below its first occurrence.
     """
     groups: dict[tuple[str, str], list[Sequence[Any]]] = {}
     for row in rows:
@@ -143,7 +143,7 @@ def render_relatives(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _group_by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequence[Any]]]:
-    """Relatives by the one through which they are reached, and their distance."""
+    """Group relatives by the relative through which they are reached, and their distance."""
     groups: dict[tuple[str, int], list[Sequence[Any]]] = {}
     for row in rows:
         groups.setdefault((row[4], abs(row[2])), []).append(row)

@@ -1,10 +1,10 @@
-"""numpy imported so that the threads which its linear algebra starts do not spin.
+"""An import of numpy whose linear algebra threads do not spin.
 
-In: nothing. Out: numpy, loaded. OpenBLAS, which numpy brings, starts a thread for every other core when it is loaded,
-and each looks for work for 2^26 cycles before it sleeps (``OPENBLAS_THREAD_TIMEOUT`` in OpenBLAS' documentation of its
-runtime variables): some 25 ms of processor time a thread, as much as the rest of the import, for a process that asks
-one question. Here they sleep after 2^20 cycles, still longer than what lies between two products of one computation.
-What the environment says of it already holds, and nothing of this is left in the environment.
+In: nothing. Out: numpy, loaded. On load, numpy's OpenBLAS starts a thread for every other core. Each polls for work for
+    2^26 cycles before it sleeps (``OPENBLAS_THREAD_TIMEOUT`` in OpenBLAS' documentation of its runtime variables). That
+    is about 25 ms of processor time per thread, as much as the rest of the import, for a process that asks one
+    question. Here the threads sleep after 2^20 cycles, which is still longer than the pause between two products of one
+    computation. A value in the environment takes precedence, and the environment is restored afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VARIABLE, _CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 
 def _import_numpy() -> None:
-    """Import numpy, unless that is done or the environment says how long its threads spin."""
+    """Import numpy, unless it is loaded or the environment already sets how long its threads spin."""
     if "numpy" in sys.modules or _VARIABLE in os.environ:
         return
     os.environ[_VARIABLE] = _CYCLES

@@ -1,8 +1,8 @@
-"""Opening a store: what it was made with, agreed with what is asked for.
+"""Opening a store, and comparing its settings with the requested ones.
 
 In: a path and creation settings. On disk: ``format`` and ``settings`` in the table ``meta``, written when a store is
-made, and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. What a store cannot be made
-with is known before anything is made.
+    created and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are
+    reported before anything is created.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import kvstore_migrations
 
-# Before anything here imports numpy:
+# Before any import of numpy below:
 from . import numpy_start  # noqa: F401
 from .arguments import check_arguments, format_value
 from .database.open_store import OpenStore
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .models.embedder import Embedder
 
 _FORMAT = b"format"
-#: The format since which the change buffer is what it is now.
+#: The first format with the current change buffer.
 _CHANGE_BUFFER_FORMAT = 6
 
 
@@ -55,16 +55,16 @@ def open_store(
     max_bytes: int | None = None,
     durability: str = "full",
 ) -> Store:
-    """Open the store at ``path``, making one where there is none; this is :func:`kvstore.open`.
+    """Open the store at ``path``, creating it if it does not exist. This is :func:`kvstore.open`.
 
-    Where this process has it open already, what is given is another handle on it, with a session of its own
-    (:meth:`Store.session`); the last handle to close closes the store. Such a handle may be ``readonly``, but not the
-    other way round; ``durability`` and ``max_bytes`` must be as they are, and the first ``lock_timeout`` holds.
+    If this process already has the store open, the result is another handle on it, with a separate session
+    (:meth:`Store.session`). The store is closed with its last handle. A handle can be ``readonly`` on a writable store,
+    but not the reverse. ``durability`` and ``max_bytes`` must match the open store, and the first ``lock_timeout``
+    applies.
 
-    ``embedder`` names the embedder of a new store (default ``all-MiniLM-L6-v2``) or is one; ``settings`` are further
-    creation settings. On a store that exists both must agree with it. ``lock_timeout`` is how many seconds a change
-    waits for another writer, ``max_bytes`` the most the store may take, ``durability`` is ``full`` or ``relaxed``.
-
+    ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
+    creation settings. For an existing store both must match. ``lock_timeout`` is how many seconds a change waits for
+    another writer, ``max_bytes`` is the largest size of the store, and ``durability`` is ``full`` or ``relaxed``.
     Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
     LockTimeoutError, InputError.
 
@@ -98,7 +98,7 @@ def open_store(
         for candidate in list(_open_stores):
             if identity is None or candidate.environment.identity != identity:
                 continue
-            with candidate.lock:  # one that is being closed is waited for
+            with candidate.lock:  # waits for a handle that is closing the store
                 if candidate.environment.identity == identity:
                     return _open_handle(candidate, creation_settings, own_embedder, readonly, durability, max_bytes)
         store = _load_store(
@@ -108,9 +108,9 @@ def open_store(
         return Store(store, readonly=readonly)
 
 
-#: What this process has open: one that all handles have dropped is closed, and goes.
+#: The stores open in this process. A store without handles is closed and drops out.
 _open_stores: weakref.WeakSet[OpenStore] = weakref.WeakSet()
-#: By path: held while a store is being opened, so that nobody opens it beside.
+#: Locks by path, held while a store is being opened, so that no other thread opens it at the same time.
 _locks: dict[str, threading.Lock] = {}
 
 
@@ -118,7 +118,7 @@ def _get_path_lock(path: str | os.PathLike[str]) -> threading.Lock:
     return _locks.setdefault(os.path.realpath(path), threading.Lock())
 
 
-# A thread of the parent may have been opening a store; no child has that thread.
+# A thread of the parent can hold a lock while it opens a store; the child does not have that thread.
 os.register_at_fork(after_in_child=_locks.clear)
 
 
@@ -130,7 +130,7 @@ def _open_handle(
     durability: str,
     max_bytes: int | None,
 ) -> Store:
-    """A further handle on an open store; raises SettingsMismatchError or InputError where it is not open so."""
+    """Return another handle on an open store. Raises SettingsMismatchError or InputError if its options differ."""
     environment = store.environment
     store.settings.check_same(creation_settings, environment.path)
     store.fix_settings(creation_settings)
@@ -163,7 +163,7 @@ def _load_store(
     max_bytes: int | None,
     durability: str,
 ) -> OpenStore:
-    """A store that this process has not open yet."""
+    """Open a store that this process does not have open yet."""
     build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
     if create and not readonly and not Path(path, "data.mdb").exists():
         build_settings()
@@ -188,8 +188,8 @@ def _load_store(
 
 
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """The settings of a new store; raises InputError, EmbedderError, LanguageError or SettingsMismatchError where there
-    can be none."""
+    """Return the settings of a new store. Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if
+    they are invalid."""
     from .models.embedder import open_embedder
     from .models.language import ENGLISH, open_language
     from .text.words import get_stemmer
@@ -211,7 +211,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
 def _load_or_create_settings(
     environment: Environment, build_settings: Callable[[], FixedSettings], *, create: bool
 ) -> tuple[FixedSettings, bool]:
-    """The settings the store was made with, and whether this has made it: a new store gets them now."""
+    """Return the settings of the store, and True if this call created them in a new store."""
     with environment.snapshot() as snapshot:
         fixed = _read_settings(snapshot)
         has_format = snapshot.get(tables.META, _FORMAT) is not None
@@ -235,7 +235,8 @@ def _load_or_create_settings(
 
 
 def _read_settings(view: View) -> FixedSettings | None:
-    """The settings of a store of this format, None where there are none yet, in whatever format it was left."""
+    """Return the settings of a store in the current format, or None if it has none yet. Raises StoreFormatError for a
+    store with settings in another format."""
     packed_format = view.get(tables.META, _FORMAT)
     value = view.get(tables.META, tables.SETTINGS_KEY)
     if value is None:
@@ -249,7 +250,7 @@ def _read_settings(view: View) -> FixedSettings | None:
 
 
 def _has_earlier_terms(view: View) -> bool:
-    """True if a store has terms that the rules of today would make otherwise."""
+    """True if a store has terms that the current rules would split differently."""
     if not _has_earlier_tokenizer(view):
         return False
     from .structures.postings import Postings
@@ -260,7 +261,7 @@ def _has_earlier_terms(view: View) -> bool:
 
 
 def _has_earlier_tokenizer(view: View) -> bool:
-    """True if the settings name the rules before these, by which texts without such writing are split alike."""
+    """True if the settings name the previous rules, which split texts in writing with spaces the same way."""
     value = view.get(tables.META, tables.SETTINGS_KEY)
     return (
         value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] == EARLIER_TOKENIZER
@@ -268,7 +269,8 @@ def _has_earlier_tokenizer(view: View) -> bool:
 
 
 def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
-    """Write the settings of a new store, unless another process has just done so; whether this has written them."""
+    """Write the settings of a new store, unless another process has just done so. Returns the settings, and True if
+    they were written."""
     fixed = _read_settings(view)
     if fixed is not None:
         return fixed, False
@@ -282,8 +284,11 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
 
 
 def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
-    """Make what the store has not yet of what this kvstore maintains; what this one does not maintain, it only
-    reads."""
+    """Rebuild outdated structures of a store, and refuse changes if it has structures that this kvstore does not
+    maintain.
+
+    Raises StoreFormatError if the store must be migrated first.
+    """
     with environment.snapshot() as snapshot:
         if _has_earlier_terms(snapshot):
             raise StoreFormatError(
@@ -318,7 +323,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What a migration did: the formats it went through, the copy it kept, and how the store was rebuilt, if it was."""
+    """The result of a migration: the formats it went through, the path of the copy, and the report of a rebuild."""
 
     formats: list[int]
     backup: Path | None = None
@@ -326,18 +331,18 @@ class Migrated:
 
     @property
     def changed(self) -> bool:
-        """Whether anything had to be done."""
+        """True if the store was changed."""
         return bool(self.formats) or self.rebuilt is not None
 
 
 @partial(check_arguments, name="kvstore.migrate")
 def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migrated:
-    """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
+    """Migrate the store at ``path`` to the current format. This is :func:`kvstore.migrate`.
 
-    Unless ``backup`` is False a copy is kept beside the store first, named after its format (``notes.format-1``). A
-    migration that fails or is killed leaves the store in the format before, or to be finished by the next one. A store
-    of this format already is left alone. Raises StoreNotFoundError, NotAStoreError, StoreFullError (no room for the
-    copy), and StoreFormatError for a store written by a newer kvstore.
+    Unless ``backup`` is False, a copy named after its format (``notes.format-1``) is first made in the same folder. A
+    migration that fails or is killed leaves the store in its previous format, or in a state that the next migration
+    completes. A store in the current format is not changed. Raises StoreNotFoundError, NotAStoreError, StoreFullError
+    (no room for the copy), and StoreFormatError for a store written by a newer kvstore.
 
     >>> store.close()
     >>> kvstore.migrate(store.path).changed
@@ -360,7 +365,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
         if backup_path is not None:
             environment.copy_to(backup_path)
-        if stored_format >= _CHANGE_BUFFER_FORMAT:  # steps read tables as they lie
+        if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
             environment.write_with_growth(WriteTransaction.merge_buffer)
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
@@ -386,7 +391,7 @@ def _is_pending(view: View) -> bool:
 
 
 def _find_free_path(path: Path, number: int) -> Path:
-    """Where a copy of a store of this format goes: beside it, under a name that is not taken."""
+    """Return an unused path for a copy of a store in this format, in the same folder."""
     store_path = path.resolve()
     first_path = store_path.with_name(f"{store_path.name}.format-{number}")
     numbered_paths = (first_path.with_name(f"{first_path.name}-{suffix}") for suffix in count(2))

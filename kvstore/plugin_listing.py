@@ -1,6 +1,6 @@
-"""What installed packages add to kvstore, all of it: what ``kvstore.plugins`` gives.
+"""The list of all plugins of installed packages, which ``kvstore.plugins`` returns.
 
-In: the groups of plugins of the rooms that use them. Out: each plugin, those that are not used with the reason.
+In: the plugin groups of the packages of kvstore that use them. Out: each plugin, broken ones with the reason.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from .systems.plugin_strategy import STRATEGY_PLUGINS
 
 
 def plugins() -> list[Plugin]:
-    """The embedders, readers and strategies that installed packages add, by the entry points ``kvstore.embedders``,
-    ``kvstore.readers`` and ``kvstore.strategies``, and what is wrong with their entry points.
+    """Return the embedders, readers and strategies of installed packages, and problems with their entry points.
 
-    Each is imported. The command ``kvstore plugins`` lists these, and commands (``kvstore.commands``).
+    The entry points are ``kvstore.embedders``, ``kvstore.readers`` and ``kvstore.strategies``. Each plugin is imported.
+    The command ``kvstore plugins`` lists these plugins, and commands (``kvstore.commands``).
 
     >>> [plugin.name for plugin in kvstore.plugins() if plugin.problem is not None]
     []

@@ -1,9 +1,9 @@
-"""Settings: those fixed when a store is made, and those of a session.
+"""Settings: those fixed when a store is created, and those of a session.
 
 In: keyword values from :func:`kvstore.open` or ``SET name = value``. On disk: the fixed ones, in the ``meta`` table
-under ``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of
-range is an :class:`~kvstore.errors.InputError` naming the range; a fixed one that differs from the store's is a
-:class:`~kvstore.errors.SettingsMismatchError`.
+    under ``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of
+    range is an :class:`~kvstore.errors.InputError` with the range; a fixed one that differs from the store's is a
+    :class:`~kvstore.errors.SettingsMismatchError`.
 """
 
 from __future__ import annotations
@@ -14,30 +14,33 @@ from typing import Any
 
 from .errors import InputError, SettingsMismatchError
 
-#: Changes whenever words, names or chunk borders are found differently, so that an old store is never half new.
+#: Changes whenever words, names or chunk boundaries are determined differently, so that a store never mixes two rules.
 TOKENIZER = "words-3"
-#: The rules before these. They differ for writing without spaces only: its terms were single characters.
+#: The previous rules. They differ only for writing without spaces, whose terms were single characters.
 EARLIER_TOKENIZER = "words-2"
 
-#: Settings that a new store takes from the language of its first documents if nobody names them.
+#: Settings that a new store takes from the language of its first documents unless the user sets them.
 LANGUAGE_SETTINGS = ("stemmer", "language")
 
-#: Seconds that a worker may be silent while it reads a file, where an ingest is not told another limit.
+#: The default time in seconds for which a worker of an ingest can be silent while it reads a file.
 TIME_LIMIT = 120.0
-#: Seconds and rows of a bounded query that says nothing of them.
+#: The default timeout in seconds and the default number of rows of a bounded query.
 QUERY_TIMEOUT, QUERY_ROWS = 30.0, 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSettings:
-    """What a store is made with and keeps for its life.
+    """Settings that are fixed when a store is created.
 
-    ``embedder`` and ``dimension`` say whose vectors these are; ``chunk_tokens`` is the size aimed at (words and
-    punctuation marks, 16 to 2,000); ``name_words`` the longest name in words that is recognised in a text (1 to 32);
-    ``stemmer`` a Snowball language or ``none``; ``language`` says how names are found: by ``rules`` alone (and no
-    relations in prose), or by the parse too of ``en`` (which kvstore ships) or of a spaCy pipeline by its name;
-    ``chunk_context`` 1 has vectors made of a sentence about its document too, beside a chunk's headings and text;
-    ``hash_seed`` seeds the entity filter's hash.
+    - ``embedder`` and ``dimension`` identify the vectors.
+    - ``chunk_tokens`` is the target size of a chunk (words and punctuation marks, 16 to 2,000).
+    - ``name_words`` is the longest name, in words, that is recognized in a text (1 to 32).
+    - ``stemmer`` is a Snowball language or ``none``.
+    - ``language`` selects how names are found: only by ``rules`` (without relations in prose), or also by the parser
+      ``en`` (included in kvstore) or a spaCy pipeline, given by its name.
+    - ``chunk_context`` 1 adds a sentence about the document to the headings and text that a chunk's vector is made
+      from.
+    - ``hash_seed`` seeds the entity filter's hash.
     """
 
     embedder: str = "all-MiniLM-L6-v2"
@@ -67,11 +70,11 @@ class FixedSettings:
         _check_range("hash_seed", self.hash_seed, 0, 2**64 - 1)
 
     def replace(self, values: Mapping[str, Any]) -> FixedSettings:
-        """Return a copy with other values of some settings; raises InputError for a bad value."""
+        """Return a copy with other values of some settings. Raises InputError for an invalid value."""
         return replace(self, **values)
 
     def check_same(self, wanted: Mapping[str, Any], path: object) -> None:
-        """Raise SettingsMismatchError for the first value of ``wanted`` that differs from those of the store at
+        """Raise SettingsMismatchError for the first value of ``wanted`` that differs from the settings of the store at
         ``path``."""
         stored = asdict(self)
         for name, value in wanted.items():
@@ -84,13 +87,15 @@ class FixedSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a session may change with ``SET``; nothing of it is stored.
+    """Settings that a session changes with ``SET``. They are not stored.
 
-    ``reranker`` is ``none``, ``combination`` or a cross-encoder. ``model`` names the language model of ASK and
-    ``base_url`` its server; where they are empty the environment names them, and ``none`` is no model.
-    An answer whose confidence is below ``least_confidence`` (0 to 1) says that the store does not answer.
-    ``prompt_tokens`` is the most that is sent to it (an estimate), ``answer_cache`` keeps its answers. Of the
-    time-outs, in seconds, ``answer_timeout`` is for everything; ``attempts`` are made until the first token comes.
+    - ``reranker`` is ``none``, ``combination`` or a cross-encoder.
+    - ``model`` names the language model of ASK and ``base_url`` its server. If empty, they are taken from the
+      environment; ``none`` is no model.
+    - An answer whose confidence is below ``least_confidence`` (0 to 1) says that the store does not answer.
+    - ``prompt_tokens`` is the estimated maximum of tokens sent to the model; ``answer_cache`` caches its answers.
+    - Timeouts are in seconds. ``answer_timeout`` covers the whole answer; ``attempts`` is the number of tries until the
+      first token arrives.
     """
 
     strategy: str = "adaptive"
@@ -110,7 +115,7 @@ class SessionSettings:
     attempts: int = 3
 
     def replace_setting(self, name: str, value: Any) -> SessionSettings:
-        """A copy with one setting changed; raises InputError for an unknown name or a bad value."""
+        """Return a copy with one setting changed. Raises InputError for an unknown name or an invalid value."""
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name not in kinds:
             raise InputError(f"there is no setting {name!r} to SET; there are {', '.join(sorted(kinds))}")
@@ -124,7 +129,7 @@ _RANGES = {
     "least_confidence": (0, 1),
     "attempts": (1, 100),
 }
-#: Of every time-out.
+#: The range of every timeout.
 _TIMEOUT_RANGE = (0.01, 86_400)
 _SWITCH_VALUES = {
     "on": True,

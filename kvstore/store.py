@@ -1,8 +1,8 @@
 """The store: one directory, opened in-process.
 
 In: a path. Out: a :class:`Store`, with every reading method on the last commit, changes as transactions, and the
-language. Nothing heavy is loaded until it is used: the embedder with the first text to embed, the parser with the
-first statement.
+    language. Heavy components are loaded on first use: the embedder with the first text to embed, the parser with the
+    first statement.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class Store(Database):
-    """An open store; see :func:`kvstore.open`. May be shared between threads; a forked child must open its own.
+    """An open store; see :func:`kvstore.open`. Threads can share it; a forked child must open its own.
 
-    ``len(store)`` is the number of its documents, ``key in store`` says whether there is one of this key, and iterating
-    gives the keys in order; a store is true though it is empty.
+    ``len(store)`` is the number of documents, ``key in store`` is true if a document has this key, and iterating yields
+    the keys in order. A store is true even if it is empty.
 
     >>> import kvstore, tempfile
     >>> store = kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing")
@@ -46,12 +46,12 @@ class Store(Database):
         progress: Callable[[IngestProgress | IndexProgress | ExtractionProgress], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Cursor:
-        """Run the statements of a text one after another, and return the cursor of the last.
+        """Run the statements of a text in order, and return the cursor of the last.
 
-        ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
-        ``kvstore/language/LANGUAGE.md``. ``progress`` hears how far an INGEST, an index or an EXTRACT is, ``on_text``
-        what a language model writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError
-        before anything is run.
+        ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping). The language is described in
+        ``kvstore/language/LANGUAGE.md``. ``progress`` is called with the progress of an INGEST, an index or an EXTRACT,
+        and ``on_text`` with the text of a language model as it arrives (see :meth:`ask`). A text that cannot be parsed
+        raises StatementError before anything is run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()
@@ -69,12 +69,13 @@ class Store(Database):
         timeout: float | None = QUERY_TIMEOUT,
         max_rows: int | None = QUERY_ROWS,
     ) -> Cursor:
-        """The rows of exactly one reading statement, within bounds: what an application lets others ask.
+        """Run exactly one reading statement within limits. Use it for queries from people you do not trust.
 
-        What is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW or DESCRIBE, or the EXPLAIN of one, is a
-        StatementError before anything is run. After ``timeout`` seconds, or :meth:`interrupt`, it is stopped with
-        QueryInterruptedError; of more than ``max_rows`` rows the first are given, and the cursor's message says so
-        (None: no such bound). It makes no text of more than 1 MB. It reads the last commit, so not inside BEGIN.
+        The statement must be a LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW or DESCRIBE, or the EXPLAIN of one;
+        anything else is a StatementError before anything is run. After ``timeout`` seconds, or on :meth:`interrupt`, it
+        is stopped with QueryInterruptedError. Rows after the first ``max_rows`` are left out, and the cursor's message
+        says so (None: no limit). The query cannot create a text of more than 1 MB. It reads the last commit, so it
+        cannot be used inside BEGIN.
 
         >>> store.query("SELECT key FROM documents ORDER BY key", max_rows=1).fetchall()
         [('coffee',)]
@@ -85,7 +86,7 @@ class Store(Database):
         return self._bounded_queries.run(self, sql, parameters, timeout, max_rows)
 
     def interrupt(self) -> None:
-        """Stop the queries of this session that are under way in other threads; they raise QueryInterruptedError.
+        """Stop the queries of this session that other threads are running. They raise QueryInterruptedError.
 
         >>> store.interrupt()
         """
@@ -100,10 +101,10 @@ class Store(Database):
     def explain(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
     ) -> list[Step]:
-        """The steps by which one statement comes to its rows, as EXPLAIN gives them; ``analyze``: what each cost.
+        """Return the execution steps of one statement, as EXPLAIN shows them; with ``analyze``, also the cost of each.
 
-        Raises StatementError for a text that is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or
-        EXTRACT, and what that raises.
+        Raises StatementError unless the text is one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT,
+        and any error of that statement.
 
         >>> [step.detail for step in store.explain("SELECT title FROM documents WHERE key = 'tea'")]
         ['SCAN documents BY key = ?']
@@ -113,7 +114,7 @@ class Store(Database):
         return explain(self, sql, parameters, analyze=analyze)
 
     def tables(self) -> list[Table]:
-        """The tables that SELECT reads.
+        """Return the tables that SELECT reads.
 
         >>> [table.name for table in store.tables()][:3]
         ['documents', 'chunks', 'abstracts']
@@ -123,7 +124,7 @@ class Store(Database):
         return descriptions.list_tables()
 
     def describe_table(self, name: str) -> Table:
-        """One table that SELECT reads, with its columns; raises InputError for a name that no table has.
+        """Return one table that SELECT reads, with its columns. Raises InputError for an unknown name.
 
         >>> store.describe_table("documents").columns[0]
         Column(name='key', type='TEXT', index='equality, range')

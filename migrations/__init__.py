@@ -1,10 +1,9 @@
-"""Formats of a store, and the steps that bring an older one up to date.
+"""Formats of a store, and the steps that migrate an older one to the current format.
 
-In: the LMDB environment of a store, under the writer's lock. On disk: the record ``format`` of the table ``meta``
-holds the number of the format (see ``format_record``). Out: the steps that were taken. Each step is a frozen module
-that knows raw keys and bytes only, never today's codecs; it and the record of it commit together, so that a step that
-fails leaves the store in the format before it. A newer or older format raises
-:class:`~kvstore.errors.StoreFormatError`.
+In: the LMDB environment of a store, under the writer's lock. On disk: the record ``format`` of the table ``meta`` holds
+the format number (see ``format_record``). Out: the steps that ran. Each step is a frozen module that uses raw keys and
+bytes only, never the current codecs. A step and the record of it commit together, so a failed step leaves the store in
+the previous format. A newer or older format raises :class:`~kvstore.errors.StoreFormatError`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from kvstore.errors import CorruptionError, StoreFormatError
 
 __all__ = ["CURRENT_FORMAT", "STEPS", "Step", "check_format", "format_record", "migrate", "read_format"]
 
-#: A step: brings the store from the format before to its own, within the transaction given.
+#: A step: migrates the store from the previous format to its format, within the given transaction.
 Step = Callable[[lmdb.Environment, "lmdb.Transaction[bytes]"], None]
 
 #: The format that this version reads and writes.
@@ -28,7 +27,7 @@ CURRENT_FORMAT = 6
 
 
 def _step(number: int) -> Step:
-    """The step that leads to a format; its module is loaded when it is taken."""
+    """Return the step that leads to a format; its module is imported when the step runs."""
 
     def step(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
         import_module(f"{__name__}.format_{number}").migrate(environment, transaction)
@@ -36,7 +35,7 @@ def _step(number: int) -> Step:
     return step
 
 
-#: The step that leads to each format, from the one before; format 0 is an empty environment.
+#: The step from the previous format to each format; format 0 is an empty environment.
 STEPS: Mapping[int, Step] = MappingProxyType({number: _step(number) for number in range(1, CURRENT_FORMAT + 1)})
 
 META_TABLE = b"meta"
@@ -60,13 +59,13 @@ def check_format(found: int, current: int = CURRENT_FORMAT) -> None:
 
 
 def format_record(number: int) -> bytes:
-    """The bytes stored for format ``number`` (0 to 127), e.g. ``01 1b df 05 a5`` for format 1."""
+    """Return the stored bytes of format ``number`` (0 to 127), e.g. ``01 1b df 05 a5`` for format 1."""
     payload = bytes([number])
     return payload + zlib.crc32(payload).to_bytes(4, "little")
 
 
 def read_format(environment: lmdb.Environment) -> int:
-    """The format of the store in ``environment``; 0 when there is none yet. Raises CorruptionError for a bad record."""
+    """Return the format of the store in ``environment``, 0 if it has none; raises CorruptionError for a bad record."""
     with environment.begin() as transaction:
         if transaction.get(META_TABLE) is None:
             return 0
@@ -82,9 +81,10 @@ def read_format(environment: lmdb.Environment) -> int:
 
 
 def migrate(environment: lmdb.Environment, steps: Mapping[int, Step] = STEPS) -> list[int]:
-    """Bring the store to the newest format of ``steps``; returns the formats it went through, none when it was there.
+    """Migrate the store to the newest format of ``steps``; return the formats of the steps that ran.
 
-    Raises StoreFormatError for a newer store, and whatever a step raises; the steps before that one stay taken.
+    The list is empty if the store already has this format. Raises StoreFormatError for a newer store, and any error of
+    a step; earlier steps remain committed.
     """
     current = max(steps)
     found = read_format(environment)

@@ -1,7 +1,7 @@
 """Format 1, the first: an empty environment gets the table ``meta``.
 
-On disk: LMDB named databases, of which only ``meta`` must exist; every other table is made by the first record put into
-it. The runner adds the format's own record; the settings of the store are its maker's to add. Frozen: never edit.
+On disk: LMDB named databases, of which only ``meta`` must exist; the first record of any other table creates it. The
+runner adds the record of the format; the creator of the store adds its settings. Frozen: never edit.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ import lmdb
 
 
 def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-    """Make the table ``meta``."""
+    """Create the table ``meta``."""
     environment.open_db(b"meta", txn=transaction, create=True)

@@ -1,17 +1,17 @@
-"""Format 2: what is derived is made anew, and what the user states of an edge is kept in one place.
+"""Format 2: derived data is rebuilt, and user statements about an edge are stored in one table.
 
-Names and relations may come from a parse since this format, the forest tells the edges it accepts from those that are
-stated, and passages and entities form a graph. A store of format 1 was read by rules, and stays so: its settings say
-``language: rules``. Everything derived has to be rebuilt from the documents, which is not for a frozen step to do, so
-the step leaves the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store before anything else.
+Since this format, names and relations can come from a parser, the forest separates accepted edges from stated ones, and
+chunks and entities form a graph. A store of format 1 was read by rules, and stays so: its settings say ``language:
+rules``. All derived data must be rebuilt from the documents, which a frozen step cannot do. Instead, the step writes
+the record ``rebuild`` to ``meta``, and the caller of the migration rebuilds the store first.
 
-On disk, each value followed by its CRC-32, little-endian: ``settings`` in ``meta`` is a msgpack map; ``documents`` were
-msgpack maps and are the lists of their values, without the root of their abstracts and with the time of change in
-seconds; ``texts`` were UTF-8, before which there is a zero byte now; ``chunks``, which lead to the vectors, were packed
-numbers and are msgpack lists; ``stated_edges`` (child node u64, parent node u64, big-endian) was the two names in
-msgpack and is the two names and the tree's; ``nodes`` (node u64) is tree and entity, u32 little-endian; ``trees`` (tree
-u32, big-endian) is the name in msgpack. ``rebuild`` in ``meta`` is empty. A document, text or chunk that is damaged
-stays as it is, for the rebuild to tell. Frozen: never edit.
+On disk, each value followed by its CRC-32, little-endian: ``settings`` in ``meta`` is a msgpack map. ``documents`` were
+msgpack maps and become lists of their values, without the root of their abstracts and with the time of change in
+seconds. ``texts`` were UTF-8 and get a leading zero byte. ``chunks``, which lead to the vectors, were packed numbers
+and become msgpack lists. ``stated_edges`` (child node u64, parent node u64, big-endian) was the two names in msgpack
+and becomes the two names and the tree's. ``nodes`` (node u64) is tree and entity, u32 little-endian; ``trees`` (tree
+u32, big-endian) is the name in msgpack. ``rebuild`` in ``meta`` is empty. A damaged document, text or chunk is left
+unchanged, and the rebuild reports it. Frozen: never edit.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ _DOCUMENT = (
 
 
 def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-    """Add ``language`` to the settings and the tree to each edge that the user states, put documents, texts and chunks
-    into their new form, and ask for a rebuild."""
+    """Convert the settings, stated edges, documents, texts and chunks, and request a rebuild.
+
+    The settings gain ``language``, and each stated edge gains its tree.
+    """
     meta = environment.open_db(b"meta", txn=transaction)
     stored = transaction.get(b"settings", db=meta)
     if stored is None:
-        return  # a store in the making: it has nothing yet
+        return  # a new store that has no records yet
     settings = {"language": "rules", **msgpack.unpackb(_unsealed(stored, "meta", b"settings"))}
     transaction.put(b"settings", _sealed(msgpack.packb(settings)), db=meta)
     transaction.put(b"rebuild", b"", db=meta)

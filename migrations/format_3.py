@@ -1,9 +1,9 @@
-"""Format 3: terms are found by other rules, and what is derived is made anew.
+"""Format 3: the tokenizer changes, and derived data is rebuilt.
 
-Since this format accents fold, technical tokens and the parts of joined words are terms, and writing without spaces is
-cut into characters: a store's ``tokenizer`` is ``words-2``. Names, chunk borders and what follows from them changed
-with it. As before format 2, the step leaves the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store
-before anything else.
+Since this format, accents fold, technical tokens and the parts of joined words are terms, and scripts without spaces
+are split into characters: a store's ``tokenizer`` is ``words-2``. Names, chunk boundaries and everything derived from
+them changed too. As in format 2, the step writes the record ``rebuild`` to ``meta``, and the caller of the migration
+rebuilds the store first.
 
 On disk: ``settings`` in ``meta`` is a msgpack map, followed by its CRC-32, little-endian; ``rebuild`` is empty. Frozen:
 never edit.
@@ -20,11 +20,11 @@ from kvstore.errors import CorruptionError
 
 
 def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-    """Name the tokenizer in the settings, and ask for a rebuild."""
+    """Write the tokenizer to the settings, and request a rebuild."""
     meta = environment.open_db(b"meta", txn=transaction)
     stored = transaction.get(b"settings", db=meta)
     if stored is None:
-        return  # a store in the making: it has nothing yet
+        return  # a new store that has no records yet
     body, checksum = bytes(stored[:-4]), bytes(stored[-4:])
     if zlib.crc32(body).to_bytes(4, "little") != checksum:
         raise CorruptionError("table meta, key settings: its checksum does not match; restore the store from a backup")

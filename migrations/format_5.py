@@ -1,9 +1,9 @@
-"""Format 5: the abstracts of a document are summed up by the sentences that cover most of what it says.
+"""Format 5: abstracts consist of the sentences that cover most of a document's content.
 
-Records are as they were; what is in them follows another rule since this format. As before format 2, the step leaves
-the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store before anything else.
+The record formats are unchanged, but their contents follow another rule since this format. As in format 2, the step
+writes the record ``rebuild`` to ``meta``, and the caller of the migration rebuilds the store first.
 
-On disk: ``rebuild`` is empty; ``settings`` is there in every store that is made. Frozen: never edit.
+On disk: ``rebuild`` is empty; ``settings`` exists in every finished store. Frozen: never edit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import lmdb
 
 
 def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-    """Ask for a rebuild."""
+    """Request a rebuild."""
     meta = environment.open_db(b"meta", txn=transaction)
-    if transaction.get(b"settings", db=meta) is not None:  # else a store in the making: it has nothing yet
+    if transaction.get(b"settings", db=meta) is not None:  # else a new store that has no records yet
         transaction.put(b"rebuild", b"", db=meta)

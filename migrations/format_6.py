@@ -1,16 +1,16 @@
-"""Format 6: which documents have a value in their metadata is kept beside them; so is the most that a posting scores.
+"""Format 6: stores an index of metadata values, and the maximum score of postings.
 
-A block of postings says what bounds the score of its postings, and terms with several blocks how many they have.
+A block of postings holds an upper bound of the scores of its postings. A term with several blocks holds their number.
 
-The change buffer keeps patches of values: the step puts its segments, which held values whole, into their tables, so
-that temperatures are carried over; everything else in them is made again, so a segment that is damaged is passed over.
+The change buffer holds patches of values. The step merges its segments, which held whole values, into their tables, so
+that temperatures are kept. Everything else in the segments is rebuilt, so a damaged segment is skipped.
 
-The step leaves the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store before anything else: what
-lies in the tables that are derived is not read.
+The step writes the record ``rebuild`` to ``meta``, and the caller of the migration rebuilds the store first: the
+contents of derived tables are not read.
 
-On disk: ``recent`` is segment → msgpack map, and its CRC-32: table → map of keys to values, nil for a record that is
-removed; keys ascend from the oldest. ``rebuild`` is empty; ``settings`` is there in every store that is made. Frozen
-once it is released.
+On disk: ``recent`` is segment → msgpack map, and its CRC-32: table → map of keys to values, nil for a removed record;
+keys ascend from the oldest. ``rebuild`` is empty; ``settings`` exists in every finished store. Frozen once it is
+released.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgpack
 
 
 def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-    """Merge the change buffer, and ask for a rebuild."""
+    """Merge the change buffer, and request a rebuild."""
     if transaction.get(b"recent") is not None:
         recent = environment.open_db(b"recent", txn=transaction)
         with transaction.cursor(db=recent) as cursor:
@@ -38,5 +38,5 @@ def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes])
                             transaction.put(key, value, db=table)
         transaction.drop(recent, delete=False)
     meta = environment.open_db(b"meta", txn=transaction)
-    if transaction.get(b"settings", db=meta) is not None:  # else a store in the making: it has nothing yet
+    if transaction.get(b"settings", db=meta) is not None:  # else a new store that has no records yet
         transaction.put(b"rebuild", b"", db=meta)

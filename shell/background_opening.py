@@ -1,7 +1,9 @@
-"""A store that is opened while the first prompt is looked at: half of the start is the loading of what it needs.
+"""Opening of a store in the background while the user looks at the first prompt.
 
-In: the path of a store, and what opens it. Out: the store, for whoever asks, as soon as it is open. What opening raises
-is raised to everybody who asks.
+Loading what a store needs takes half of the startup time.
+
+In: the path of a store, and a function that opens it. Out: the store, for every caller, as soon as it is open. An error
+from opening is raised to every caller.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundOpening:
-    """One opening: it goes on in a thread of its own from :meth:`start` on."""
+    """One opening, which runs in a separate thread after :meth:`begin`."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
         self.path = path
@@ -34,11 +36,11 @@ class BackgroundOpening:
 
     @property
     def is_done(self) -> bool:
-        """Whether the store is open, or cannot be opened."""
+        """True if the store is open, or cannot be opened."""
         return self._future.done()
 
     def start(self) -> None:
-        """Begin to open the store, unless that was begun."""
+        """Begin to open the store, unless that has begun."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
@@ -51,18 +53,21 @@ class BackgroundOpening:
             self._future.set_exception(error)
 
     def wait_for_store(self) -> kvstore.Store:
-        """The open store, waited for; raises what opening raised."""
+        """Wait for the store and return it; raises the error that opening raised."""
         return self._future.result()
 
     def close(self) -> None:
-        """Close the store, where it is open or about to be."""
+        """Close the store, if it is open or being opened."""
         if self._thread is not None and self._future.exception() is None:
             self._future.result().close()
 
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Imports without the garbage collector: what they make stays, and to look it through takes a tenth of the time."""
+    """Disable the garbage collector during imports.
+
+    Imported objects stay alive, and scanning them takes a tenth of the time.
+    """
     gc.disable()
     try:
         yield

@@ -1,9 +1,9 @@
 """The command ``kvstore``.
 
-In: arguments. Out: results on standard output, everything else on standard error. Exit status 0; 1 when a statement, a
-file or a check failed; 2 on wrong usage; 130 on Ctrl-C. Errors are one message without a traceback; set
-KVSTORE_TRACEBACK=1 for one. Everything heavy is imported when a command needs it, so that ``kvstore --help`` answers
-at once.
+In: arguments. Out: results on standard output, everything else on standard error. Exit status: 0 on success; 1 if a
+statement, a file or a check failed; 2 for wrong usage; 130 on Ctrl-C. Errors are one message without a traceback; set
+KVSTORE_TRACEBACK=1 to get the traceback. Heavy modules are imported only when a command needs them, so ``kvstore
+--help`` is fast.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _PARAMETERS = click.option(
 
 
 def _add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that say what a new store is made with."""
+    """Add the options for the settings of a new store to a command."""
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
@@ -130,8 +130,10 @@ def shell(
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
-    """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store: a script once
-    it stores something."""
+    """Talk to STORE: interactively, or with a script from -c, -f or standard input.
+
+    A missing store is created; with a script, once it stores something.
+    """
 
     new_settings = _parse_settings(settings, language, stemmer)
     parameter_values = _parse_parameters(parameters)
@@ -152,7 +154,8 @@ def shell(
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
 
-    # Options of a new store say that one is meant; else a missing store is made once there is something to store.
+    # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
+    # store.
     opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
     store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=run_command)
@@ -182,7 +185,7 @@ def _run_conversation(
         from .repl import converse
     opening = BackgroundOpening(store, open_store)
     if not (store / "data.mdb").exists():
-        # It is made, or there is no conversation: both are settled before the prompt.
+        # The store is created or the command fails here, before the prompt.
         opening.start()
         opening.wait_for_store()
     console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
@@ -208,7 +211,7 @@ def _validate_format(_: click.Context, __: click.Parameter, form: str | None) ->
     if form is not None and form not in kvstore.FORMATS:
         from kvstore import language
 
-        # One that is broken says so when it is used.
+        # A broken reader reports its error when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
         if form not in (formats := language.formats()) and form not in broken_readers:
             raise click.BadParameter(f"{form!r} is not one of {', '.join(formats)}")
@@ -292,7 +295,7 @@ def ingest(
     memory_limit: float | None,
     options: tuple[str, ...],
 ) -> int:
-    """Bring files, folders and globs into STORE, which is made where it is missing."""
+    """Ingest files, folders and globs into STORE, which is created if it is missing."""
     from kvstore.language import counted
 
     from .interrupts import DeferredInterrupts
@@ -394,7 +397,7 @@ def watch(
     poll: float | None,
     options: tuple[str, ...],
 ) -> int:
-    """Keep STORE, which is made where it is missing, like FOLDER... while the files there change; Ctrl-C ends it."""
+    """Keep STORE in sync with FOLDER... while files there change, until Ctrl-C; a missing STORE is created."""
     from .watching import follow, make_watcher
 
     for folder in folders:
@@ -446,7 +449,7 @@ def _parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
-    """Settings of a new store, whole numbers as such."""
+    """Return the settings of a new store, with whole numbers as int."""
     new_settings: dict[str, Any] = dict(_split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
     numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
@@ -498,12 +501,12 @@ def ask(
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
     with _open_store(store, readonly=True) as opened_store:
         if where is not None:
-            opened_store.count(where, parameter_values)  # its errors show the condition as it was typed
+            opened_store.count(where, parameter_values)  # its errors show the condition as the user typed it
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = "ASK :_QUESTION" + "".join(
             f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in set_clauses
         )
-        # In parentheses, so that it is one condition and no more.
+        # Parentheses ensure that the text is one condition.
         statement += "" if where is None else f" WHERE ({where}\n)"
         clause_values = {f"_{name}": value for name, value in {"QUESTION": question, **set_clauses}.items()}
         console = Console(opened_store, mode="json" if as_json else mode, parameters=parameter_values | clause_values)
@@ -515,7 +518,7 @@ def ask(
 @_STORE
 @_MODE
 def info(store: Path, mode: str | None) -> int:
-    """What STORE holds and was made with."""
+    """Show the contents and settings of STORE."""
     from .console import Console
 
     with _open_store(store, readonly=True) as opened_store:
@@ -530,7 +533,7 @@ def info(store: Path, mode: str | None) -> int:
 @click.option("--repair", is_flag=True, help="Make everything derived again from the documents where that is needed.")
 @_MODE
 def check(store: Path, repair: bool, mode: str | None) -> int:
-    """Verify every checksum and invariant of STORE; exit status 1 where one is violated."""
+    """Verify every checksum and invariant of STORE; the exit status is 1 if one is violated."""
     return _run_statement(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
 
 
@@ -538,7 +541,7 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 @_STORE
 @_MODE
 def compact(store: Path, mode: str | None) -> int:
-    """Give the space of deleted data in STORE back to the file system; nobody else may have it open."""
+    """Return the space of deleted data in STORE to the file system; no other process may have it open."""
     return _run_statement(store, "COMPACT", mode, readonly=False)
 
 
@@ -552,7 +555,7 @@ def compact(store: Path, mode: str | None) -> int:
     help="Leave out free pages. Without it the file is copied page by page, and writers wait meanwhile.",
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
-    """Copy STORE as of now to DESTINATION, while others read and write."""
+    """Copy the current state of STORE to DESTINATION, while others read and write."""
     with _open_store(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         _report(f"copied {store} to {destination}")
@@ -563,7 +566,7 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 @_STORE
 @click.option("--no-backup", is_flag=True, help="Keep no copy of the store as it was.")
 def migrate(store: Path, no_backup: bool) -> int:
-    """Bring STORE to the format of this version; a copy of it as it was is kept beside it."""
+    """Convert STORE to the format of this version; a backup of the old store is kept next to it."""
 
     migration = kvstore.migrate(store, backup=not no_backup)
     if migration.backup is not None:
@@ -579,7 +582,7 @@ def migrate(store: Path, no_backup: bool) -> int:
 @cli.command()
 @click.argument("shell", type=click.Choice(completing.SHELLS))
 def completion(shell: str) -> int:
-    """Print what makes SHELL complete this command: bash, zsh or fish.
+    """Print the completion script for SHELL: bash, zsh or fish.
 
     \b
     source <(kvstore completion bash)               in ~/.bashrc
@@ -594,7 +597,7 @@ def completion(shell: str) -> int:
 @click.option("--store", type=click.Path(path_type=Path), help="Keep the store here (default: a temporary folder).")
 @click.option("--embedder", metavar="NAME", help="Embedder to use (default: the best that is installed).")
 def demo(store: Path | None, embedder: str | None) -> int:
-    """A tour on a small sample: ingest, look up, ask, change a document, ask again."""
+    """Take a tour with a small sample: ingest, look up, ask, change a document, ask again."""
     from .demo import run_tour
 
     return run_tour(store, embedder)
@@ -603,7 +606,7 @@ def demo(store: Path | None, embedder: str | None) -> int:
 @cli.command()
 @_MODE
 def plugins(mode: str | None) -> int:
-    """What installed packages add: embedders, readers, strategies and commands, with what is wrong of any."""
+    """List what installed packages add: embedders, readers, strategies and commands, with any problem."""
     from shutil import get_terminal_size
 
     from .render import write_result
@@ -628,7 +631,7 @@ def plugins(mode: str | None) -> int:
 @click.option("--strategy", metavar="NAME", help="How evidence is found where a client does not say.")
 @click.option("--where", metavar="CONDITION", help="Give these documents only, such as \"key LIKE 'hr/%'\".")
 def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str | None) -> int:
-    """Serve STORE to an assistant, by the Model Context Protocol on standard input and output."""
+    """Serve STORE to an assistant over the Model Context Protocol, on standard input and output."""
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
 
@@ -642,7 +645,7 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of this machine (0, as it comes: any).")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def explore(store: Path, port: int, no_browser: bool) -> int:
-    """Look at STORE in a browser on this machine, until Ctrl-C; nothing is changed, and nobody else is let in."""
+    """Browse STORE in a browser on this machine until Ctrl-C; access is read-only and needs the printed address."""
     from kvstore.integrations.explore.serving import serve
 
     def announce(address: str) -> None:
@@ -670,7 +673,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     help="The file to write, by its ending: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
-    """Write what stands around NAME, or the trees of STORE, into a file: a picture, or a graph for other programs."""
+    """Write the graph around NAME, or the trees of STORE, to a file: a picture, or a graph for other programs."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import counted
@@ -740,14 +743,14 @@ def _report(text: str) -> None:
 
 
 def main() -> NoReturn:
-    """The console command: runs and exits."""
+    """Run the console command and exit."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command; return the exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # characters that the terminal lacks are escaped, not refused
+        if hasattr(stream, "reconfigure"):  # escape characters that the terminal lacks, instead of failing
             stream.reconfigure(errors="backslashreplace")
     instruction = completing.get_instruction()
     if instruction is not None:
@@ -758,7 +761,7 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        # Not cli.main: it has its own ways with Ctrl-C and closed pipes.
+        # Not cli.main, which handles Ctrl-C and closed pipes in its own way.
         with cli.make_context("kvstore", arguments) as context:
             status = cli.invoke(context)
         sys.stdout.flush()
@@ -772,7 +775,7 @@ def _run(arguments: list[str]) -> int:
         _report("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output wants no more of it; what is still buffered must not be flushed into the closed pipe.
+        # The process that read the output has closed the pipe; the buffered rest must not be flushed into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:

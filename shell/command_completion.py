@@ -1,8 +1,8 @@
 """Completion of the command ``kvstore`` itself, in bash, zsh and fish.
 
-In: the name of a shell. Out: the script that this shell is to read once; from then on it starts ``kvstore`` with a
-variable that holds what has been typed, and reads what may follow from standard output, in click's protocol. Inside a
-conversation :mod:`.completion` does that work.
+In: the name of a shell. Out: a script for this shell to read once. From then on the shell starts ``kvstore`` with a
+variable that holds the typed text, and reads the completions from standard output, in click's protocol. Completion
+inside a conversation is in :mod:`.completion`.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 SHELLS = ("bash", "zsh", "fish")
-#: What a shell asks with.
+#: The environment variable in which a shell sends its request.
 _COMPLETION_VARIABLE = "_KVSTORE_COMPLETE"
 
-#: What click asks for the completions of an argument or an option.
+#: The function that click calls for the completions of an argument or an option.
 CompletionCallback = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
 def build_completion_script(command: click.Command, shell: str) -> str:
-    """What ``shell``, one of :data:`SHELLS`, is to read to complete ``command``."""
+    """Return the script that ``shell``, one of :data:`SHELLS`, reads to complete ``command``."""
     from click.shell_completion import get_completion_class
 
     completion_class = get_completion_class(shell)
-    assert completion_class is not None  # click has these three
+    assert completion_class is not None  # click supports these three
     return completion_class(command, {}, "kvstore", _COMPLETION_VARIABLE).source()
 
 
 def get_instruction() -> str | None:
-    """What a shell that completes wants to know; None where ``kvstore`` was started for another purpose."""
+    """Return the request of a completing shell; None if ``kvstore`` was started for another purpose."""
     return os.environ.get(_COMPLETION_VARIABLE) or None
 
 
 def write_completions(command: click.Command, instruction: str) -> int:
-    """Write what may follow, as the shell's script reads it; returns the exit status."""
+    """Write the completions in the format that the shell's script reads; return the exit status."""
     from click.shell_completion import shell_complete
 
     return shell_complete(command, {}, "kvstore", _COMPLETION_VARIABLE, instruction)
 
 
 def complete_folders(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offers folders, as the shell completes them."""
+    """Offer folders; the shell completes them."""
     return [_make_item(incomplete, type="dir")]
 
 
 def complete_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offers files and folders, as the shell completes them."""
+    """Offer files and folders; the shell completes them."""
     return [_make_item(incomplete, type="file")]
 
 
 def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback:
-    """Offers those of some words that begin so; they are not asked for before."""
+    """Return a function that offers the words with the typed prefix. ``known`` is called only on request."""
 
     def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [_make_item(word) for word in get_words() if word.startswith(incomplete)]

@@ -1,7 +1,7 @@
-"""What may be typed next at the prompt: a statement, or a command of the shell.
+"""Completion at the prompt, for statements and dot commands.
 
-In: the text before the cursor, and a :class:`Catalog`. Out: completions; those of statements are
-:mod:`kvstore.language.statement_completion`'s.
+In: the text before the cursor, and a :class:`Catalog`. Out: completions; :mod:`kvstore.language.statement_completion`
+makes those of statements.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ __all__ = ["SQL_WORDS", "Catalog", "Completion", "complete"]
 
 
 class Catalog(StatementCatalog, Protocol):
-    """What completion may offer beside: the shell's own."""
+    """A source of completions that adds those of the shell."""
 
     def commands(self) -> Mapping[str, str]:
-        """Dot commands and what each takes: a command, path, table, mode, switch, keys, or nothing."""
+        """Return the dot commands and the argument of each: a command, path, table, mode, switch, keys, or nothing."""
         ...
 
     def modes(self) -> Sequence[str]:
-        """Output modes."""
+        """Return the output modes."""
         ...
 
 
 def complete(text_before: str, catalog: Catalog) -> list[Completion]:
-    """Completions for the text before the cursor, the likeliest kinds first."""
+    """Return completions for the text before the cursor, the likeliest kinds first."""
     line_start = text_before.rfind("\n") + 1
     if text_before[:line_start].strip() == "" and text_before[line_start:].startswith("."):
         return list(_complete_command(text_before, line_start, catalog))
@@ -35,7 +35,7 @@ def complete(text_before: str, catalog: Catalog) -> list[Completion]:
 
 
 def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
-    """Of a dot command: its name, or its argument."""
+    """Complete a dot command: its name, or its argument."""
     command, space, argument = text_before[start + 1 :].partition(" ")
     commands = catalog.commands()
     if not space:

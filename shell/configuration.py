@@ -1,8 +1,8 @@
-"""The settings of the interactive shell and the file that keeps them.
+"""The settings of the interactive shell and their file.
 
-In: ``kvstore/config`` under XDG_CONFIG_HOME, an INI file with one section, ``[main]``. Out: a console set up so. The
+In: ``kvstore/config`` under XDG_CONFIG_HOME, an INI file with one section, ``[main]``. Out: a configured console. The
 first conversation writes the file with every setting as a comment, as litecli does; scripts neither read nor write it.
-A setting that is unknown or wrong is told and left out.
+An unknown or invalid setting is reported and ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from .console import Console
 from .render import MODES
 
-#: Whose keys edit what is typed.
+#: The key bindings for editing.
 KEYS = ("emacs", "vi")
 _DEFAULT_CONFIG = """\
 # Settings of `kvstore shell`. Take the # from a line to change one.
@@ -81,20 +81,20 @@ _SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
 
 
 def parse_switch(word: str) -> bool:
-    """What ``on`` and ``off`` mean; another word is a ValueError."""
+    """Parse ``on`` or ``off``; raises ValueError for any other word."""
     if word.lower() not in ("on", "off"):
         raise ValueError(f"on or off, not {word}")
     return word.lower() == "on"
 
 
 def get_config_path() -> Path:
-    """Where the settings are: ``kvstore/config`` under XDG_CONFIG_HOME."""
+    """Return the path of the settings file: ``kvstore/config`` under XDG_CONFIG_HOME."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".config") / "kvstore" / "config"
 
 
 def configure(console: Console) -> None:
-    """Set a console up as the file says; writes the file where there is none and it can be written."""
+    """Configure a console from the file; write the file if it is missing and writable."""
     path = get_config_path()
     parser = configparser.ConfigParser(interpolation=None)
     try:
@@ -103,7 +103,7 @@ def configure(console: Console) -> None:
             path.write_text(_DEFAULT_CONFIG.format(modes=", ".join(MODES), keys=", ".join(KEYS)), encoding="utf-8")
         parser.read_string(path.read_text(encoding="utf-8"))
     except OSError:
-        return  # a home that cannot be written to is no reason to complain at every start
+        return  # an unwritable home must not cause a message at every start
     except (configparser.Error, UnicodeDecodeError) as error:
         console.notify(f"{path}: {error}")
         return

@@ -1,8 +1,8 @@
-"""A store being talked to: statements and dot commands in, results and messages out.
+"""Console: runs statements and dot commands against a store, and writes results and messages.
 
 In: pieces of a script or of a conversation, an open store. Out: results on the output stream in the chosen mode,
-everything else (messages, problems, errors) on the error stream. What fails is told in one message and, but for
-``bail``, the next piece is tried; whether anything failed is kept for the exit status.
+everything else (messages, problems, errors) on the error stream. A failure is reported in one message and, without
+``bail``, the next piece runs. The exit status records whether anything failed.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from .script import ScriptError, ScriptItem, read_items
 _INTEGER_PATTERN = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
 _REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
-#: How deep .read may call .read.
+#: The maximum nesting of .read.
 _MAX_READ_DEPTH = 16
 
 
 class Leave(Exception):
-    """The conversation is over, at the user's wish."""
+    """The user ends the conversation."""
 
 
 class Bail(Exception):
-    """A statement failed, and nothing more shall be tried."""
+    """A statement failed, and no further one should run."""
 
 
 class Console:
-    """One conversation with a store, which may change during it (``.open``)."""
+    """One conversation with a store; ``.open`` can replace the store."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Console:
         run_command: Callable[[Console, str], None] | None = None,
     ) -> None:
         self._store = store
-        #: Carries out dot commands; None where only statements are given.
+        #: Runs dot commands; None if only statements are allowed.
         self._run_command = run_command
         self.out: TextIO = out or sys.stdout
         self.mode = mode or ("table" if self.is_terminal else "tsv")
@@ -67,30 +67,31 @@ class Console:
         self.timer = False
         #: The values of ``:name`` in statements.
         self.parameters: dict[str, Any] = dict(parameters or {})
-        #: Whose keys edit what is typed: emacs or vi.
+        #: The key bindings for editing: emacs or vi.
         self.keys = "emacs"
-        #: The prompt, ``\\d`` in it for the store's name, and that of further lines; None: as wide as the prompt.
+        #: The prompt, with ``\\d`` for the store's name, and the prompt of further lines; None: right-aligned under the
+        #: first.
         self.prompt = "kvstore> "
         self.continuation: str | None = None
-        #: The command that shows results longer than the screen; None shows them as they come.
+        #: The command that shows results longer than the screen; None shows them directly.
         self.pager: str | None = None
-        #: Whether a person waits: INGEST shows how far it is.
+        #: True if a person is waiting, so INGEST shows its progress.
         self.is_interactive = False
-        #: What the next prompt begins with (``.edit``), and the last statement.
+        #: The initial text of the next prompt (``.edit``), and the last statement.
         self.draft = ""
         self.last_statement = ""
         self.failed = False
-        #: Where the next result goes, once (``.once``), before ``out`` again.
+        #: The file for the next result only (``.once``); later results go to ``out`` again.
         self.once_path: Path | None = None
         self._read_depth = 0
-        #: Whether the answer of the statement that runs was shown while it came.
+        #: True if the answer of the current statement was shown while the model wrote it.
         self._answer_shown = False
 
     @property
     def store(self) -> kvstore.Store:
-        """The store; where it is being opened, that is waited for, and what it raises is raised here.
+        """The store. While it is being opened, this waits, and raises the error that opening raised.
 
-        Raises StoreNotFoundError for one that is missing, until a statement that can store something makes it.
+        Raises StoreNotFoundError for a missing store, until a statement that can store something creates it.
         """
         if isinstance(self._store, BackgroundOpening):
             if not self._store.is_started:
@@ -108,16 +109,16 @@ class Console:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether results go to a terminal."""
+        """True if results go to a terminal."""
         return self.out.isatty()
 
     @property
     def width(self) -> int | None:
-        """Cells of the terminal that results go to; None where they go elsewhere."""
+        """The width in cells of the terminal that results go to; None if they go elsewhere."""
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     def run_items(self, items: Iterable[ScriptItem], name: str = "") -> None:
-        """Run the pieces of a script called ``name``; raises Bail after the first failure where ``bail`` is set."""
+        """Run the pieces of a script called ``name``; raises Bail after the first failure if ``bail`` is set."""
         try:
             for item in items:
                 self.run(item, name)
@@ -125,7 +126,7 @@ class Console:
             self.fail(f"{name}: {error}" if name else str(error))
 
     def run(self, item: ScriptItem, name: str = "") -> None:
-        """Run one piece; a failure is told, with the script's ``name`` and the line where it has one."""
+        """Run one piece; report a failure with the script's ``name`` and line, if it has one."""
         try:
             if item.is_command and self._run_command is not None:
                 self._run_command(self, item.text)
@@ -139,7 +140,7 @@ class Console:
             self.fail(_describe_located(error, item, name) if name else describe_error(error))
 
     def repeat(self) -> bool:
-        """Run the last statement again; whether it could be run."""
+        """Run the last statement again; return True on success."""
         failed, self.failed = self.failed, False
         self.run(ScriptItem(self.last_statement))
         is_done, self.failed = not self.failed, self.failed or failed
@@ -147,7 +148,7 @@ class Console:
 
     @contextmanager
     def disable_pager(self) -> Iterator[None]:
-        """Results are shown as they come."""
+        """Disable the pager inside the context."""
         pager, self.pager = self.pager, None
         try:
             yield
@@ -159,7 +160,7 @@ class Console:
             self.notify("not run")
             return
         started = time.perf_counter()
-        # Put where it stands in its script, so that an error names that place.
+        # Pad the text to its position in the script, so that an error names that position.
         text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
         self.last_statement = item.text
         if isinstance(self._store, BackgroundOpening) and not self._store.is_started:
@@ -210,7 +211,7 @@ class Console:
             self._answer_shown = answer is not None and answer.has_output
 
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-        """Write a result where results go now; returns the number of rows."""
+        """Write a result to the current output; return the number of rows."""
         if self.once_path is not None:
             path, self.once_path = self.once_path, None
             with open(path, "w", encoding="utf-8") as file:
@@ -226,7 +227,7 @@ class Console:
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
         counter = render.RowCounter(rows)
         paged = PagedStream(self.out, pager)
-        with suppress(BrokenPipeError):  # whoever leaves the pager has seen enough
+        with suppress(BrokenPipeError):  # the user has left the pager
             render.write_result(
                 kind, columns, counter, paged, mode=self.mode, width=self.width, is_answer_shown=self._answer_shown
             )
@@ -234,7 +235,7 @@ class Console:
         return counter.count
 
     def run_script(self, path: str) -> None:
-        """Run a script file; raises ValueError for one that cannot be read."""
+        """Run a script file; raises ValueError if it cannot be read."""
         if self._read_depth == _MAX_READ_DEPTH:
             raise ValueError(f"{path}: .read calls .read {_MAX_READ_DEPTH} times over; does a script read itself?")
         try:
@@ -255,7 +256,7 @@ class Console:
         self.out = output
 
     def close_output(self) -> None:
-        """Close the file that results go to, where it is one."""
+        """Close the output file, if there is one."""
         if self.out is not sys.stdout:
             self.out.close()
             self.out = sys.stdout
@@ -267,7 +268,7 @@ class Console:
         self._store = new_store
 
     def finish(self) -> None:
-        """Close the store, an open transaction being rolled back, and the file that results go to."""
+        """Roll back an open transaction, and close the store and the output file."""
         self._close_store()
         self.close_output()
 
@@ -278,11 +279,11 @@ class Console:
         self._store.close()
 
     def notify(self, text: str) -> None:
-        """A message for the person, out of the way of results; on a terminal its lines end between words."""
+        """Write a message for the user to standard error; on a terminal it is wrapped at spaces."""
         write_message(text)
 
     def fail(self, message: str | None = None) -> None:
-        """Tell what went wrong and remember it; raises Bail where that was asked for."""
+        """Report a failure and record it; raises Bail if ``bail`` is set."""
         self.failed = True
         if message is not None:
             self.notify(f"error: {message}")
@@ -291,19 +292,19 @@ class Console:
 
 
 def write_message(text: str) -> None:
-    """Write a message to standard error; on a terminal its lines end between words."""
+    """Write a message to standard error; on a terminal it is wrapped at spaces."""
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     print(wrap_message(text, width), file=sys.stderr, flush=True)
 
 
 def _describe_located(error: Exception, item: ScriptItem, name: str) -> str:
-    """An error within the script ``name``; where it does not show its place itself, with the line of its piece."""
+    """Describe an error in the script ``name``, with the line of its piece unless the error shows its own position."""
     has_place = isinstance(error, StatementError) and error.line is not None
     return f"{name}: {describe_error(error)}" if has_place else f"{name}: line {item.line}: {describe_error(error)}"
 
 
 def describe_error(error: Exception) -> str:
-    """What an error says, for a person."""
+    """Describe an error for the user."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (KvstoreError, OSError, ValueError)):
@@ -312,13 +313,12 @@ def describe_error(error: Exception) -> str:
 
 
 def _is_sweeping(statement: str) -> bool:
-    """Whether a statement may delete much that was not named."""
+    """True if a statement can delete many unnamed documents."""
     return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
 
 
 def parse_parameter_value(text: str) -> str | int | float:
-    """The value that ``text`` stands for: a number where it is written as numbers are, else a text, as it is or in
-    single quotes.
+    """Parse a parameter value: a number if ``text`` is written like one, else text, plain or in single quotes.
 
     >>> [parse_parameter_value(text) for text in ("2024", "-1.5", "007", "'2024'")]
     [2024, -1.5, '007', '2024']
@@ -333,6 +333,6 @@ def parse_parameter_value(text: str) -> str | int | float:
 
 
 def get_state_folder() -> Path:
-    """Where history is kept: ``kvstore`` under XDG_STATE_HOME."""
+    """Return the folder of the history: ``kvstore`` under XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".local" / "state") / "kvstore"

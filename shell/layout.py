@@ -1,8 +1,8 @@
-"""Text on a terminal: columns, wrapped cells, trees and answers, measured in the cells a terminal gives each character.
+"""Text layout for a terminal: columns, wrapped cells, trees and answers, measured in terminal cells.
 
 In: rows and a width in cells (None: no limit, every row on one line). Out: lines. Control characters of a document
-never reach the terminal, so that no text can move the cursor or change colours; white space of any kind is shown as
-one space."""
+never reach the terminal, so no text can move the cursor or change colors. All white space is shown as single spaces.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from wcwidth import wcwidth
 
 from .masking import mask_line
 
-#: Lines that a cell may take before it is cut.
+#: The maximum number of lines of a cell before it is cut.
 _MAX_CELL_LINES = 4
-#: A column is never made narrower than this.
+#: The minimum width of a column.
 _MIN_COLUMN_WIDTH = 12
-#: Rows from which the widths of columns are taken; later rows are cut to them.
+#: The number of rows that determine the widths of columns; later rows are cut to them.
 _MAX_MEASURED_ROWS = 1000
 
 PrintedRow = Sequence[Any]
 
 
 def measure_width(text: str) -> int:
-    """Cells that ``text``, without control characters, takes on a terminal."""
+    """Return the number of terminal cells of ``text``, which has no control characters."""
     if text.isascii():
         return len(text)
     return sum(max(0, wcwidth(character)) for character in text)
 
 
 def to_printable(text: str) -> str:
-    """``text`` on one line: white space as single spaces, other control characters as ``�``."""
+    """Return ``text`` on one line: white space as single spaces, other control characters as ``�``."""
     return mask_line(" ".join(text.split()))
 
 
 def format_value(value: Any) -> str:
-    """A value as a person reads it."""
+    """Format a value for people."""
     if value is None:
         return "NULL"
     if isinstance(value, float):
@@ -48,7 +48,7 @@ def format_value(value: Any) -> str:
 
 
 def format_plain(value: Any) -> str:
-    """A value, not NULL, as text, all of it."""
+    """Return the full text of a value that is not NULL."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -57,7 +57,7 @@ def format_plain(value: Any) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """``text`` in at most ``width`` cells, ending in an ellipsis where it was longer."""
+    """Return ``text`` cut to at most ``width`` cells, with an ellipsis if it was longer."""
     if measure_width(text) <= width:
         return text
     characters, used = [], 0
@@ -70,7 +70,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Lines of at most ``width`` cells, broken at spaces where there are any."""
+    """Yield lines of at most ``width`` cells, broken at spaces if possible."""
     line, used = "", 0
     for word in text.split(" "):
         size = measure_width(word)
@@ -87,7 +87,10 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def wrap_message(text: str, width: int | None) -> str:
-    """Break the lines of a message at spaces, if ``width`` limits them; indented lines show statements, unbroken."""
+    """Break the lines of a message at spaces if ``width`` limits them.
+
+    Indented lines show statements and stay unbroken.
+    """
     if width is None:
         return text
     lines = (("\n".join(wrap(line, width)) if line[:1].strip() else line) for line in text.split("\n"))
@@ -95,7 +98,7 @@ def wrap_message(text: str, width: int | None) -> str:
 
 
 def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
-    """Terms and what each means, in two columns, the second broken at spaces so that it fits ``width``."""
+    """Format terms and their descriptions in two columns; descriptions are broken at spaces to fit ``width``."""
     widest = max((measure_width(term) for term, _ in pairs), default=0)
     for term, text in pairs:
         lines = [text] if width is None else list(wrap(text, max(width - widest - 2, _MIN_COLUMN_WIDTH)))
@@ -104,7 +107,7 @@ def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> I
 
 
 def _take_fitting(text: str, width: int) -> str:
-    """As many characters of ``text`` as fit, at least one."""
+    """Return as many characters of ``text`` as fit, at least one."""
     used = 0
     for index, character in enumerate(text):
         used += max(0, wcwidth(character))
@@ -125,11 +128,12 @@ def _wrap_cell(text: str, width: int) -> list[str]:
 
 
 def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], available: int) -> list[int] | None:
-    """Widths of columns that together take at most ``available`` cells: the widest give way first, those of ``is_fixed`` never.
+    """Return the widths of columns that fit in ``room`` cells.
 
-    None where a column would become too narrow to read.
+    The widest columns shrink first, and those of ``whole`` never. Returns None if a column would become too narrow to
+    read.
 
-    >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
+    >>> fitted([3, 40, 80], [True, False, False], 63), fitted([3, 40, 80], [True, False, False], 20)
     ([3, 30, 30], None)
     """
     if sum(natural_widths) <= available:
@@ -146,11 +150,12 @@ def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], availabl
 
 
 class Grid:
-    """How a table is drawn: what stands between, around and under its columns."""
+    """The drawing style of a table: the characters between, around and under its columns."""
 
     def __init__(self, left: str, separator: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
         self.left, self.separator, self.right = left, separator, right
-        #: Left end, line, crossing and right end of the rules above, below the head, and at the foot; empty: no rule.
+        #: The left end, line, crossing and right end of the rules above, below the header, and at the foot; empty: no
+        #: rule.
         self.top_rule, self.head_rule, self.foot_rule = rules
 
     def compute_overhead(self, columns: int) -> int:
@@ -179,7 +184,10 @@ BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─"
 
 
 def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
-    """A table that fits ``width`` cells; one row under another, name by name, where its columns cannot."""
+    """Yield a table that fits ``width`` cells.
+
+    If its columns cannot fit, each row is printed as lines of ``name = value``.
+    """
     remaining = iter(rows)
     measured_rows = [row for row, _ in zip(remaining, range(_MAX_MEASURED_ROWS), strict=False)]
     names = [to_printable(name) for name in columns]
@@ -209,7 +217,7 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
 
 
 def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Each row as lines of ``name = value``, rows parted by an empty line."""
+    """Yield each row as lines of ``name = value``, with an empty line between rows."""
     names = [to_printable(name) for name in columns]
     widest = max(map(measure_width, names), default=0)
     for number, row in enumerate(rows):
@@ -225,14 +233,13 @@ def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: i
                 yield " " * (widest + 3) + line
 
 
-# What has a shape of its own -----------------------------------------------------------------------------------------
+# Statements with their own layout ------------------------------------------------------------------------------------
 
 
 def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose below its places.
+    """Format LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose by location.
 
-    The rows of each entity come after its name, which stands between asterisks wherever they have it: a terminal gets
-    nothing but text.
+    The rows of each entity follow its name. Asterisks mark the name in the text, since a terminal gets plain text only.
     """
     entity, current_location = None, None
     for number, row in enumerate(rows):
@@ -252,20 +259,22 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
         yield from (f"    {line}" for line in _replace_hidden_marks(lines))
 
 
-#: Characters without width that stand for marks until a text has been broken into lines.
+#: Zero-width characters that mark a name until a text has been broken into lines.
 _OPEN, _CLOSE = "\u2060", "\u2061"
 
 
 def _insert_hidden_marks(text: str, name: str) -> str:
-    """A text with every place of a name in it, in any case, between characters without width."""
+    """Surround every occurrence of a name in a text, in any case, with zero-width marks."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, name.split()))
     return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
 
 
 def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
-    """Lines with asterisks in place of the characters without width; a mark that is open at the end of a line is closed
-    there, and opened again in the next."""
+    """Replace zero-width marks in lines by asterisks.
+
+    A mark that is open at the end of a line is closed there, and opened again on the next line.
+    """
     is_open = False
     for line in lines:
         text = (_OPEN if is_open else "") + line
@@ -275,7 +284,7 @@ def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees."""
+    """Format EXPAND's rows (entity, tree, level, relative, via, text) as one tree per entity and tree."""
     groups: dict[tuple[str, str], list[PrintedRow]] = {}
     for row in rows:
         groups.setdefault((row[0], row[1]), []).append(row)
@@ -296,9 +305,9 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
 
 
 def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """EXPAND's rows of an index (level, title, count, detail) as trees, each level indented below the one above."""
+    """Format EXPAND's rows of an index (level, title, count, detail) as indented trees."""
     row_list = list(rows)
-    #: Of each row whether another of its level follows before one of a level above.
+    #: For each row, True if another row of its level follows before one of a level above.
     has_following: list[bool] = []
     open_levels: set[int] = set()
     for level, *_ in reversed(row_list):
@@ -316,9 +325,9 @@ def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str
 def _render_branch(
     rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
 ) -> Iterator[str]:
-    """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them.
+    """Draw the relatives ``distance`` edges away that were reached through ``via`` (None: any), with theirs below them.
 
-    A relative that is reached in several ways has its own relatives below it where it stands first.
+    If a relative is reached in several ways, its own relatives are drawn only below its first occurrence.
     """
     branch_rows = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
     for index, row in enumerate(branch_rows):
@@ -339,15 +348,17 @@ def _limit_width(text: str, width: int | None) -> str:
 
 
 def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """Return the rows of SEARCH or RETRIEVE as a table, without the columns that are for programs: the spans, and the
-    deprecated name of ``ordinal``."""
+    """Format the rows of SEARCH or RETRIEVE as a table, without the columns for programs.
+
+    These are the spans and the deprecated name of ``ordinal``.
+    """
     shown_columns = [index for index, name in enumerate(columns) if name not in ("spans", "chunk")]
     names = [columns[index] for index in shown_columns]
     return render_table(names, ([row[index] for index in shown_columns] for row in rows), width, TABLE)
 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
-    """ASK's answer, wrapped, with its citations under it; ``is_shown`` where the text has been shown while it came."""
+    """Format ASK's answer, wrapped, with its citations; ``told`` if the text was shown while the model wrote it."""
     text, citations, extractive, model, _, _, abstained = row
     if extractive or not is_shown:
         for paragraph in text.split("\n"):
@@ -372,13 +383,13 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
 
 
 def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
-    """The chunks of a citation that the document of its first place has."""
+    """Describe the chunks of a citation in the document of its first span."""
     ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
     first, last = ordinals[0], max(ordinals)
     return f"chunk {first}" if first == last else f"chunks {first} to {last}"
 
 
 def _format_other_documents(spans: Sequence[dict[str, Any]]) -> str:
-    """The other documents that a citation has places of."""
+    """Describe how many other documents a citation refers to."""
     num_others = len({span["document"] for span in spans}) - 1
     return f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""

@@ -1,8 +1,8 @@
 """Long results through a pager, as litecli and psql show them.
 
-In: lines of a result. Out, masked as all that a terminal shows: to the terminal while they fit on it; from the line on
-that does not, all of them go to the pager's standard input. A pager that is left early is no error, one that cannot be
-started leaves the terminal.
+In: lines of a result. Out: masked lines. They go to the terminal while they fit on it; from the first line that does
+not fit, all lines go to the pager's standard input. Leaving the pager early is not an error. If the pager cannot be
+started, output goes to the terminal.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .masking import mask_lines
 
 
 def get_default_pager() -> str | None:
-    """The command of ``$PAGER``, else ``less`` where there is one; None where paging makes no sense."""
+    """Return the command in ``$PAGER``, else ``less`` if it is installed; None if there is no pager."""
     return os.environ.get("PAGER") or ("less -SRXF" if shutil.which("less") else None)
 
 
 class PagedStream:
-    """A stream that turns to a pager when it holds more than a screen; ``close`` it to see the rest."""
+    """A stream that switches to a pager when it holds more than a screen; call ``close`` to show the rest."""
 
     def __init__(self, terminal: TextIO, command: str) -> None:
         self._terminal = terminal
@@ -32,14 +32,14 @@ class PagedStream:
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:
-        """Take some text; raises BrokenPipeError when the pager has been left."""
+        """Write text; raises BrokenPipeError if the user has left the pager."""
         text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)
         self._pending.append(text)
         self._lines_left -= text.count("\n")
         if self._lines_left < 0:
-            # The shell of the system: $PAGER may hold options.
+            # Run through the system's shell, because $PAGER may contain options.
             self._pager = subprocess.Popen(self._command, shell=True, stdin=subprocess.PIPE, text=True)
             self._flush_pending()
         return len(text)
@@ -52,7 +52,7 @@ class PagedStream:
             stream.flush()
 
     def close(self) -> None:
-        """Show what is left, and wait until the pager is left."""
+        """Show the remaining text, and wait until the user leaves the pager."""
         if self._pager is None:
             self._flush_pending()
             return
@@ -63,5 +63,5 @@ class PagedStream:
             try:
                 self._pager.wait()
                 return
-            except KeyboardInterrupt:  # is the pager's business while it has the terminal
+            except KeyboardInterrupt:  # the pager handles it while it has the terminal
                 continue

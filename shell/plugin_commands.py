@@ -1,8 +1,8 @@
-"""The commands of installed packages, by the entry points ``kvstore.commands``.
+"""Commands of installed packages, found through the entry points ``kvstore.commands``.
 
-In: what an entry point names: a command of click, called as the entry point is. Out: ``kvstore NAME``, behind the
-commands of our own, which no package replaces. Packages are looked for only where a name is not one of ours, or all are
-asked for, so that ``kvstore --help`` answers at once. What is no command says which was meant.
+In: the target of an entry point: a click command, called by the name of the entry point. Out: ``kvstore NAME``.
+Built-in commands come first, and no package replaces them. Packages are searched only for unknown names or for a list
+of all commands, so ``kvstore --help`` is fast. The error for an unknown command suggests the right one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kvstore.errors import PluginError
 
 
 class CommandGroup(click.Group):
-    """Our commands, and behind them those of installed packages."""
+    """The built-in commands, followed by those of installed packages."""
 
     @cached_property
     def installed(self) -> PluginGroup[click.Command]:
-        """Those of installed packages."""
+        """The commands of installed packages."""
         return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_check_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -37,7 +37,7 @@ class CommandGroup(click.Group):
         except click.UsageError as error:
             suggestion = _suggest_command(args[0])
             if not suggestion and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
-                # In place of click's guess, the command that is spelled most like it.
+                # Replaces click's guess, which is the command with the most similar spelling.
                 raise click.UsageError(f"No such command {args[0]!r}. {remedy}", ctx) from None
             if not suggestion:
                 raise
@@ -53,7 +53,7 @@ _SERVE = "For a browser: kvstore explore STORE. For an assistant: kvstore mcp ST
 _SHELL = "To run statements: kvstore shell STORE"
 _SHOW = "To see what a store holds: kvstore info STORE"
 
-#: The names of commands in other programs, and the command here.
+#: Names of commands in other programs, and the equivalent here.
 _COMMANDS_BY_MEANING = {
     "add": _ADD,
     "browse": _SERVE,
@@ -90,7 +90,7 @@ _COMMANDS_BY_MEANING = {
 
 
 def _suggest_command(word: str) -> str:
-    """What somebody may have meant who gives ``word`` where sqlite3, say, takes a file."""
+    """Suggest a command if ``word`` is a file or a question, given where sqlite3, for example, takes a file."""
     if os.path.isfile(os.path.join(word, "data.mdb")):
         return f"It is a store: kvstore shell {quote(word)}"
     if os.path.exists(word):

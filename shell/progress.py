@@ -1,7 +1,7 @@
-"""How far an ingest, an index or an EXTRACT is, on one line of a terminal, or as a line now and then elsewhere.
+"""The progress of an ingest, an index or an EXTRACT: one line on a terminal, or an occasional line elsewhere.
 
-In: :class:`kvstore.IngestProgress`, :class:`kvstore.IndexProgress` or :class:`kvstore.ExtractionProgress`, as often as
-it is told. Out: text on a stream, drawn at most ten times a second on a terminal and every ten seconds elsewhere.
+In: :class:`kvstore.IngestProgress`, :class:`kvstore.IndexProgress` or :class:`kvstore.ExtractionProgress`, at every
+report. Out: text on a stream, drawn at most ten times a second on a terminal and every ten seconds elsewhere.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _BAR_WIDTH = 20
 
 
 class ProgressLine:
-    """The line; ``close`` it before anything else is written to the stream."""
+    """The progress line; call ``close`` before writing anything else to the stream."""
 
     def __init__(self, stream: TextIO | MaskedStream, *, silent: bool = False) -> None:
-        # The line goes back to its beginning; what it shows of others is masked in it.
+        # The line needs carriage returns, so the stream is unmasked; text from documents is masked in the line itself.
         self._stream = stream.unmasked if isinstance(stream, MaskedStream) else stream
         self._silent = silent
         self._is_terminal = stream.isatty()
@@ -34,7 +34,7 @@ class ProgressLine:
         self._last_progress: IngestProgress | IndexProgress | ExtractionProgress | None = None
 
     def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
-        """Draw the line where it is due."""
+        """Draw the line if it is due."""
         self._last_progress = progress
         if self._silent or time.monotonic() < self._next_time:
             return
@@ -54,12 +54,12 @@ class ProgressLine:
 
     @property
     def is_resumable(self) -> bool:
-        """Whether the same statement goes on from what it tells of."""
+        """True if the same statement can resume from the last reported progress."""
         return isinstance(self._last_progress, IngestProgress | ExtractionProgress)
 
     @property
     def resumable_index(self) -> str | None:
-        """The index it tells of, where what is done of it stays."""
+        """The reported index, if its finished work is kept; else None."""
         return (
             self._last_progress.kind
             if isinstance(self._last_progress, IndexProgress) and self._last_progress.kept
@@ -67,7 +67,7 @@ class ProgressLine:
         )
 
     def describe_kept(self) -> str:
-        """What an ingest that ends now has committed, or how far an index or an EXTRACT is, in words."""
+        """Describe what an interrupted ingest has committed, or how far an index or an EXTRACT got."""
         if isinstance(self._last_progress, IndexProgress):
             done, total = f"{self._last_progress.done:,}", f"{self._last_progress.total:,} {self._last_progress.unit}"
             return f"{done} of {total} are done and kept"
@@ -80,7 +80,7 @@ class ProgressLine:
         return f"{documents:,} {noun_phrase} committed and kept ({counted(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
-        """Put a line in place of the one before, blanks over the rest of it: no terminal needs to know more."""
+        """Replace the previous line and blank out its rest; this works on every terminal."""
         self._stream.write(f"\r{text}{' ' * (self._drawn_width - measure_width(text))}\r{text}")
         self._drawn_width = measure_width(text)
 
@@ -110,7 +110,7 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
 
 
 def _format_size(count: int) -> str:
-    """``812 B``, ``3.4 MB``."""
+    """Format bytes: ``812 B``, ``3.4 MB``."""
     size = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
@@ -120,7 +120,7 @@ def _format_size(count: int) -> str:
 
 
 def _format_duration(seconds: float) -> str:
-    """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Format a duration: ``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole_seconds = round(seconds)
     if whole_seconds < 60:
         return f"{whole_seconds} s"

@@ -1,6 +1,6 @@
-"""What the commands of psql are called here: for the fingers of those who come from there.
+"""Equivalents of psql commands, for users who are used to psql.
 
-In: a line that begins with a backslash. Out: the sentence that names the command to type instead.
+In: a line that begins with a backslash. Out: a sentence that names the command to type instead.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ _COPY = ".import FILE brings a file in, and .output FILE sends results to one"
 _LOOK = ".mode names the ways in which results are written"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 
-#: The command here for one of psql, by the name that it has there without what may be added to it.
+#: The equivalent of each psql command, by its name without modifiers.
 _REPLACEMENTS = {
     "?": ".help lists the commands",
     "a": _LOOK,
@@ -44,7 +44,7 @@ _REPLACEMENTS = {
 
 
 def suggest_replacement(line: str) -> str:
-    """What to type in place of a command of psql."""
+    """Return what to type instead of a command of psql."""
     word = line.removeprefix("\\").split(maxsplit=1)[0] if line.strip("\\ ") else ""
     replacement = _REPLACEMENTS.get(word) or _REPLACEMENTS.get(word.rstrip("+S"))
     if replacement is None:

@@ -1,8 +1,9 @@
-"""Results as text, in the mode asked for.
+"""Formatting of results as text, in the selected mode.
 
-In: column names and rows. Out: text written to a stream as the rows come. ``tsv``, ``csv``, ``json``, ``jsonl`` and
+In: column names and rows. Out: text written to a stream as the rows arrive. ``tsv``, ``csv``, ``json``, ``jsonl`` and
 ``markdown`` are for programs: every value can be read back, and NULL is an empty field (in JSON: ``null``). ``table``,
-``box`` and ``line`` are for people. An unknown mode is a ValueError that lists the modes."""
+``box`` and ``line`` are for people. An unknown mode raises a ValueError that lists the modes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ PrintedRow = Sequence[Any]
 
 
 class Writable(Protocol):
-    """Where a result goes."""
+    """The destination of a result."""
 
     def write(self, text: str, /) -> int: ...
 
@@ -34,13 +35,14 @@ def write_result(
     width: int | None = None,
     is_answer_shown: bool = False,
 ) -> int:
-    """Write a result to ``out``; returns the number of rows.
+    """Write a result to ``out``; return the number of rows.
 
-    ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables and
-    answers fit it. In mode ``table`` EXPAND is drawn as a tree, and an answer is prose with its citations numbered; on
-    a terminal LOOKUP is prose too, with the name marked, and SEARCH and RETRIEVE leave out columns for programs. CHECK
-    of a sound store has no rows, and no header but in JSON. ``is_answer_shown`` says that the text of a model's answer has been
-    shown while it came."""
+    ``kind`` is the statement's first word. ``width``, in cells, is given if ``out`` is a terminal; tables and answers
+    fit it. In mode ``table``, EXPAND is drawn as a tree, and an answer is prose with numbered citations. On a terminal,
+    LOOKUP is also prose, with the name marked, and SEARCH and RETRIEVE leave out columns for programs. CHECK of a sound
+    store has no rows; only JSON modes then write anything. ``told`` is True if the text of a model's answer was shown
+    while the model wrote it.
+    """
     counter = RowCounter(rows)
     for line in _render_lines(kind, columns, counter, mode, width, is_answer_shown):
         out.write(line)
@@ -49,7 +51,7 @@ def write_result(
 
 
 class RowCounter:
-    """Rows, counted as they pass."""
+    """An iterable of rows that counts them."""
 
     def __init__(self, rows: Iterable[PrintedRow]) -> None:
         self._rows = rows
@@ -74,13 +76,13 @@ def _render_lines(
         if kind in ("SEARCH", "RETRIEVE") and width is not None:
             return layout.render_hits(columns, rows, width)
     if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
-        return (picture for (picture,) in rows)  # written to a file, it is one that browsers show
+        return (picture for (picture,) in rows)  # the output is a file that browsers show
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
     if kind == "CHECK" and mode not in ("json", "jsonl"):
         first = next(iter(rows), None)
         if first is None:
-            return iter(())  # the message says that the store is sound
+            return iter(())  # the message reports that the store is sound
         rows = chain([first], rows)
     return MODES[mode](columns, rows, width)
 
@@ -94,8 +96,9 @@ def _render_box(columns: Sequence[str], rows: Iterable[PrintedRow], width: int |
 
 
 def _render_tsv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Fields parted by tabs; a backslash, tab, line feed or carriage return inside one is ``\\\\``, ``\\t``, ``\\n``,
-    ``\\r``."""
+    """Yield tab-separated fields, escaping backslash, tab, line feed and carriage return as ``\\\\``, ``\\t``, ``\\n``,
+    ``\\r``.
+    """
     for row in chain([columns], rows):
         yield "\t".join(_format_field(value).translate(_TSV_ESCAPES) for value in row)
 
@@ -104,14 +107,14 @@ _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r
 
 
 def _render_csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """RFC 4180, lines ending in a line feed."""
+    """Yield lines of RFC 4180, which end in a line feed."""
     line: list[str] = []
 
     class LineWriter:
         def write(self, text: str) -> None:
             line.append(text)
 
-    writer = csv.writer(LineWriter(), lineterminator="\r\n")  # what ends lines is quoted inside a field
+    writer = csv.writer(LineWriter(), lineterminator="\r\n")  # line ends inside a field are quoted
     for row in chain([columns], rows):
         writer.writerow([_format_field(value) for value in row])
         yield "".join(line).removesuffix("\r\n")
@@ -124,7 +127,7 @@ def _format_field(value: Any) -> str:
 
 def _render_objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str]:
     names: list[str] = []
-    for name in columns:  # of columns with one name the later ones are numbered, so that none is lost
+    for name in columns:  # number repeated column names, so that no column is lost
         num_same = sum(1 for earlier in columns[: len(names)] if earlier == name)
         names.append(f"{name}:{num_same}" if num_same else name)
     is_description = tuple(columns) == ("property", "value")
@@ -143,7 +146,7 @@ def _to_json_value(value: Any) -> Any:
 
 
 def _parse_metadata(value: Any) -> Any:
-    """Return the object that a document's metadata are, which SQL has as JSON text; any other value as it is."""
+    """Parse a document's metadata, which SQL returns as JSON text; return any other value unchanged."""
     if not (isinstance(value, str) and value.startswith("{")):
         return value
     try:
@@ -173,7 +176,7 @@ def _render_json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
 
 
 def _render_markdown(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """A GitHub table; what Markdown would read otherwise is escaped, line ends are ``<br>``."""
+    """Yield a GitHub table; Markdown syntax in cells is escaped, and line ends become ``<br>``."""
     yield _render_markdown_row(columns)
     yield "|" + " --- |" * len(columns)
     for row in rows:
@@ -193,7 +196,7 @@ def _render_line(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
     return layout.render_vertical(columns, rows, width)
 
 
-#: Every mode and what writes it.
+#: The modes and their formatters.
 MODES: dict[str, Callable[[Sequence[str], Iterable[PrintedRow], int | None], Iterator[str]]] = {
     "table": _render_table,
     "box": _render_box,

@@ -1,9 +1,8 @@
-"""The interactive shell: a prompt, with history, colours, completion and a toolbar.
+"""The interactive shell: a prompt with history, colors, completion and a toolbar.
 
-In: what a person types: statements that end with ``;``, over several lines if need be, and dot commands. Out: results
-below the prompt. Ctrl-C clears what is typed, or cancels the statement that runs and undoes it; twice in a row at an
-empty prompt, or Ctrl-D, leaves. History is kept under XDG_STATE_HOME; where it cannot be, the shell says so and goes
-on without.
+In: statements that end with ``;``, possibly on several lines, and dot commands. Out: results below the prompt. Ctrl-C
+clears the typed text, or cancels the running statement and rolls it back; twice in a row at an empty prompt, or Ctrl-D,
+leaves. History is stored under XDG_STATE_HOME; if that fails, the shell reports it and goes on without history.
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ _STYLE = Style.from_dict(
 
 
 def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True) -> int:
-    """Talk until the user leaves; returns the exit status.
+    """Run the conversation until the user leaves; return the exit status.
 
-    The ``opening`` of the console's store is begun when the first prompt is drawn; raises what it raises.
+    Opening the store begins when the first prompt is drawn; raises the error that ``opening`` raises.
     """
     console.confirm = _confirm
     console.pager = get_default_pager()
@@ -119,7 +118,9 @@ def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True)
 
 
 class _PromptWarmup:
-    """What goes on while the person looks at the first prompt, so that neither it nor the first key waits for it."""
+    """Background work while the user looks at the first prompt, so that neither the prompt nor the first key waits for
+    it.
+    """
 
     def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
         self._console = console
@@ -127,17 +128,20 @@ class _PromptWarmup:
         self._toolbar = toolbar
 
     def __call__(self, application: Application[str]) -> None:
-        """Begin, the first prompt being drawn."""
+        """Begin the work once the first prompt is drawn."""
         application.after_render -= self
         self._opening.start()
         threading.Thread(target=self._warm, args=(application, application.loop), daemon=True).start()
 
     def _warm(self, application: Application[str], loop: AbstractEventLoop) -> None:
-        """Wait for the store and show what it holds; what opening it raised ends the prompt. Then read the parser."""
+        """Wait for the store and show its contents, then load the parser.
+
+        An error from opening the store ends the prompt.
+        """
         try:
             self._console.store  # noqa: B018 (waits)
         except Exception as error:
-            with suppress(RuntimeError):  # nothing is typed any more
+            with suppress(RuntimeError):  # the prompt has already ended
                 loop.call_soon_threadsafe(_end_prompt, application, error)
             return
         self._toolbar.refresh()
@@ -146,20 +150,22 @@ class _PromptWarmup:
 
 
 def _end_prompt(application: Application[str], error: Exception) -> None:
-    """End a prompt with an error, where it is still there."""
+    """End a prompt with an error, if it is still active."""
     if application.is_running and not application.is_done:
         application.exit(exception=error)
 
 
 def _is_runnable(text: str) -> bool:
-    """Whether Enter runs what is typed, instead of beginning another line."""
+    """True if Enter runs the typed text instead of starting another line."""
     is_command = _normalize_command(text).lstrip().startswith(COMMAND_MARKS)
     is_question = plain_question(text) is not None or find_unquoted_question(text) is not None
     return is_command or is_question or is_complete(text)
 
 
 def _normalize_command(text: str) -> str:
-    """What is typed; of ``quit``, ``exit`` and ``help``, which other shells know without a dot, the command."""
+    """Return the typed text, with a dot added to ``quit``, ``exit`` and ``help``, which other shells accept without
+    one.
+    """
     word = text.strip().rstrip(";").lower()
     return f".{word}" if word in ("quit", "exit", "help") else text
 
@@ -184,14 +190,14 @@ def _open_history(console: Console) -> History:
 
 
 class Toolbar:
-    """The line under the prompt: the store, what state it is in, and what it holds."""
+    """The line under the prompt: the store, its state, and its contents."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._text = f"{console.path.name}  opening"
 
     def refresh(self) -> None:
-        """Look at the store again; typing never waits for it."""
+        """Read the store's figures again; typing never waits for this."""
         store = self._console.store
         parts = [store.path.name]
         if store.readonly:
@@ -214,7 +220,7 @@ class Toolbar:
 
 
 class StatementLexer(Lexer):
-    """Colours by the language's own tokens; what is shown of a character that moves the cursor is a mask."""
+    """A lexer that colors the language's own tokens, and masks control characters."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines: list[StyleAndTextTuples] = [[]]
@@ -238,7 +244,7 @@ def _get_style(kind: str, text: str) -> str:
 
 
 class StoreCompleter(Completer):
-    """The completion function, as prompt-toolkit asks for it."""
+    """The completion function, adapted to prompt-toolkit."""
 
     def __init__(self, catalog: LiveCatalog) -> None:
         self._catalog = catalog
@@ -248,7 +254,7 @@ class StoreCompleter(Completer):
         try:
             completions = complete(text_before, self._catalog)
         except KvstoreError:
-            return  # a store closed or damaged meanwhile is for the statement to tell, not for typing
+            return  # the statement, not the completion, reports a closed or damaged store
         for choice in completions:
             yield Choice(
                 choice.text, choice.start - len(text_before), display=mask_line(choice.text), display_meta=choice.kind
@@ -256,7 +262,7 @@ class StoreCompleter(Completer):
 
 
 class LiveCatalog(StoreCatalog):
-    """What the open store, the file system and the shell hold, for completion."""
+    """A completion catalog of the open store, the file system and the shell."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(lambda: console.store)

@@ -1,9 +1,9 @@
-"""Scripts: a stream of bytes in, statements and dot commands out, each as soon as it is complete.
+"""Script reader: splits a stream of bytes into statements and dot commands, each as soon as it is complete.
 
-In: UTF-8 from a file, a pipe or a string. Out: :class:`ScriptItem` by piece, with the line it begins on. A dot command
-is a line that begins with ``.`` where no statement is under way, and so is one that begins with ``\\``, a command of
-psql. A statement whose ``;`` is missing at the end counts
-as complete. Bytes that are not UTF-8 are a ScriptError that names the line.
+In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per piece, with the line it begins on. A dot
+command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
+treated the same way. A last statement without ``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError
+that names the line.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import BinaryIO
 from kvstore.language import find_unquoted_question, tokens
 
 _BLOCK_BYTES = 1 << 16
-#: What a line that is a command begins with: a dot, or the backslash of psql.
+#: The first character of a command line: a dot, or the backslash of psql.
 COMMAND_MARKS = (".", "\\")
-#: Characters of a statement, which is read as a whole: the longest document, each of its characters escaped, and more.
+#: The maximum length of a statement in characters; room for the longest document with every character escaped.
 _MAX_PIECE = 128 << 20
 
 
 class ScriptError(Exception):
-    """A script cannot be read."""
+    """A script that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ScriptItem:
 
 
 def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
-    """The pieces of a stream, read as it comes; an unfinished line is waited for."""
+    """Yield the pieces of a stream as it is read; an unfinished line waits for the rest."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = getattr(stream, "read1", stream.read)
     buffer, line, position = "", 1, 0
@@ -54,7 +54,7 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
         for item, position_after in _iter_items(buffer[:stop], position, line, at_end):
             yield item
             position = position_after
-        # Whole lines that are done with are dropped; the line that goes on is kept, for its columns.
+        # Drop finished lines; the unfinished line is kept, so that columns stay right.
         consumed = buffer.rfind("\n", 0, position) + 1
         line += buffer.count("\n", 0, consumed)
         buffer, position = buffer[consumed:], position - consumed
@@ -66,13 +66,15 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
 
 
 def split_items(text: str) -> list[ScriptItem]:
-    """The pieces of a whole text."""
+    """Return the pieces of a whole text."""
     return [item for item, _ in _iter_items(text, 0, 1, True)]
 
 
 def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:
-    """Complete pieces of ``text`` from ``position`` on, and the character after each; ``line`` numbers its first
-    line."""
+    """Yield the complete pieces of ``text`` from ``position`` on, and the end offset of each.
+
+    ``line`` is the number of the first line of ``text``.
+    """
     counted_to = 0
     while (start := _find_start(text, position)) is not None:
         line += text.count("\n", counted_to, start)
@@ -87,7 +89,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
         line_end = text.find("\n", start)
         line_end = len(text) if line_end < 0 else line_end
         if find_unquoted_question(text[start:line_end]) is not None:
-            # It cannot become valid: it ends with its line, so that its error costs no other statement.
+            # It cannot become valid. It ends with its line, so that its error affects no other statement.
             stop = text.find(";", start, line_end)
             position = line_end if stop < 0 else stop + 1
             yield ScriptItem(text[start:position], line, column), position
@@ -104,7 +106,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
 
 def _find_start(text: str, position: int) -> int | None:
-    """Where the next piece begins; stray ``;`` are passed over."""
+    """Return the offset of the next piece, skipping stray ``;``."""
     for token in tokens(text, position):
         if token.kind not in ("space", "comment", "semicolon"):
             return token.start

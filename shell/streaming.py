@@ -1,7 +1,7 @@
-"""An answer on a terminal while a language model writes it.
+"""Display of an answer on a terminal while a language model writes it.
 
-In: its text, piece by piece. Out: whole words, wrapped, as soon as each is complete. What a model writes is text:
-control characters never reach the terminal.
+In: the text, piece by piece. Out: whole words, wrapped, as soon as each is complete. Control characters of the model's
+text never reach the terminal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _PART_PATTERN = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class AnswerStream:
-    """Where the pieces go; ``finish`` it before anything else is written.
+    """The display of an answer in pieces; call ``end`` before writing anything else.
 
-    ``has_output`` says whether anything was shown.
+    ``told`` is True if any text was shown.
     """
 
     def __init__(self, out: TextIO, width: int) -> None:
@@ -29,7 +29,7 @@ class AnswerStream:
         self.has_output = False
 
     def show(self, text: str) -> None:
-        """Take a piece."""
+        """Show a piece of text."""
         for part in _PART_PATTERN.findall(text):
             if part.isspace():
                 self._end_word()
@@ -40,7 +40,7 @@ class AnswerStream:
         self._out.flush()
 
     def finish(self) -> None:
-        """Show what was held back, and end the line; more may follow on the next one."""
+        """Show the text held back and end the line; more text may follow on the next one."""
         self._end_word()
         if self._column:
             self._write("\n", 0)

@@ -1,9 +1,9 @@
-"""Folders kept in a store while they change: ``kvstore watch``.
+"""Keep a store in sync with folders while they change: ``kvstore watch``.
 
-In: folders, and what ingests them. Out: one ingest at the beginning and one after each change, when nothing has changed
-for a moment: what an editor or a checkout does in one go is one batch, and one commit. The system tells of changes
-where the package watchfiles is installed (the extra ``watch``); else, and where asked, the folders are looked at again
-and again. Nothing that changes while an ingest runs is missed.
+In: folders, and a function that ingests them. Out: one ingest at the beginning, and one after each change once nothing
+has changed for a moment. All changes of one save or checkout therefore form one batch and one commit. The operating
+system reports changes if the package watchfiles is installed (the extra ``watch``); otherwise, or on request, kvstore
+polls the folders. Changes made during an ingest are not missed.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Any, Protocol
 from kvstore import IngestReport
 from kvstore.errors import KvstoreError
 
-#: Seconds without a change before what changed is ingested, and the most that are waited for them.
+#: Seconds without a change before changes are ingested, and the maximum time to wait for such a pause.
 QUIET_SECONDS = 0.5
 _MAX_QUIET_WAIT = 20.0
-#: Seconds between two looks at the folders where the system does not tell.
+#: Seconds between two polls of the folders, without reports from the operating system.
 POLL_SECONDS = 2.0
-#: Seconds after which an ingest that failed is tried again.
+#: Seconds after which a failed ingest is tried again.
 _RETRY_SECONDS = 5.0
-#: Seconds between two looks whether a folder is another than before.
+#: Seconds between two checks whether a folder was replaced by another.
 _WAKE_SECONDS = 1.0
 
-#: Of each file its time of change and its size.
+#: Modification time and size of each file.
 FileStates = dict[str, tuple[int, int]]
 
 
 class Watcher(Protocol):
-    """Tells of changes; what changes between two calls is told by the second."""
+    """A source of change reports. A change between two calls is reported by the second call."""
 
     def wait_for_change(self) -> bool:
-        """Wait for a while; whether anything has changed, and is quiet now."""
+        """Wait for a while; return True if anything has changed and is quiet now."""
         ...
 
 
 class SystemWatcher:
-    """Changes as the system tells them, through watchfiles."""
+    """Changes reported by the operating system, through watchfiles."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float) -> None:
         self._folders = folders
@@ -50,7 +50,7 @@ class SystemWatcher:
 
     def wait_for_change(self) -> bool:
         if self._list_identities() != self._known_identities:
-            self._start()  # what was watched is gone, or another folder stands there now
+            self._start()  # a watched folder was removed or replaced by another
             return True
         return bool(next(self._change_sets))
 
@@ -69,7 +69,7 @@ class SystemWatcher:
             recursive=True,
         )
         if any(self._known_identities):
-            next(self._change_sets)  # it watches from now on
+            next(self._change_sets)  # watching begins here
         else:
             self._change_sets = _yield_nothing()
 
@@ -78,7 +78,7 @@ class SystemWatcher:
 
 
 class PollingWatcher:
-    """Changes as they are seen by looking at every file again and again."""
+    """Changes detected by polling every file."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float, interval: float) -> None:
         self._folders = folders
@@ -116,8 +116,10 @@ class PollingWatcher:
 
 
 def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
-    """What tells of changes in some folders but in ``excluded``, the store; ``interval`` so many seconds by looking, where
-    that is given or nothing else is installed."""
+    """Return a watcher of the folders that ignores ``apart``, the store.
+
+    It polls every ``every`` seconds if that is given or if watchfiles is not installed.
+    """
     if interval is None:
         try:
             return SystemWatcher(folders, excluded, quiet)
@@ -132,8 +134,11 @@ def follow(
     on_report: Callable[[IngestReport], None],
     on_error: Callable[[str], None],
 ) -> None:
-    """Ingest, and again after each change, until an interrupt; reports are ``on_report``, and errors, after which it is
-    tried again, each once until another comes."""
+    """Ingest, and again after each change, until an interrupt.
+
+    Reports go to ``told``. Errors go to ``failed``, each once until a different one occurs, and the ingest is tried
+    again.
+    """
     is_due, last_error = True, ""
     while True:
         if is_due:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Before numpy is loaded: one thread is what is measured.
+# Set before numpy is loaded, so that a single thread is measured.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import click
@@ -34,9 +34,9 @@ import kvstore
 from kvstore.models.embedder import open_embedder
 from kvstore.text.words import FUNCTION_WORDS
 
-#: Length of the noise in relation to the vector's.
+#: The length of the noise relative to the vector's.
 NOISE = 0.5
-#: Documents put in one commit.
+#: The number of documents per commit.
 BATCH = 2000
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]\w*")
 
@@ -68,7 +68,7 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
 
 
 def embedded(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
-    """Vectors of the passages and of the questions."""
+    """Return the vectors of the texts and of the questions."""
     if cache is not None and cache.exists():
         with np.load(cache) as kept:
             return kept["passages"], kept["questions"]
@@ -82,7 +82,7 @@ def embedded(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple
 
 
 def copied(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tuple[str, str, str, Matrix]]:
-    """Key, title, text and vector of every passage of every copy, the unaltered one first."""
+    """Yield key, title, text and vector of every text of every copy, the unaltered copy first."""
     noise = np.random.default_rng(0)
     for copy in range(count):
         ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
@@ -95,7 +95,7 @@ def copied(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tupl
 
 
 def altered(text: str, ending: str) -> str:
-    """A text whose capitalised words, function words apart, have another ending."""
+    """Return a text whose capitalized words, except function words, have another ending."""
 
     def change(match: re.Match[str]) -> str:
         word = match.group()
@@ -116,7 +116,7 @@ def fill(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, count: i
 
 
 def timed(store: kvstore.Store, questions: QuestionSet, vectors: Matrix) -> dict[str, Any]:
-    """Milliseconds of both on every question, and how many times as fast bridge is."""
+    """Return the milliseconds of both on every question, and the speedup of bridge."""
     ways: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
     times: dict[str, list[float]] = {name: [] for name in ways}
     pools = []

@@ -26,7 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-# Before numpy is loaded: one thread is what is measured.
+# Set before numpy is loaded, so that a single thread is measured.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import click
@@ -48,7 +48,7 @@ Matrix = npt.NDArray[np.float32]
 TOP, M, EF_CONSTRUCTION = 5, 16, 100
 #: Candidates kept in a layer, tried one after the other, and the recall that is wanted.
 EFS, WANTED = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200), 0.99
-#: Documents put in one commit.
+#: The number of documents per commit.
 BATCH = 500
 
 
@@ -60,7 +60,7 @@ BATCH = 500
 @click.option("--queries", default=300, show_default=True, help="Questions asked, at most.")
 @click.option("--store", "kept", type=click.Path(path_type=Path), help="Keep the store here, or use what is here.")
 def main(folders: Sequence[Path], embedder: str, queries: int, kept: Path | None) -> None:
-    """Build both over the layers of attributed communities, and ask every question of both."""
+    """Build both over the layers of attributed communities, and run every query on both."""
     questions = [row["question"] for folder in folders for row in rows(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
         layers, parents = stored_layers(kept or Path(scratch) / "store", folders, embedder)

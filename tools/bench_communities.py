@@ -44,7 +44,7 @@ from kvstore.systems.graphrag.community_levels import CommunityOptions, partitio
 from kvstore.systems.graphrag.community_reports import build_reports
 from kvstore.systems.graphrag.entity_graph import build_entity_graph
 
-#: Documents replaced to time a commit.
+#: The number of documents replaced to time a commit.
 _COMMITS = 200
 VARIANTS = [(method, neighbours) for method in ("affinity", "leiden") for neighbours in ("none", "knn")]
 
@@ -88,7 +88,7 @@ def main(
 
 
 def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
-    """A row for each method."""
+    """Return a row for each method."""
     keys = sorted(store.keys(""))
     for method, neighbours in VARIANTS:
         options = CommunityOptions(method, neighbours)
@@ -161,7 +161,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def modularity(edges: Edges, labels: Partition) -> float:
-    """How much more weight lies inside groups than by chance."""
+    """Return the weight inside groups beyond that expected by chance."""
     total = edges.weights.sum()
     inside = edges.weights[labels[edges.first] == labels[edges.second]].sum() / total
     groups = int(labels.max()) + 1
@@ -178,7 +178,7 @@ def _centres(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.N
 
 
 def calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> float:
-    """Variance between groups over variance within, each by its degrees of freedom."""
+    """Return the variance between groups divided by that within, each by its degrees of freedom."""
     vectors = vectors.astype(np.float64)
     centres, sizes = _centres(vectors, labels)
     between = (sizes * ((centres - vectors.mean(axis=0)) ** 2).sum(axis=1)).sum() / (len(sizes) - 1)
@@ -187,7 +187,7 @@ def calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> float:
 
 
 def similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
-    """The mean cosine of a vector with the centroid of its group."""
+    """Return the mean cosine of a vector with the centroid of its group."""
     vectors = vectors.astype(np.float64)
     centres, _ = _centres(vectors, labels)
     centres /= np.linalg.norm(centres, axis=1)[:, None]
@@ -196,7 +196,7 @@ def similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
 
 @contextmanager
 def fixed_vectors(path: Path, data: str, copies: int, embedder: str, cache: Path | None) -> Iterator[kvstore.Store]:
-    """A store of copies of a question set, its vectors given."""
+    """Build a store of copies of a question set, with precomputed vectors."""
     questions = load(data, None)
     passages, _ = embedded(questions, embedder, cache)
     with kvstore.open(path, embedder=f"none:{passages.shape[1]}", settings={"language": "rules"}) as store:

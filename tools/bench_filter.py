@@ -40,7 +40,7 @@ BATCH = 10_000
 TURNS = 5
 LOAD_TURNS = 3
 CALLS = 20_000
-#: Addresses of the entities that single calls ask for, of which they want the first ten.
+#: The number of addresses per entity for single calls, and the number that these request.
 ADDRESSES, WANTED = 12, 10
 SMALL = 10_000
 SIZES = (0.7, 0.85, 1.0, 1.2, 1.4)
@@ -71,11 +71,11 @@ BARS: dict[str, Callable[[dict[str, float]], bool]] = {
     ),
 }
 
-# -- Measuring
+# -- Measurements
 
 
 def in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[float]:
-    """Median seconds of each, taking turns, after one turn that does not count."""
+    """Return the median seconds of each function, run in turns, after one turn that does not count."""
     times: list[list[float]] = [[] for _ in measured]
     for turn in range(turns + 1):
         for function, kept in zip(measured, times, strict=True):
@@ -92,7 +92,7 @@ def batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def load(path: Path, names: list[str], durability: str = "full") -> float:
-    """Seconds to make a store of names with one address each, in transactions of 10,000."""
+    """Return the seconds to build a store of names with one address each, in transactions of 10,000."""
     addresses = [np.array([number], np.uint64) for number in range(len(names))]
     start = perf_counter()
     with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
@@ -106,7 +106,7 @@ def load(path: Path, names: list[str], durability: str = "full") -> float:
 
 
 def load_lmdb(path: Path, keys: list[bytes]) -> float:
-    """Seconds that py-lmdb takes for the same keys, each with its entity and address in twelve bytes."""
+    """Return the seconds that py-lmdb takes for the same keys, each with its entity and address in twelve bytes."""
     values = [number.to_bytes(12, "little") for number in range(len(keys))]
     start = perf_counter()
     with lmdb.open(str(path), map_size=1 << 36) as environment:
@@ -135,7 +135,7 @@ class Rival:
 
 
 def make_sqlite(path: Path, names: list[str], rich: dict[str, npt.NDArray[np.uint64]]) -> sqlite3.Connection:
-    """The same entities in SQLite: names with entity, count and temperature; addresses clustered by entity."""
+    """Build the same entities in SQLite: names with entity, count and temperature; addresses clustered by entity."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; BEGIN;"
@@ -156,11 +156,11 @@ def make_sqlite(path: Path, names: list[str], rich: dict[str, npt.NDArray[np.uin
     return connection
 
 
-# -- The figures
+# -- Figures
 
 
 def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str) -> dict[str, float]:
-    """Everything that reads, over the stores at ``folder``/filter and ``folder``/lmdb."""
+    """Measure all reads, over the stores at ``folder``/filter and ``folder``/lmdb."""
     hashed = NameHash(SEED)
     keys, absent_keys = [name.encode() for name in names], [name.encode() for name in absent]
     count = len(names)
@@ -229,7 +229,7 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
 def measure_growth_of_lookups(
     folder: Path, names: list[str], look_up: Callable[[], object], rival: Rival, keys: list[bytes]
 ) -> dict[str, float]:
-    """Present names looked up, in the large stores and, in the same turns, in those of 10,000 names."""
+    """Measure lookups of present names in the large stores and, in the same turns, in stores of 10,000 names."""
     small = names[:SMALL]
     small_rival, small_keys = Rival(folder / "small_lmdb"), [name.encode() for name in small]
     passes = max(1, len(names) // SMALL // 10)
@@ -260,7 +260,10 @@ def measure_growth_of_lookups(
 
 
 def word_sequences(text: str, longest: int) -> int:
-    """Sequences of at most so many words within the paragraphs of a text: what recognition must decide on."""
+    """Return the number of word sequences up to ``longest`` words within the paragraphs of a text.
+
+    Recognition must decide on each of them.
+    """
     total = 0
     for paragraph in re.split(r"\n\s*\n", text):
         words = len(re.findall(r"\w+", paragraph))
@@ -269,7 +272,7 @@ def word_sequences(text: str, longest: int) -> int:
 
 
 def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
-    """Single inserts from an empty store on: times in transactions of 10,000, and the most bucket pages changed."""
+    """Measure single inserts into an initially empty store: times per 10,000, and the most bucket pages changed."""
     times = np.empty(len(names))
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
         for first, part in batches(names):
@@ -294,7 +297,7 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
 
 
 def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
-    """Bytes of whole LMDB pages that tables take, with nothing left in the change buffer."""
+    """Return the bytes of whole LMDB pages in tables, after merging the change buffer."""
     environment.write_with_growth(WriteTransaction.merge_buffer)
     with environment.snapshot() as view:
         figures = view.tables()
@@ -306,7 +309,7 @@ def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
 
 
 def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
-    """Everything a store keeps of entities that one document each introduces: record, ordered name, filter, address."""
+    """Write all records of entities introduced by one document each: record, ordered name, filter, address."""
     writer = EntityWriter(view)
     filter_ = EntityFilter(view, hash_seed=SEED)
     numbers = range(first + 1, first + 1 + len(part))
@@ -319,7 +322,7 @@ def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
 
 
 def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
-    """Bytes an entity, averaged over stores of several sizes: one store that grows through them."""
+    """Return the bytes per entity, averaged over several sizes of one growing store."""
     pages, everything = [], []
     done = 0
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
@@ -338,7 +341,7 @@ def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
 
 
 def measure_opening(path: Path, name: str) -> float:
-    """Milliseconds from a closed store to its first answer."""
+    """Return the milliseconds from a closed store to its first answer."""
 
     def open_and_ask() -> None:
         with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as view:
@@ -348,7 +351,7 @@ def measure_opening(path: Path, name: str) -> float:
 
 
 def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, float]:
-    """All figures."""
+    """Return all figures."""
     names = distinct_names(int(items * max(SIZES)), file, SEED)
     known = set(names)
     absent: list[str] = []

@@ -44,12 +44,12 @@ from kvstore.retrieval.hierarchy import Hierarchy
 from kvstore.text.normalize import to_entity_key
 
 SEED = 0x5EED_F03E57
-#: Ancestors, and descendants, told of each place.
+#: The number of ancestors, and of descendants, in the sentence about each place.
 RELATIVES = 3
 #: (trees, entities in the question), for each size of tree.
 SETTINGS = ((50, 10), (300, 10), (600, 5), (600, 10), (600, 20))
 NODES = (10, 100)
-#: Questions in a turn, of which the slow methods are asked one.
+#: The number of questions per turn; slow methods get one.
 QUESTIONS = 20
 SLOW = ("naive_ms", "bloom_ms", "bloom2_ms")
 #: Figure 5: rounds, questions of ten names in each, and how skewed they are (the exponent of Zipf's law).
@@ -60,7 +60,7 @@ EDGES = 200
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """The pairs of a file with a header, in normal form, none twice and none to itself."""
+    """Return the pairs of a file with a header, in normal form, without duplicates and self-references."""
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         rows = csv.reader(file)
         next(rows)
@@ -99,7 +99,7 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
 
 
 def fill(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
-    """A durable store of these trees, a document each."""
+    """Build a durable store of these trees, one document per tree."""
     store = kvstore.open(path, embedder="hashing:16")
     with store.transaction() as transaction:
         for tree, pairs in trees.items():
@@ -139,7 +139,7 @@ class FreshStoreSearch:
             return StoreSearch(self._store, snapshot).context(names, relatives)
 
 
-# -- Measuring
+# -- Measurements
 
 
 def seconds(function: Callable[..., object], *arguments: object) -> float:
@@ -161,7 +161,7 @@ def ask_cold(path: Path, question: Sequence[str]) -> None:
 def measure_table(
     trees: dict[str, list[Pair]], entities: Sequence[int], folder: Path, turns: int
 ) -> list[dict[str, int | float]]:
-    """Rows of tables 1 and 2: milliseconds a question of each number of entities."""
+    """Return the rows of tables 1 and 2: milliseconds per question for each number of entities."""
     roots = grow(trees)
     names = sorted({name for pairs in trees.values() for pair in pairs for name in pair})
     rng = random.Random(SEED)
@@ -287,7 +287,7 @@ def measure_temperature(store: kvstore.Store, copy: Path, pairs: Sequence[Pair])
 
 
 def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str, Any]:
-    """All figures."""
+    """Return all figures."""
     pairs = read_pairs(file)
     tables: list[dict[str, int | float]] = []
     for nodes in sizes:

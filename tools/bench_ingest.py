@@ -107,7 +107,7 @@ def main(data: Path | None, limit: int | None, chunks: int, embedder: str, only:
             print(f"{name:24} {value}")
 
 
-# -- Ingest beside embedding alone
+# -- Ingest compared with embedding alone
 
 
 def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
 
 
 def measure_ask(path: Path, question: str) -> float:
-    """Median seconds of seven processes that open a store and answer a question."""
+    """Return the median seconds of seven processes that open a store and answer a question."""
     command = [sys.executable, "-c", "from kvstore_shell.cli import main; main()", "ask", str(path), question]
     times = []
     for _ in range(7):
@@ -185,7 +185,7 @@ class Measured:
 
 
 def run(name: str, code: str, *arguments: object) -> Measured:
-    """Run a program, and tell what it took."""
+    """Run a program, and report its costs."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     memory = Memory()
@@ -242,7 +242,7 @@ def family(process: int) -> Iterator[int]:
             yield from family(int(child))
 
 
-# -- Made stores
+# -- Synthetic stores
 
 
 def made_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,12 @@
-"""Measure what a personalised PageRank costs, and that the cost is that of the neighbourhood, not of the store.
+"""Measure the cost of personalized PageRank, and that it depends on the neighborhood, not on the size of the store.
 
     python tools/bench_pagerank.py --data FOLDER [--copies N] [--limit-corpus N] [--epsilon E]
 
-``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). The corpus is
-stored and every question's entities are the seeds of a PageRank; then N copies of the corpus with altered words are
-stored beside it and the same is measured again, in the same run. Pushes
-and rows are counted without rarity, which follows the size of the store, and must be equal then; times are those of the
-default weights, as processor time of the thread. Prints one JSON object.
+``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). The tool stores
+the corpus and runs a PageRank with the entities of every question as seeds. It then adds N copies of the corpus with
+altered words, and measures again in the same run. Pushes and rows are counted without rarity, which depends on the size
+of the store, and must then be equal. Times are those of the default weights, as processor time of the thread. Prints
+one JSON object.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(data: Path, copies: int, limit_corpus: int | None, epsilon: float) -> N
 
 
 def put(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) -> None:
-    """Store the passages; in a copy other than 0 every word is another word."""
+    """Store the texts; a copy other than 0 has other words throughout."""
 
     def altered(text: str) -> str:
         return _WORD.sub(lambda word: f"{word.group()}q{copy}", text) if copy else text
@@ -65,7 +65,7 @@ def put(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) -> None
 
 
 def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[str, Any]:
-    """The PageRank of every question with a known entity: its cost in all, its time in milliseconds."""
+    """Run the PageRank of every question with a known entity; return its total cost and its time in milliseconds."""
     times, costs = [], []
     for question in questions:
         with store.snapshot() as snapshot:

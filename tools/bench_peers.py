@@ -50,10 +50,10 @@ TOOLS = Path(__file__).resolve().parent
 EVERY_ROW = ("load", *ROWS, "open", "growth")
 #: What is measured of the two stores whose times are compared.
 GROWN = ("vector", "filter", "bm25", "hybrid", "strategies")
-#: Processes that answer one first question.
+#: The number of processes that answer one first question.
 OPENED = 5
 
-#: What the table shows, with its unit.
+#: The figures in the table, with their units.
 SHOWN = {
     "load_s": "load, s",
     "load_written_mb": "  written, MB",
@@ -88,7 +88,7 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class Measured:
-    """A system under the name of its column; ``path`` is what its processes find first."""
+    """A system under the name of its column; ``path`` comes first on the module path of its processes."""
 
     label: str
     name: str
@@ -97,7 +97,7 @@ class Measured:
 
 @dataclass
 class Run:
-    """Where things are, and what has been found."""
+    """The folders of a run, and its results."""
 
     data: Path
     cache: Path
@@ -111,7 +111,7 @@ class Run:
     _warm: set[str] = field(default_factory=set)
 
     def measure(self, measured: Measured, corpus: Corpus, rows: list[str]) -> None:
-        """Load a store, and measure the rows of it."""
+        """Load a store, and measure its rows."""
         if measured.label not in self._warm:
             self._warm.add(measured.label)
             self._warmed(measured, corpus)
@@ -140,7 +140,7 @@ class Run:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _interpreter(self, corpus: Corpus) -> float:
-        """Megabytes of a process that only reads the documents."""
+        """Return the megabytes of a process that only reads the documents."""
         found = self.sizes[corpus.count].setdefault("interpreter", {})
         if not found:
             found |= self._row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
@@ -162,7 +162,7 @@ class Run:
         return figures
 
     def _opened(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
-        """Processor time from the start of a process to its first answer, in milliseconds, the median of some."""
+        """Return the median processor time from the start of a process to its first answer, in milliseconds."""
         figures: Figures = {}
         out = self.scratch / "answered"
         for ask in ("lexical", "vector", "hybrid"):
@@ -182,7 +182,7 @@ class Run:
         return figures
 
     def _warmed(self, measured: Measured, corpus: Corpus) -> None:
-        """Have a system run once on a few documents, before it is measured, so that its code is compiled."""
+        """Run a system once on a few documents before measuring it, so that its code is compiled."""
         folder = self.scratch / "warm"
         order = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
         self._ran(measured, "measured", [json.dumps(order | {"count": corpus.count})], f"{measured.label}, warm-up")
@@ -312,7 +312,7 @@ def main(
 
 
 def _growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, Figures]:
-    """Each time of a question at the greater size, over that at the smaller."""
+    """Return each query time at the larger size, divided by that at the smaller size."""
     return {
         label: {
             name: large.get(label, {})[name] / value
@@ -362,10 +362,7 @@ def _itself(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _copied(folder: Path) -> Iterator[Path]:
-    """A copy of a store that may be changed, of which the page cache holds nothing.
-
-    A file that was written in one go lies there in large units, each of which would count as written for one page.
-    """
+    """Copy a store for changes, and drop the copy from the page cache."""
     copy = folder.with_name(f"{folder.name}-copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)

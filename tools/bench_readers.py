@@ -51,7 +51,7 @@ def measure(page: Page) -> Measured:
     (document,) = read_bytes(page.markup, f"{page.name}.html")
     assert isinstance(document, RawDocument)
     source, stored, shown = Counter(page.words), Counter(tokens(_unmarked(document.text))), _shown(page.markup)
-    source &= shown  # a generator shows some of its source in another form, a language of code or a target
+    source &= shown  # a generator shows some of its source in another form, such as a code language or a link target
     other = shown - source
     lost, added = source - stored, (stored - source) & other
     return Measured(
@@ -94,7 +94,7 @@ def _spaced(tree: LexborHTMLParser) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; 1 where a page falls short."""
+    """Print the table; return 1 if a page misses the target."""
     parser = argparse.ArgumentParser(description="What the HTML reader keeps and leaves out of pages.")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--python", default=sys.executable, help="the Python that the generators are installed for")

@@ -64,7 +64,7 @@ def main(
 
 
 def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> dict[str, Any]:
-    """How often a strategy reads for some questions, and how long it takes."""
+    """Measure the number of reads of a strategy for some questions, and its time."""
     rounds, requests, reads, times = [], [], [], []
     for question in questions:
         with store.snapshot() as snapshot:

@@ -31,7 +31,7 @@ import kvstore
 from kvstore.structures.indexes.generations import bind_generation
 from kvstore.systems import list_generation_kinds
 
-#: Documents replaced in a turn, with an index or without, and how many turns there are of each.
+#: The number of documents replaced in a turn, and the number of turns with and without an index.
 _COMMITS, _TURNS = 40, 4
 
 
@@ -52,7 +52,7 @@ def main(
     embedder: str,
     as_json: bool,
 ) -> None:
-    """Measure what REFRESH costs."""
+    """Measure the cost of REFRESH."""
     if opened == (data is not None) or (opened and store is None):
         raise click.UsageError("name --data, or --store with --opened")
     with tempfile.TemporaryDirectory() as scratch:
@@ -69,7 +69,10 @@ def main(
 
 
 def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
-    """What one kind costs; the store is as before then, but for a sentence in the documents that were changed."""
+    """Measure the cost of one kind.
+
+    The store ends up unchanged, except for a sentence in the documents that were changed.
+    """
     if any(index.kind == kind for index in store.indexes()):
         store.drop_index(kind)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -97,7 +100,7 @@ def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
 
 
 def contents(store: kvstore.Store, kind: str) -> set[bytes]:
-    """What each text that a model may write is written from, as digests."""
+    """Return digests of the inputs of all texts that a model can write."""
     (known,) = (index for index in list_generation_kinds() if index.name == kind)
     with store.state() as state:
         bound = bind_generation(state, known)
@@ -105,7 +108,7 @@ def contents(store: kvstore.Store, kind: str) -> set[bytes]:
 
 
 def contents_after(store: kvstore.Store, kind: str, key: str) -> set[bytes]:
-    """The same once a document is changed, which is put back then."""
+    """Return the same after changing a document, which is then restored."""
     text = text_of(store, key)
     store.update(key, text=f"{text} It was looked at again last week.")
     store.refresh(kind)
@@ -116,29 +119,31 @@ def contents_after(store: kvstore.Store, kind: str, key: str) -> set[bytes]:
 
 
 def text_of(store: kvstore.Store, key: str) -> str:
-    """The text of a document that there is."""
+    """Return the text of an existing document."""
     document = store.get(key)
     assert document is not None
     return document.text
 
 
 def commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[float, float]:
-    """The median of the processor time of replacing a document, with an index and without it; it is dropped then."""
+    """Return the median processor time of replacing a document, with and without an index; the index is dropped at the
+    end.
+    """
     seconds: dict[bool, list[float]] = {True: [], False: []}
-    deque(replaced(store, keys[-_COMMITS:], "read first"), maxlen=0)  # what is loaded once is loaded
+    deque(replaced(store, keys[-_COMMITS:], "read first"), maxlen=0)  # load modules and caches first
     for turn in range(2 * _TURNS):
         there = turn % 2 == 0
         if there and turn:
             store.create_index(kind)
         elif not there:
             store.drop_index(kind)
-        start = turn // 2 * _COMMITS  # the same documents in both
+        start = turn // 2 * _COMMITS  # the same documents with and without the index
         seconds[there] += replaced(store, keys[start:][:_COMMITS] or keys[:_COMMITS], f"turn {turn}")
     return statistics.median(seconds[True]), statistics.median(seconds[False])
 
 
 def replaced(store: kvstore.Store, keys: Sequence[str], said: str) -> Iterator[float]:
-    """The processor time of each replacement."""
+    """Yield the processor time of each replacement."""
     for key in keys:
         text = text_of(store, key)
         started = time.process_time()

@@ -32,7 +32,7 @@ import click
 from scale.made_documents import PART
 
 TOOLS = Path(__file__).resolve().parent
-#: What is measured at each size, in this order; those of the copy after it was made.
+#: The steps at each size, in this order; those of the copy come after it was made.
 MEASURED = ("ask", "open", "check", "backup", "copy", "replace", "compact")
 ON_COPY = ("replace", "compact")
 
@@ -83,7 +83,7 @@ def main(
     kinds: tuple[str, ...],
     out: Path | None,
 ) -> None:
-    """Measure one store as it grows; the same command goes on where it was stopped."""
+    """Measure one store as it grows; the same command resumes after an interruption."""
     counts = [int(size) for size in sizes.split(",") if size.isdigit()]
     if not counts or counts != sorted(set(counts)) or any(count % PART for count in counts):
         raise click.UsageError(f"--sizes takes ascending multiples of {PART:,} with commas between them, not {sizes!r}")
@@ -103,7 +103,7 @@ def main(
 
 
 class Done:
-    """What has been measured, in the folder of work: figures by size and step, and a line a part of the load."""
+    """The results so far, in the working folder: figures by size and step, and one line per part of the load."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -112,16 +112,16 @@ class Done:
         self.steps: dict[str, dict[str, Any]] = json.loads(self._file.read_text()) if self._file.exists() else {}
 
     def parts(self) -> list[dict[str, Any]]:
-        """The parts that are loaded, in order."""
+        """Return the loaded parts, in order."""
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def run(self, count: int, step: str, **order: Any) -> dict[str, Any]:
-        """Run a step in a process and keep its figures."""
+        """Run a step in a process and save its figures."""
         out = self.work / "step.json"
         order |= {"step": step, "out": str(out)}
         path = os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH", "")]))
         environment = os.environ | {"PYTHONPATH": path}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process would compile what it imports
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise each process would compile what it imports
         command = [sys.executable, "-P", "-c", "from scale.steps import main; main()", json.dumps(order)]
         click.echo(f"{count:,} chunks: {step}", err=True)
         ended = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
@@ -131,19 +131,19 @@ class Done:
         return found
 
     def keep(self, count: int, step: str, found: dict[str, Any]) -> None:
-        """Write down what a step has found."""
+        """Save the figures of a step."""
         self.steps.setdefault(str(count), {})[step] = found
         draft = self._file.with_suffix(".new")
         draft.write_text(json.dumps(self.steps, indent=1))
         draft.replace(self._file)
 
     def has(self, count: int, step: str) -> bool:
-        """Whether a step is done."""
+        """True if a step is done."""
         return step in self.steps.get(str(count), {})
 
 
 def grow(done: Done, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]) -> str:
-    """Load up to a size and measure it; gives the step that there was no time for, if there was one."""
+    """Load up to a size and measure it; return the step for which there was no time, if any."""
     if not done.has(count, "load"):
         first, last = len(done.parts()), count // PART
         if time.time() > until:
@@ -204,7 +204,7 @@ def figures(done: Done, counts: list[int]) -> dict[str, dict[str, Any]]:
 
 
 def show(found: dict[str, dict[str, Any]]) -> None:
-    """The table, with what ten times the greatest size would take."""
+    """Return the table, with extrapolations to ten times the largest size."""
     measured = [count for count, flat in found.items() if flat]
     asked = [name for flat in found.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
     names = SHOWN | {name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(asked)}

@@ -47,7 +47,7 @@ BARS = {"prompt_ms": 400.0, "completion_ms": 30.0, "select_by_key_us": 200.0, "c
 
 
 def fill_chunks(path: Path, wanted: int) -> int:
-    """Make a store of at least so many chunks; returns how many it has."""
+    """Build a store of at least the given number of chunks; return its number of chunks."""
     chance = random.Random(SEED)
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
         chunks = number = 0
@@ -62,7 +62,7 @@ def fill_chunks(path: Path, wanted: int) -> int:
 
 
 def fill_entities(path: Path, names: list[str]) -> None:
-    """Make a store that knows so many names."""
+    """Build a store with the given number of names."""
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
         for first in range(0, len(names), BATCH):
             part = names[first : first + BATCH]
@@ -88,7 +88,7 @@ def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list
 
 
 def prompt_ms(path: Path, folder: Path) -> float:
-    """Milliseconds from the start of ``kvstore shell`` to its prompt."""
+    """Return the milliseconds from the start of ``kvstore shell`` to its prompt."""
     homes = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config"), "TERM": "xterm"}
     command = ["-c", "from kvstore_shell.cli import main; main()", "shell", str(path)]
     times = []
@@ -96,14 +96,14 @@ def prompt_ms(path: Path, folder: Path) -> float:
         start = perf_counter()
         child = pexpect.spawn(sys.executable, command, env={**os.environ, **homes}, encoding="utf-8", timeout=60)
         while child.expect(["kvstore>", re.escape("\x1b[6n")]) == 1:
-            child.send("\x1b[1;1R")  # where the cursor is, which the shell asks of the terminal
+            child.send("\x1b[1;1R")  # the cursor position, which the shell requests from the terminal
         times.append(1000 * (perf_counter() - start))
         child.close(force=True)
     return statistics.median(times[1:])
 
 
 def completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
-    """Milliseconds of every keystroke of several statements, the store's answers not kept between statements."""
+    """Return the milliseconds of every keystroke of several statements, without cached answers between statements."""
     catalog = LiveCatalog(Console(store))
     chosen = random.Random(SEED).sample(names, 20)
     statements = [f"LOOKUP '{name.replace(chr(39), chr(39) * 2)}' LIMIT 5;" for name in chosen]
@@ -141,7 +141,7 @@ def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object
 
 
 def measure(chunks: int, entities: int) -> dict[str, float]:
-    """All figures."""
+    """Return all figures."""
     with tempfile.TemporaryDirectory(prefix="bench-shell-") as name:
         folder = Path(name)
         figures: dict[str, float] = {"chunks": fill_chunks(folder / "chunks", chunks), "entities": entities}
@@ -162,7 +162,7 @@ def measure(chunks: int, entities: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure, tell, and fail where a bar is missed."""
+    """Measure, report, and fail if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--entities", type=int, default=1_000_000)

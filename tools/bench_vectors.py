@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Before numpy is loaded: one thread is what is measured.
+# Set before numpy is loaded, so that a single thread is measured.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import click
@@ -31,11 +31,11 @@ import kvstore
 from kvstore.models.embedder import open_embedder
 from kvstore.structures.indexes.vector_search import find_nearest_chunks
 
-#: Length of the noise in relation to the vector's: two copies of a passage have a cosine of about 0.8.
+#: The length of the noise relative to the vector's: two copies of a vector have a cosine of about 0.8.
 NOISE = 0.5
-#: Neighbours asked for.
+#: The number of requested neighbors.
 TOP = 10
-#: Documents put in one commit.
+#: The number of documents per commit.
 BATCH = 2000
 
 Matrix = npt.NDArray[np.float32]
@@ -78,7 +78,7 @@ def main(
 
 
 def embedded(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
-    """Unit vectors of all passages and of all questions below a folder."""
+    """Return unit vectors of all texts and of all questions below a folder."""
     if cache is not None and cache.exists():
         with np.load(cache) as stored:
             return stored["passages"], stored["questions"]
@@ -101,7 +101,7 @@ def rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 def copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
-    """The vectors over and over, each with its own seeded noise, ``count`` of them in batches."""
+    """Yield ``count`` vectors in batches: the given ones repeated, each with separate seeded noise."""
     random = np.random.default_rng(0)
     for first in range(0, count, BATCH):
         taken = vectors[np.arange(first, min(first + BATCH, count)) % len(vectors)]
@@ -112,10 +112,10 @@ def copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
 def measure(
     folder: Path, batches: Iterator[Matrix], count: int, questions: Matrix, options: dict[str, int]
 ) -> dict[str, Any]:
-    """Fill a store, build its index, and ask every question both ways."""
+    """Fill a store, build its index, and run every query both ways."""
     settings = {"dimension": questions.shape[1]}
     with kvstore.open(folder / "store", embedder=f"none:{questions.shape[1]}", settings=settings) as store:
-        store.drop_index("vectors")  # or it would grow while the store is filled
+        store.drop_index("vectors")  # otherwise it would grow while the store is filled
         number = 0
         for batch in batches:
             with store.transaction() as transaction:
@@ -151,7 +151,7 @@ def measure(
 
 
 def asked(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
-    """The nearest chunks of each question, and the seconds each took the second time."""
+    """Return the nearest chunks of each question, and the seconds of the second run of each."""
     found, times = [], []
     for _ in range(2):
         found, times = [], []

@@ -25,7 +25,7 @@ from pathlib import Path
 import click
 from measured_on import ROOT, measured_on
 
-#: What all measurements may take together, of one processor.
+#: The maximum processor time of all measurements together, in minutes.
 MINUTES = 45
 
 
@@ -90,7 +90,7 @@ MEASUREMENTS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a tool said, and where, when and on what."""
+    """The output of a tool, and the environment of the measurement."""
 
     command: str
     output: str
@@ -114,7 +114,7 @@ class Outcome:
 def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path, page: Path) -> None:
     for folder in (kept, work):
         folder.mkdir(parents=True, exist_ok=True)
-    commit = measured_on().commit  # before anything is written here
+    commit = measured_on().commit  # before any file is written here
     for measurement in MEASUREMENTS:
         if not as_kept and (not only or measurement.name in only):
             click.echo(f"{measurement.name}: {measurement.title}", err=True)
@@ -126,7 +126,7 @@ def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path,
 
 
 def measured(measurement: Measurement, data: Path, work: Path) -> Outcome:
-    """Run one tool; of what it says on its standard error the last line is told where it fails."""
+    """Run one tool; if it fails, report the last line of its standard error."""
     new = work / f"{measurement.name}-new"
     shutil.rmtree(new, ignore_errors=True)
     arguments = [part.format(data=data, work=work, new=new) for part in measurement.command]
@@ -151,7 +151,7 @@ def measured(measurement: Measurement, data: Path, work: Path) -> Outcome:
 
 
 def page_of(kept: Path) -> str:
-    """The page, of what is kept."""
+    """Return the page, generated from all stored results."""
     found = {
         each: Outcome(**json.loads(path.read_text(encoding="utf-8")))
         for each in MEASUREMENTS
@@ -186,7 +186,7 @@ def page_of(kept: Path) -> str:
 
 
 def _shown(command: Sequence[str]) -> str:
-    """A command as one types it in the folder of the project."""
+    """Return a command as a user types it in the folder of the project."""
     tool, *arguments = command
     places = {"data": "../shared/data", "work": "build/benchmarks", "new": "build/benchmarks/new"}
     return shlex.join(["python", f"tools/{tool}", *(part.format(**places) for part in arguments)])

@@ -1,7 +1,7 @@
-"""The command ``kvstore`` as a man page and as a page of the documentation, made from its own help.
+"""The reference of the command ``kvstore``, as a man page and as a documentation page, generated from its help.
 
-In: the commands and options as click knows them, and the text below. Out: ``docs/kvstore.1`` (roff) and
-``docs/command.md``. A test compares both with the command; ``python tools/command_reference.py`` makes them anew.
+In: the commands and options as click defines them, and the text below. Out: ``docs/kvstore.1`` (roff) and
+``docs/command.md``. A test compares both with the command; ``python tools/command_reference.py`` regenerates them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILES = (
 
 
 def usage(command: click.Command) -> str:
-    """What a command is called with."""
+    """Return the usage line of a command."""
     pieces = ["[OPTIONS]"] if any(isinstance(parameter, click.Option) for parameter in command.params) else []
     with click.Context(command) as context:
         pieces += [
@@ -48,7 +48,7 @@ def usage(command: click.Command) -> str:
 
 
 def options(command: click.Command) -> Iterator[tuple[str, str]]:
-    """The options of a command, but for the help that all have: as they are written, and what they say."""
+    """Yield the options of a command except ``--help``: the syntax and the help text of each."""
     with click.Context(command) as context:
         for parameter in command.params:
             record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
@@ -57,13 +57,13 @@ def options(command: click.Command) -> Iterator[tuple[str, str]]:
 
 
 def paragraphs(command: click.Command) -> list[str]:
-    """The help of a command; what keeps its lines has them."""
+    """Return the help of a command as paragraphs; preformatted ones keep their lines."""
     written = re.split(r"\n\s*\n", (command.help or "").strip())
     return [part.removeprefix("\b\n") if part.startswith("\b") else " ".join(part.split()) for part in written]
 
 
 def page(cli: click.Group) -> str:
-    """The command as a page of the documentation."""
+    """Return the documentation page of the command."""
     lines = [
         "# The command",
         "",
@@ -92,7 +92,7 @@ def _cells(command: click.Command) -> Iterator[tuple[str, str]]:
 
 
 def man_page(cli: click.Group, version: str) -> str:
-    """The command as a man page (roff, section 1)."""
+    """Return the man page of the command (roff, section 1)."""
     lines = [
         f'.TH KVSTORE 1 "" "kvstore {_roff(version)}" "User Commands"',
         ".SH NAME",
@@ -121,13 +121,13 @@ def man_page(cli: click.Group, version: str) -> str:
 
 
 def _roff(text: str) -> str:
-    """Text that roff shows as it is."""
+    """Escape text for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + escaped if escaped.startswith((".", "'")) else escaped
 
 
 def made() -> dict[Path, str]:
-    """The files that are made, and what is to stand in them."""
+    """Return the generated files and their contents."""
     import kvstore
     from kvstore_shell.cli import cli
 

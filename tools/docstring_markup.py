@@ -1,7 +1,7 @@
 """Docstrings as Markdown: a griffe extension for the page of the Python API.
 
-In: docstrings as they stand in the source: examples as doctests, names in roles such as ``:class:`kvstore.Store```.
-Out: the same with examples in blocks of code, and names as code.
+In: docstrings of the source, with examples as doctests and names in roles such as ``:class:`kvstore.Store```. Out: the
+same docstrings with examples in code blocks, and names as code.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 
 
 def as_markdown(docstring: str) -> str:
-    """A docstring as Markdown."""
+    """Convert a docstring to Markdown."""
     return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", _ROLE.sub(r"`\1`", docstring))
 
 
 class DocstringMarkup(Extension):
-    """Turns every docstring that is read into Markdown."""
+    """An extension that converts every docstring to Markdown."""
 
     def on_instance(self, *, obj: Object, **_: Any) -> None:
         if obj.docstring is not None:

@@ -1,8 +1,8 @@
-"""The documentation as a site: what MkDocs is told of it beyond ``mkdocs.yml``.
+"""MkDocs hooks of the documentation site, in addition to ``mkdocs.yml``.
 
-In: the pages below ``docs/``, and those that stand beside what they describe (:data:`TAKEN_IN`), each with links that
-hold in the repository. Out: pages whose links hold in the site; a link to a file that is no page of it becomes its
-text. Beside the pages stand their sources, and ``llms.txt`` with links to these.
+In: the pages below ``docs/``, and pages stored next to what they describe (:data:`TAKEN_IN`), all with links that are
+valid in the repository. Out: pages with links that are valid in the site; a link to a file outside the site becomes its
+text. The site also contains the sources of the pages, and ``llms.txt`` with links to these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Pages of the site whose text stands elsewhere, and where.
+#: Pages of the site whose text is stored elsewhere, with the path of the text.
 TAKEN_IN = {
     "language.md": "kvstore/language/LANGUAGE.md",
     "format.md": "kvstore/storage/FORMAT.md",
@@ -27,20 +27,20 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
 def page_of(path: str) -> str | None:
-    """The page of the site that a file of the repository is, by its path from the root of the repository."""
+    """Return the site page of a file of the repository, given by its path from the root."""
     taken = {source: page for page, source in TAKEN_IN.items()}
     return taken.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
 
 
 def with_links(text: str, source: str, page: str) -> str:
-    """A text of the repository with links that hold on a page of the site; both by their paths from the root."""
+    """Rewrite the links of a repository text for a page of the site; both are given by their paths from the root."""
 
     def link(match: re.Match[str]) -> str:
         picture, shown, target = match.groups()
         path, mark, heading = target.partition("#")
         if not path or ":" in path:
             return match[0]
-        # No link leads out of the repository.
+        # No link points outside the repository.
         found = page_of(os.path.normpath(PurePosixPath(source).parent / path))
         if found is None:
             return shown
@@ -50,13 +50,13 @@ def with_links(text: str, source: str, page: str) -> str:
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """A text with a change made to all but its blocks of code."""
+    """Apply a change to a text except its code blocks."""
     pieces = _FENCED.split(text)
     return "".join(piece if piece.startswith("```") else change(piece) for piece in pieces)
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Take in the pages that stand elsewhere."""
+    """Add the pages that are stored elsewhere."""
     from mkdocs.structure.files import File
 
     for page, source in TAKEN_IN.items():
@@ -65,13 +65,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Make the links of a page hold in the site."""
+    """Rewrite the links of a page for the site."""
     name = page.file.src_uri
     return with_links(markdown, TAKEN_IN.get(name, f"docs/{name}"), name)
 
 
 def on_post_build(config: Any) -> None:
-    """Put the sources of the pages beside them, and ``llms.txt`` with links to these."""
+    """Copy the sources of the pages next to them, and ``llms.txt`` with links to these."""
     site, pages = Path(config["site_dir"]), Path(config["docs_dir"])
     sources = {
         path.relative_to(pages).as_posix(): f"docs/{path.relative_to(pages).as_posix()}" for path in pages.rglob("*.md")

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from treebank import documents
 
-#: Documents that a word stands in.
+#: The minimum number of documents that contain a word.
 _DOCUMENTS = 3
 _KINDS = {"NOUN": "noun", "VERB": "verb", "AUX": "verb", "ADJ": "adjective"}
 

@@ -24,7 +24,7 @@ import click
 import kvstore
 from kvstore import sample
 
-#: The pictures: the name of the file, the address, and what must be there before it is taken.
+#: The pictures: the file name, the address, and the element that must be present before the screenshot.
 PICTURES = (
     ("explorer-answer.png", "/ask?q=Who+built+the+Marl+siren%3F", "main"),
     ("explorer-name.png", "/entity/Tolland", "#network[data-names]"),
@@ -36,7 +36,7 @@ _TOKEN = "the-token"
 
 @contextmanager
 def serving(path: Path, token: str) -> Iterator[int]:
-    """Serve the explorer of a store from a thread, at a free port of this machine, which is given."""
+    """Serve the explorer of a store from a thread, at a free port of this machine; yield its number."""
     import uvicorn
 
     from kvstore.integrations.explore.application import make_explorer

@@ -79,10 +79,10 @@ def worded(name: str, tree: str, above: Sequence[str], below: Sequence[str]) -> 
 
 
 class Search(Protocol):
-    """A way to find a name."""
+    """A method of finding a name."""
 
     def context(self, names: Iterable[str], relatives: int) -> list[str]:
-        """The sentences about every place of every name."""
+        """Return the sentences about every place of every name."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Names for benchmarks: from a file, and made by a seeded generator.
+"""Names for benchmarks: from a file, or synthetic from a seeded generator.
 
-In: a file (CSV or one name a line, gzip or not) and a seed. Out: different names in normal form, in random order. The
-made ones look like those of people, places and schools, and are about as long as real ones.
+In: a file (CSV or one name per line, gzip or not) and a seed. Out: different names in normal form, in random order.
+Synthetic names look like those of people, places and schools, and are about as long as real ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PATTERNS = (
 
 
 def made_names(seed: int) -> Iterator[str]:
-    """Endless names of people and places."""
+    """Yield an endless sequence of names of people and places."""
     chance = random.Random(seed)
 
     def stem() -> str:
@@ -59,7 +59,7 @@ def made_names(seed: int) -> Iterator[str]:
 
 
 def read_names(path: Path) -> Iterator[str]:
-    """The names of a file: the cells of a CSV, or lines."""
+    """Yield the names of a file: the cells of a CSV, or lines."""
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     text = io.StringIO(raw.decode())
     for row in csv.reader(text) if ".csv" in path.suffixes else ([line] for line in text):
@@ -67,7 +67,7 @@ def read_names(path: Path) -> Iterator[str]:
 
 
 def distinct_names(count: int, file: Path | None, seed: int) -> list[str]:
-    """So many different names in random order."""
+    """Return ``count`` different names in random order."""
     names: dict[str, None] = {}
     for source in (read_names(file) if file else iter(()), made_names(seed)):
         for name in source:

@@ -1,4 +1,4 @@
-"""When and on what a tool measures: what stands beside figures, so that they can be compared with others."""
+"""The date and environment of a measurement, recorded with the figures so that they can be compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class MeasuredOn:
-    """The day, the commit (``-dirty`` where files differ from it), the machine, and its load before it began."""
+    """The day, the commit (``-dirty`` if files differ from it), the machine, and its load before the measurement."""
 
     day: str
     commit: str
@@ -23,7 +23,7 @@ class MeasuredOn:
 
 
 def measured_on() -> MeasuredOn:
-    """Now and here."""
+    """Return the current date and environment."""
     return MeasuredOn(
         day=datetime.date.today().isoformat(),
         commit=_commit(),

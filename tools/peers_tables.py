@@ -71,7 +71,7 @@ ROWS = (
 CHOSEN = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
 _MORE = "they keep rows, vectors and words; here names are found, places linked, a graph and a filter kept"
-#: Why another system is ahead.
+#: The reasons why another system is ahead.
 REASONS = {
     "load_s": f"{_MORE}, and each document's part of all of it can be taken out exactly",
     "load_memory_mb": "the names of a first load are found at its end, in one go",
@@ -91,7 +91,7 @@ Figures = Mapping[str, float | None]
 
 
 def kept_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the tables take of the figures of a run; raises ValueError where kvstore, or a row of it, is missing."""
+    """Select the figures for the tables from a run; raises ValueError if kvstore or a row of it is missing."""
     wanted = {figure: row.of for row in ROWS for figure in row.figures}
     sizes = {
         count: {
@@ -113,7 +113,7 @@ def kept_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(kept: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of the pages, by name."""
+    """Return the parts of the pages, by name."""
     sizes: dict[str, dict[str, Figures]] = kept["sizes"]
     small = next(iter(sizes.values()))
     on, versions = kept["measured_on"], kept["versions"]
@@ -150,7 +150,7 @@ def _table(
 
 
 def _losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
-    """A line for each figure in which another system is ahead, at any size."""
+    """Yield a line for each figure in which another system is ahead, at any size."""
     for row in ROWS:
         for figure in row.figures:
             ahead = []
@@ -179,7 +179,7 @@ def _shown(value: float) -> str:
 
 
 def made(kept: Path = KEPT) -> dict[Path, str]:
-    """The pages that have tables, and what is to stand in them."""
+    """Return the pages with tables, and their new contents."""
     parts = tables(json.loads(kept.read_text(encoding="utf-8")))
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "compare.md")}
     for path, page in pages.items():

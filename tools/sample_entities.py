@@ -35,9 +35,9 @@ import click
 
 import kvstore
 
-#: Characters of a text that are shown before and after a mention.
+#: The number of characters shown before and after a mention.
 _AROUND = 60
-#: Mentions that are shown of each entity.
+#: The number of mentions shown per entity.
 _SHOWN = 2
 
 
@@ -48,7 +48,7 @@ _SHOWN = 2
 @click.option("--seed", default=1, show_default=True, help="What is drawn is a function of the documents and this.")
 @click.option("--language", default="en", show_default=True, help="Language setting of the store.")
 def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, language: str) -> None:
-    """Print a sample of the entities (or relations) of documents with where they stand."""
+    """Print a sample of the entities (or relations) of documents with their locations."""
     with (
         tempfile.TemporaryDirectory() as scratch,
         kvstore.open(Path(scratch) / "store", embedder="hashing:16", settings={"language": language}) as store,
@@ -67,12 +67,12 @@ def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, langua
 
 
 def entities_of(store: kvstore.Store) -> list[str]:
-    """The names of all entities, in order of their normal forms."""
+    """Return the names of all entities, in order of their normal forms."""
     return [row[0] for row in store.execute("SELECT name FROM entities ORDER BY key")]
 
 
 def with_contexts(store: kvstore.Store, name: str) -> str:
-    """A name, its kind, and the first places where it stands."""
+    """Return a name, its kind, and its first locations."""
     kind, times = next(iter(store.execute("SELECT kind, mentions FROM entities WHERE name = ?", [name])))
     lines = [f"[{name}]  {kind}, {times} mentions"]
     rows = store.execute('SELECT document, start, "end" FROM mentions WHERE entity = ? LIMIT ?', [name, _SHOWN])
@@ -87,7 +87,7 @@ def with_contexts(store: kvstore.Store, name: str) -> str:
 
 
 def relations_of(store: kvstore.Store) -> list[str]:
-    """All relations found in prose, each with the sentence that states it."""
+    """Return all relations found in prose, each with the sentence that states it."""
     rows = store.execute(
         'SELECT child, parent, kind, confidence, document, start, "end" FROM edges WHERE tree = ? '
         "ORDER BY child, parent, kind, document",

@@ -22,12 +22,12 @@ from evaluation.question_sets import QuestionSet, load
 import kvstore
 from kvstore.systems import STRATEGIES
 
-#: Hits asked for: as many as an answer is made of, and as many as tools/evaluate.py looks at.
+#: The numbers of requested hits: that of an answer, and that of tools/evaluate.py.
 TOPS = (8, 60)
-#: Passages of a transaction, at most.
+#: The maximum number of texts in a transaction.
 BATCH = 500
 
-#: Of a question: document and place of every hit, scores and paths.
+#: For a question: document and position of every hit, scores and paths.
 Answers = tuple[list[tuple[str, int]], list[float], list[str], list[str]]
 
 
@@ -41,7 +41,7 @@ Answers = tuple[list[tuple[str, int]], list[float], list[str], list[str]]
 def main(
     data: tuple[str, ...], orders: int, strategy: tuple[str, ...], embedder: str, language: str, as_json: bool
 ) -> None:
-    """Compare what stores of the same passages answer."""
+    """Compare the answers of stores with the same texts."""
     rows: list[dict[str, Any]] = []
     for place in data:
         questions = load(place, None)
@@ -63,7 +63,7 @@ def main(
 
 
 def fill(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
-    """Put every passage into a store, in an order of the seed's."""
+    """Put every text into a store, in an order given by the seed."""
     rng = random.Random(seed)
     passages = rng.sample(questions.passages, len(questions.passages))
     while passages:
@@ -73,7 +73,7 @@ def fill(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
 
 
 def answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
-    """What a strategy finds for a question, at each number of hits."""
+    """Return the results of a strategy for a question, for each number of hits."""
     found = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
     hits = [hit for evidence in found for hit in evidence.hits]
     context = [line for evidence in found for line in evidence.context]
@@ -86,7 +86,7 @@ def answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
 
 
 def compared(found: list[list[Answers]]) -> dict[str, Any]:
-    """How alike the answers of several stores are, question by question."""
+    """Compare the answers of several stores, question by question."""
     same = paths = bits = 0
     apart = 0.0
     for each in zip(*found, strict=True):

@@ -1,7 +1,7 @@
-"""Pictures of the strategies' ways, for the documentation.
+"""Diagrams of the strategies, for the documentation.
 
-In: :data:`WAYS`, a few words a step. Out: ``docs/pictures/NAME.svg``, one a strategy.
-``python tools/strategy_pictures.py`` makes them; a test compares.
+In: :data:`WAYS`, a few words per step. Out: ``docs/pictures/NAME.svg``, one per strategy. ``python
+tools/strategy_pictures.py`` generates them; a test compares them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "pictures"
 
 QUESTION = "question"
-#: A strategy's steps from left to right, those that go on beside each other in one group. A step that begins with
-#: ``*`` is something that the store keeps.
+#: The steps of a strategy from left to right; parallel steps are in one group. A step that begins with ``*`` is a
+#: structure of the store.
 WAYS: dict[str, list[list[str]]] = {
     "vector": [
         [QUESTION],
@@ -121,7 +121,7 @@ _STYLE = (
 
 
 def picture(name: str) -> str:
-    """The way of one strategy as SVG."""
+    """Return the diagram of one strategy as SVG."""
     groups = [[(step, textwrap.wrap(step.removeprefix("*"), 18)) for step in group] for group in WAYS[name]]
     heights = [[LINE * len(lines) + 14 for _, lines in group] for group in groups]
     tall = max(sum(group) + BETWEEN * (len(group) - 1) for group in heights) + 2 * MARGIN
@@ -139,7 +139,7 @@ def picture(name: str) -> str:
                 boxes.append(f'<text x="{left + WIDE / 2:g}" y="{y:g}">{escape(line)}</text>')
             ends.append((left, top + height / 2))
             top += height + BETWEEN
-        # Ways that are as many on both sides go on side by side.
+        # If both groups have the same number of steps, these are connected pairwise.
         pairs = zip(before, ends, strict=True) if len(before) == len(ends) else ((a, b) for a in before for b in ends)
         for (x, y), (to_x, to_y) in pairs:
             middle = (x + WIDE + to_x) / 2
@@ -167,7 +167,7 @@ def picture(name: str) -> str:
 
 
 def made() -> dict[Path, str]:
-    """The files that are made, and what is to stand in them."""
+    """Return the generated files and their contents."""
     return {FOLDER / f"{name}.svg": picture(name) for name in WAYS}
 
 

@@ -1,8 +1,8 @@
 """Dependency treebanks in CoNLL-U, as documents of spaCy.
 
-In: files ``NAME_{train,dev,test}.conllu.xz``. Out: sentences of gold words, and spaCy documents made of them: words,
-the spaces between them as written, tags, morphology, lemmas, heads, and breaks between paragraphs as words of blanks
-of their own, as spaCy's tokenizer makes them. A line that is no CoNLL-U raises ValueError naming the file and line.
+In: files ``NAME_{train,dev,test}.conllu.xz``. Out: sentences of gold words, and spaCy documents made from them: words,
+original spaces, tags, morphology, lemmas, heads, and paragraph breaks as separate words of blanks, as spaCy's tokenizer
+produces them. A line that is not CoNLL-U raises a ValueError that names the file and line.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-#: What the morphologizer learns of the treebanks' features: what lemmas, relations and voices are read from.
+#: The treebank features that the morphologizer learns: those that lemmas, relations and voices depend on.
 FEATURES = frozenset("Degree Number Person Polarity Poss PronType Tense VerbForm Voice".split())
 
 
 @dataclass(slots=True)
 class Word:
-    """A word of a treebank: ``head`` is the place of its head in the sentence, its own for a root."""
+    """A word of a treebank: ``head`` is the index of its head in the sentence, its own index for a root."""
 
     form: str
     lemma: str
@@ -42,7 +42,7 @@ class Sentence:
 
 
 def documents(path: Path) -> Iterator[list[Sentence]]:
-    """The sentences of each document of the treebank at ``path``."""
+    """Yield the sentences of each document of the treebank at ``path``."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences: list[Sentence] = []
         sentence = Sentence()
@@ -90,17 +90,17 @@ def _word(columns: Sequence[str], space_after: bool) -> Word:
 def document(
     vocab: Vocab, sentences: Iterable[Sentence], breaks: Sequence[str], *, wrap: int = 0, blanks: bool = True
 ) -> Doc:
-    """The gold document of ``sentences``; ``breaks[i]`` (blanks, or nothing) stands before sentence *i*.
+    """Return the gold document of ``sentences``; ``breaks[i]`` (blanks or empty) precedes sentence *i*.
 
-    Without ``blanks``, the words that are blanks have no annotation that is scored. With ``wrap``, every space that
-    would end a line longer than so many characters is a line break instead.
+    Without ``blanks``, words of blanks have no scored annotation. With ``wrap``, every space that would end a line
+    longer than this number of characters becomes a line break.
     """
     words: list[Word] = []
     heads: list[int] = []
     column = 0
 
     def blank(text: str) -> None:
-        """A word of blanks after what there is, which hangs on the word before it."""
+        """Append a word of blanks, attached to the previous word."""
         words[-1].space_after = False
         heads.append(len(words) - 1)
         words.append(

@@ -24,13 +24,13 @@ import click
 
 FOLDER = Path(__file__).parents[1] / "kvstore" / "integrations" / "explore" / "static" / "vendor"
 MANIFEST = "vendored.json"
-#: Licences under which a script may be taken.
+#: The licenses under which a script can be included.
 LICENCES = ("MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD")
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script of a package: its file there, and what it is called here."""
+    """A script of a package: its file there, and its name here."""
 
     package: str
     version: str
@@ -89,7 +89,7 @@ def main(check: bool) -> None:
 
 
 def _fetched(script: Script) -> tuple[bytes, bytes, str]:
-    """The script, its licence, and the registry's hash of the package."""
+    """Return the script, its license, and the registry's hash of the package."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["npm", "pack", f"{script.package}@{script.version}", "--json", "--ignore-scripts"]
         done = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)

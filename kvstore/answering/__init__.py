@@ -1,1 +1,1 @@
-"""What an answer is made of: sentences, prompts, citations, and answers that were given before."""
+"""Answers: sentence selection, prompts, citations and a cache of model answers."""

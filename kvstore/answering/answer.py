@@ -1,7 +1,7 @@
-"""From evidence to an answer with citations: a language model's, or sentences of the documents.
+"""Answers with citations, written by a language model or quoted from the documents.
 
-In: :class:`~kvstore.retrieval.evidence.Evidence`, and a model where there is one. Out: an :class:`Answer`. What a model
-writes is text and nothing else; its citations are checked against the passages it was given.
+In: :class:`~kvstore.retrieval.evidence.Evidence`, and a model if one is configured. Out: an :class:`Answer`. The
+model's output is used only as text; its citations are checked against the passages in its prompt.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Columnar):
-    """An answer with its citations; ``extractive`` where no language model wrote it. It prints as its text.
+    """An answer with its citations; ``extractive`` if no language model wrote it.
 
-    For other programs its rows are the citations.
+    ``str()`` returns its text. As a table, its rows are the citations.
 
-    ``weighed`` says how likely the store is to answer the question, and from what that was told; where that is below
-    the session's ``least_confidence``, the answer has ``abstained``: it says so, and its citations are the passages
-    nearest to the question. It has also abstained, with a confidence of 0, if no passage has a sentence to quote.
+    ``weighed`` is the estimated confidence and its parts. If it is below the session's ``least_confidence``, the answer
+    has ``abstained``: the text says so, and the citations are the passages nearest to the question. An answer also
+    abstains, with a confidence of 0, if no passage has a sentence to quote.
 
-    Of a model's answer: ``dropped`` are numbers it cited that are no passage it was given, left out of ``text``;
-    ``reasoning`` is what it thought before; ``cached`` says that it was given before. ``problem`` says why the model
-    that was to answer did not, or did not wholly.
+    For a model's answer, ``dropped`` lists the invalid passage numbers it cited, which are removed from ``text``.
+    ``reasoning`` is the model's reasoning, and ``cached`` is true if the answer came from the cache. ``problem``
+    explains why the model did not answer, or not completely.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Answer(Columnar):
         return tuple(columns), rows, tuple(columns.values())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text, and the passages cited, the cited bytes marked."""
+        """Return HTML for a notebook: the text and the cited passages, with the cited bytes marked."""
         from .answer_markup import render_answer_html
 
         writer = "sentences of the documents, word for word" if self.extractive else f"written by {self.model}"
@@ -71,12 +71,12 @@ class Answer(Columnar):
 
     @property
     def confidence(self) -> float:
-        """How likely it is that the store answers the question, from 0 to 1."""
+        """The probability that the store answers the question, from 0 to 1."""
         return 0.0 if self.weighed is None else self.weighed.value
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader of the answer should know, a sentence each."""
+        """Remarks for the reader of the answer, one sentence each."""
         found = [] if self.problem is None else [self.problem]
         if self.evidence.hint is not None:
             found.append(self.evidence.hint)
@@ -90,10 +90,10 @@ class Answer(Columnar):
 
 
 class AnswerPieces(TextPieces[Answer]):
-    """The text of an answer in pieces, as :meth:`kvstore.Store.ask_pieces` gives it.
+    """The text of an answer in pieces, as :meth:`kvstore.Store.ask_pieces` returns it.
 
-    ``evidence`` is what was found, and is there before the first piece; ``answer`` is the whole, after the last. Closed
-    early, or left early as a context manager, the model that writes is stopped.
+    ``evidence`` is available before the first piece, ``answer`` after the last. Closing the iterator or leaving its
+    context early stops the model.
     """
 
     def __init__(self, evidence: Evidence, pieces: Generator[str, None, Answer]) -> None:
@@ -102,7 +102,8 @@ class AnswerPieces(TextPieces[Answer]):
 
     @property
     def answer(self) -> Answer:
-        """The whole answer; what has not come of it yet is waited for. Raises InputError where it was closed before."""
+        """The whole answer; waits for the remaining pieces. Raises InputError if the iterator was closed before the
+        end."""
         for _ in self:
             pass
         if self.result is None:
@@ -111,7 +112,7 @@ class AnswerPieces(TextPieces[Answer]):
 
 
 def _yield_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
-    """What a model writes; and where none has begun, the text of the answer as one piece."""
+    """Yield the model's text; if the model wrote none, yield the text of the answer as one piece."""
     has_text = False
     with TextPieces(pieces) as texts:
         for text in texts:
@@ -125,7 +126,7 @@ def _yield_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None
 
 
 def yield_finished(answer: Answer) -> Generator[str, None, Answer]:
-    """An answer that no model writes."""
+    """Return an answer that no model writes, without yielding any text."""
     yield from ()
     return answer
 
@@ -133,9 +134,9 @@ def yield_finished(answer: Answer) -> Generator[str, None, Answer]:
 def write_answer(
     evidence: Evidence, prompt: Prompt, model: LanguageModel, *, use_cache: bool, trace: Trace
 ) -> Generator[str, None, Answer]:
-    """What ``model`` answers to ``prompt``, its text in pieces as it comes, with the citations checked.
+    """Yield the text of the model's answer to ``prompt`` as it arrives, with the citations checked.
 
-    Where answers are ``use_cache``, one that was given before is given again.
+    If ``kept``, answers are cached, and a cached answer is returned again.
 
     Raises ModelError and ModelUnavailableError.
     """

@@ -1,8 +1,8 @@
-"""An answer as HTML for notebooks: its text, and under it the passages that it cites, the cited bytes marked.
+"""HTML of an answer for notebooks: its text, then the cited passages with the cited bytes marked.
 
-In: what an :class:`~kvstore.answering.answer.Answer` is made of. Out: HTML as :mod:`kvstore.markup` makes it. A
-citation is shown in the hit that holds all of its places; where none does, or the hit's text was put together, by its
-own text alone.
+In: the parts of an :class:`~kvstore.answering.answer.Answer`. Out: HTML made by :mod:`kvstore.markup`. A citation is
+shown within the hit that contains all of its spans. If no hit does, or the hit's text is not a slice of its document,
+only the cited text is shown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .citations import Citation
 
 
 def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
-    """The text of an answer, its citations, and what there is to say about it."""
+    """Return the HTML of an answer's text, its citations and the remarks about it."""
     hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_slice(hit)]
     citation_items = "".join(_render_citation(citation, hits) for citation in citations)
     citation_list = f"<ol>{citation_items}</ol>" if citation_items else ""
@@ -23,7 +23,7 @@ def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evide
 
 
 def _is_slice(hit: Hit) -> bool:
-    """Whether a hit's text is what its document has from its start to its end."""
+    """True if a hit's text is exactly the slice of its document from its start to its end."""
     return hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
 
 

@@ -1,10 +1,10 @@
-"""Answers that a model has given before, each under the digest of all that it depends on.
+"""A cache of model answers, each stored under a digest of everything it depends on.
 
-In: the prompt (but for the mark that was drawn for it) and the model, whole. On disk: one file an answer under
-``$XDG_CACHE_HOME/kvstore/answers``, readable by its owner only; see FORMAT.md. Out: the same answer as long as nothing
-changed: not a document that the prompt quotes, the question, the model or its address. The files can be thrown away.
-Several processes may share them: a file comes into being whole. A file that is damaged, and a folder that cannot be
-written, count as no answer.
+In: the model and the complete prompt, except its random mark. On disk: one file per answer under
+``$XDG_CACHE_HOME/kvstore/answers``, readable by its owner only; see FORMAT.md. Out: the same answer, as long as the
+quoted documents, the question, the model and its address are unchanged. The files can be deleted at any time. Several
+processes can share them, because each file is written atomically. A damaged file or an unwritable folder counts as a
+cache miss.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ..errors import CorruptionError
 from ..models.llm import ModelAnswer
 from ..storage import records
 
-#: Answers kept, and for how many seconds at most.
+#: The maximum number of cached answers, and their maximum age in seconds.
 MAX_ANSWERS = 1000
 MAX_AGE_SECONDS = 30 * 86_400
 
 
 class AnswerCache:
-    """The answers in one folder (default: that of the user)."""
+    """The cached answers in one folder (default: the user's cache folder)."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or _get_user_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:
-        """The answer to this prompt by this model, or None."""
+        """Return the model's cached answer to this prompt, or None."""
         path = self._build_path(identity, messages)
         try:
             if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:
@@ -44,18 +44,18 @@ class AnswerCache:
             return None
 
     def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
-        """Keep an answer, in place of the oldest where there are too many."""
+        """Store an answer, and delete the oldest ones if there are too many."""
         path = self._build_path(identity, messages)
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder)  # readable by its owner only
+            handle, name = tempfile.mkstemp(dir=self._folder)  # created with mode 0600
             with open(handle, "wb") as file:
                 file.write(records.pack([response.text, response.reasoning, response.is_truncated]))
             os.replace(name, path)
             self._drop_old()
 
     def _drop_old(self) -> None:
-        """Delete what is too old, and the oldest of too many; other processes may do the same."""
+        """Delete expired answers and the oldest ones beyond the limit; other processes can do the same concurrently."""
         files = []
         for path in self._folder.iterdir():
             with suppress(OSError):

@@ -1,9 +1,9 @@
-"""Citations of an answer, and those of a model's text checked while it comes.
+"""Citations of an answer, and a filter that checks those in a model's text as it arrives.
 
-In: text with numbers in brackets (``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``), in pieces. Out: the same text, in which
-only numbers of passages that were given stand, each list written ``[2, 3]``. A number that was not given is left out
-and remembered. A number of more than three digits, such as a year, is no citation. What a model is given to quote has
-no citations of its own, see :func:`neutralize_citations`.
+In: text with numbers in brackets (``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``), in pieces. Out: the same text with valid
+passage numbers only, each list written ``[2, 3]``. Invalid numbers are removed and recorded. A number of more than
+three digits, such as a year, is not a citation. Text quoted to a model has no citations, see
+:func:`neutralize_citations`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..retrieval.evidence import ChunkReference, Hit, HitKind, TextSpan
 _BRACKETED_PATTERN = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
 _CITATION_PATTERN = re.compile(rf"\s*{_BRACKETED_PATTERN.pattern}")
-#: What may yet become one, at the end of a piece.
+#: The possible beginning of a citation at the end of a piece.
 _PARTIAL_CITATION_PATTERN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
 _RANGE_PATTERN = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
 _NUMBER_PATTERN = re.compile(r"\d+")
@@ -24,12 +24,13 @@ _NUMBER_PATTERN = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Citation(ChunkReference):
-    """Where a statement of an answer stands: document key, ``ordinal`` of the chunk (its number in the document), bytes
-    ``start`` to ``end`` of the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
-    0.5.
+    """The source of a statement in an answer.
 
-    ``kind`` is that of the hit it is of. ``spans`` are its places, never none: more than one where what is cited is a
-    segment, a summary or a report, see :class:`~kvstore.retrieval.evidence.Hit`.
+    It consists of the document key, the ``ordinal`` of the chunk (its number in the document), and the bytes ``start``
+    to ``end`` of the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
+
+    ``kind`` is the kind of the cited hit. ``spans`` is never empty; it has several spans if a segment, a summary or a
+    report is cited, see :class:`~kvstore.retrieval.evidence.Hit`.
     """
 
     number: int
@@ -47,12 +48,12 @@ class Citation(ChunkReference):
 
 
 def cite_hit(number: int, hit: Hit) -> Citation:
-    """The citation of a whole hit."""
+    """Return a citation of a whole hit."""
     return Citation(number, hit.document, hit.ordinal, hit.start, hit.end, hit.text, hit.kind, hit.spans)
 
 
 def neutralize_citations(text: str) -> str:
-    """A text whose numbers in brackets stand in parentheses: a model that copies them cites nothing.
+    """Return a text with its bracketed numbers in parentheses, so that a model that copies them cites nothing.
 
     >>> neutralize_citations("The Moon has no air.[3] See list[0] and [1984].")
     'The Moon has no air.(3) See list(0) and [1984].'
@@ -61,9 +62,9 @@ def neutralize_citations(text: str) -> str:
 
 
 class CitationFilter:
-    """Lets citations of passages 1 to ``num_passages`` pass and drops the others, piece by piece.
+    """A streaming filter that passes citations of passages 1 to ``given`` and drops all others.
 
-    ``cited`` are the numbers that passed and ``dropped`` those that did not, each in order of its first place.
+    ``cited`` lists the numbers that passed and ``dropped`` those that did not, each in order of first occurrence.
     """
 
     def __init__(self, num_passages: int) -> None:
@@ -81,7 +82,7 @@ class CitationFilter:
         return list(self._dropped)
 
     def feed(self, text: str) -> str:
-        """What is settled by some more text."""
+        """Return the text that is complete after adding another piece."""
         self._pending += text
         partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
         end = len(self._pending) if partial is None else partial.start()
@@ -89,7 +90,7 @@ class CitationFilter:
         return _CITATION_PATTERN.sub(self._filter_citation, ready)
 
     def flush(self) -> str:
-        """What was held back, the text being over."""
+        """Return the text still held back at the end of the stream."""
         ready, self._pending = self._pending, ""
         return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
 

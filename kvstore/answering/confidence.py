@@ -1,15 +1,16 @@
-"""How likely it is that a store answers a question at all, told from what was found for it.
+"""The probability that a store answers a question, estimated from the evidence.
 
-In: a question, the chunks found and the view that they were found in. Out: a :class:`Confidence`: a number from 0 to 1
-and the parts that it was made of, each from 0 to 1 as well, so that it means the same in a store of ten documents and
-of a million. It is a logistic model (a weighted sum, put through 1 / (1 + e^-x)). Its weights were fitted by
-``tools/fit_confidence.py``, which asks several stores their own questions and those of others, and counts either kind
-as much as the other: 0.5 is as likely answered as not, where as many questions are answered as are not.
+In: a question, the hits and their state. Out: a :class:`Confidence`: a number from 0 to 1 and its parts, most of them
+from 0 to 1 as well, so that values are comparable between a store of ten documents and one of a million. The model is
+logistic: a weighted sum, mapped by 1 / (1 + e^-x). ``tools/fit_confidence.py`` fitted the weights by asking several
+stores their own questions and those of other stores, both kinds with equal total weight. A value of 0.5 therefore means
+"as likely answered as not" if half of the questions are answered.
 
-What parts a store that answers from one of texts of the same kind on other things is not how many of the question's
-words it has, but whether *one run of one passage* has them, and whether what the question names stands in it as it is
-named (see :mod:`.question_names`). What parts a note that answers from notes on the same matter that do not is how near
-its best *sentence* is: that of a chunk says little where it tells of many things.
+The number of question words in the evidence does not distinguish a store with the answer from one with similar texts on
+other subjects. Two signals do: whether *one run of one passage* has the words, and whether a passage has the question's
+names as they are written (see :mod:`.question_names`). Among notes on the same subject, the similarity of the best
+*sentence* distinguishes the one that answers. The similarity of a chunk says little if the chunk covers several
+subjects.
 """
 
 from __future__ import annotations
@@ -47,33 +48,37 @@ from .passages import list_chunk_ids
 from .question_kinds import KNOWN_BY_FORM, classify_question
 from .question_names import PassageWords, QuestionName, find_question_names
 
-#: Chunks that are looked at, and those whose cosines tell whether the store is about such things.
+#: The number of hits examined, and the number of best cosines averaged as ``nearby``.
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
-#: Words of a run of a passage, function words left out, in which terms of the question count together.
+#: The length of a run within a passage in words, without function words.
 _MAX_RUN_WORDS = 25
 _WORD_PATTERN = re.compile(r"\w+")
-#: Words of a question that say what kind of thing is asked for.
+#: Words of a question that only say what kind of quantity it asks for.
 _HOW_MUCH_PATTERN = re.compile(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
-#: Chunks of other texts that are imagined beside a store's, where the rarity of a term is told.
+#: The number of chunks of other texts assumed in addition to the store's, to smooth the rarity of terms.
 BACKGROUND_CHUNKS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """``value`` from 0 to 1, and what it was made of, each from 0 to 1.
+    """A confidence ``value`` from 0 to 1, and the signals it was computed from, each from 0 to 1.
 
-    ``similarity`` is the best cosine of a sentence, under its title and heading, with the question, and ``nearby`` the
-    mean of those of the five best chunks (None where nobody knows the scale of the embedder's cosines). ``compute_coverage`` is
-    the share of the question's informative terms, weighted by their rarity, that one run of a passage has; ``compute_amount``
-    how much such a run has in all, where a share of few or common terms is little; ``compute_phrases`` how much of the question
-    stands in a passage as its words follow one another; ``compute_unnamed`` which share of it are names that no passage has as
-    they are written, ``compute_lacking`` which share of its technical tokens no passage has, ``missing`` which share of it no
-    chunk of the store has. ``formless`` is what the question asks for where that is told by its form (a telephone
-    number) and no passage has any. ``unknown`` are the names of the question with a term that no chunk has.
-    ``overview`` says that an overview was asked for and found: there is nothing else in such a question that could be
-    missing.
+    ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
+    mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
+
+    ``coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a passage.
+    ``amount`` is the absolute amount of information in that run: a share of few or common terms counts little.
+    ``phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
+
+    ``unnamed`` is the share of names that no passage has as they are written. ``lacking`` is the share of technical
+    tokens that no passage has, and ``missing`` the share of terms that no chunk of the store has. ``unknown`` lists the
+    names with a term that no chunk has.
+
+    ``formless`` names what the question asks for (such as a telephone number) if its form is recognizable and no
+    passage has it. ``overview`` is true if the question asks for an overview and the hits are one; nothing else can be
+    missing then.
     """
 
     value: float
@@ -90,7 +95,7 @@ class Confidence:
     formless: str = ""
 
     def __str__(self) -> str:
-        """How EXPLAIN shows it."""
+        """Return the description that EXPLAIN shows."""
         if self.overview:
             return f"{self.value:.2f}: an overview is asked for, and what was found is one"
         if self.formless:
@@ -105,11 +110,10 @@ class Confidence:
 
 
 def compute_question_rarities(question: str, state: State) -> dict[str, float]:
-    """The question's terms with their rarity in the store.
+    """Return the question's terms with their rarity in the store.
 
-    Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed as if
-    ``BACKGROUND_CHUNKS`` chunks of other texts stood beside the store's: in a store of ten chunks, that a word is in five of
-    them says little about the word.
+    Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed by adding
+    ``BACKGROUND`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     stem = get_stemmer(state.settings.stemmer)
@@ -118,11 +122,11 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     return {term: compute_term_rarity(chunks, state.postings.count_chunks(term)) for term in terms}
 
 
-#: What a logistic model is made of: the weight of each part of a :class:`Confidence`, and what is added to their sum.
+#: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
 SignalWeights = Mapping[str, float]
 
-#: With the vectors of an embedder whose cosines are known, and from words alone. Only a manual tells what ``compute_lacking``
-#: weighs: in the first it is of a fit with one, and of more parts.
+#: Weights with and without the cosines of a known embedder. Only a manual determines the weight of ``lacking``; in the
+#: first set, it comes from a fit that includes one, and more parts.
 SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
     "nearby": 6.82,
@@ -142,19 +146,22 @@ WORD_WEIGHTS: SignalWeights = {
     "missing": -3.27,
     "constant": -6.16,
 }
-#: The embedders whose cosines the first of them was fitted with.
+#: Embedders whose cosines ``SIMILARITY_WEIGHTS`` were fitted with.
 _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
 
 
 def estimate_confidence(
     query: Query, hits: Sequence[Hit], context: Sequence[str], get_nearest_cosine: Callable[[], float]
 ) -> Confidence:
-    """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it, and
-    ``get_nearest_cosine`` tells the best cosine of a sentence, if that is asked for."""
+    """Estimate the probability that the hits answer a question.
+
+    ``context`` are lines of evidence in addition to the hits. ``nearest`` returns the best cosine of a sentence; it is
+    called only if needed.
+    """
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     state, hits = query.view, hits[:_MAX_CHUNKS]
-    # A file without a title is known by its name.
+    # Use the file name if there is no title.
     names = [hit.title or PurePosixPath(hit.document).name for hit in hits]
     passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(names, hits, strict=True)]
     passages += map(PassageWords, context)
@@ -169,7 +176,7 @@ def estimate_confidence(
     if not passages:
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, question_terms.missing, question_terms.unknown)
     cosines = None
-    # These embedders know no language without spaces: any two of its texts are near each other.
+    # These embedders do not support languages without spaces: any two such texts have similar vectors.
     if (
         hits
         and state.settings.embedder in _KNOWN_EMBEDDERS
@@ -183,7 +190,7 @@ def estimate_confidence(
     coverage = max(map(question_terms.compute_coverage, terms))
     best_cosines = sorted(cosines or (), reverse=True)[:_NUM_NEARBY]
     parts = {
-        # Where there is no sentence to choose, the best chunk.
+        # Fall back to the best chunk if no sentence can be chosen.
         "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
         "nearby": sum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
@@ -204,7 +211,7 @@ def estimate_confidence(
 
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
-    """Of each hit the cosine of its nearest chunk with the question, at least 0."""
+    """Return for each hit the cosine of its nearest chunk with the question, at least 0."""
     chunks = [list_chunk_ids(hit, query.view) for hit in hits]
     cosines = iter(
         compute_cosines(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist()
@@ -214,11 +221,11 @@ def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _QuestionTerms:
-    """A question as it is compared with passages.
+    """A question prepared for comparison with passages.
 
-    ``rarities`` are those of its informative terms, ``pairs`` those terms that follow one another in it, with the
-    rarity of the commoner of both; ``names`` its names with the rarities of their terms together. ``max_rarity`` is the
-    rarity of a term that hardly a chunk has.
+    ``rarities`` maps its informative terms to their rarity. ``pairs`` maps consecutive terms to the lower rarity of the
+    two. ``names`` maps its names to the total rarity of their terms. ``most`` is the rarity of a term that almost no
+    chunk has.
     """
 
     rarities: Mapping[str, float]
@@ -263,7 +270,7 @@ class _QuestionTerms:
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """The share of the question, by rarity, that one run of some terms has."""
+        """Return the rarity-weighted share of the question that the best run of ``terms`` has."""
         ends = accumulate(map(_size, terms))
         positions = [(place, term) for place, term in zip(ends, terms, strict=True) if term in self.rarities]
         best, first, covered = 0.0, 0, 0.0
@@ -280,21 +287,22 @@ class _QuestionTerms:
         return min(1.0, best / self._total_rarity)
 
     def compute_amount(self, coverage: float) -> float:
-        """How much a share of the question says, from 0 to 1: two rare terms are much, one common term is little."""
+        """Return the information in a share of the question, from 0 to 1: high for two rare terms, low for a common
+        one."""
         return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
     def compute_phrases(self, terms: Sequence[str]) -> float:
-        """How much of the question some terms have as pairs that follow one another, from 0 to 1."""
+        """Return how many of the question's pairs of consecutive terms are in ``terms``, by rarity, from 0 to 1."""
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
     def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
-        """The share of the question, by rarity, that some of its names are."""
+        """Return the rarity-weighted share of the question that the ``absent`` names make up."""
         weight = sum(self.names[name] for name in missing_names)
         return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
 
     def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
-        """The share of the question's technical tokens that are among some of its names."""
+        """Return the share of the question's technical tokens that are among the ``absent`` names."""
         tokens = sum(name.is_token for name in self.names)
         return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0
 
@@ -304,10 +312,10 @@ class _QuestionTerms:
 
 
 def _within_words(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without the pairs of characters that cross the border of two words.
+    """Return the terms of a question without character pairs that cross a word boundary.
 
-    A text that has both words need not have such a pair, so it says nothing. A pair that no chunk has crosses a border
-    if it is between two pairs that chunks have, or has a character that may be a function word.
+    Such a pair is no evidence, because a text with both words need not have it. A pair that no chunk has crosses a
+    boundary if it is between two pairs that chunks have, or has a character that can be a function word.
     """
     within = []
     for place, term in enumerate(terms):
@@ -322,11 +330,11 @@ def _within_words(terms: list[str], counts: Mapping[str, int]) -> list[str]:
 
 
 def _size(term: str) -> float:
-    """Return how many words a term is: a pair of characters of writing without spaces shares each with another pair."""
+    """Return the size of a term in words: 0.5 for a character pair, since neighboring pairs share a character."""
     return 0.5 if is_pair(term) else 1.0
 
 
 def _compute_share(rarities: Mapping[str, float], words: set[str]) -> float:
-    """The share of the question's terms, by rarity, that are among some words."""
+    """Return the rarity-weighted share of the question's terms that are in ``words``."""
     total = sum(rarities.values())
     return sum(rarity for term, rarity in rarities.items() if term in words) / total if total else 0.0

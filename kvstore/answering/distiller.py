@@ -162,7 +162,7 @@ class ModelDistiller:
         schema: dict[str, Any],
         check: Callable[[Any], Result],
     ) -> Result | None:
-        """What the model answers, or None where it was asked twice and its answers were of no use."""
+        """Return the model's answer, or None if two attempts gave no usable answer."""
         quotation = build_quotation(passages, question)
         system = f"{task} {quotation.rule}"
         quoted = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))

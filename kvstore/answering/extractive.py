@@ -1,9 +1,9 @@
-"""The answer that needs no language model: snippets of the evidence, word for word, each run with its citation.
+"""Extractive answers, without a language model: snippets of the evidence, word for word, each run with its citation.
 
-In: passages around the chunks found, and what a :class:`Relevance` says of their snippets. Out: a few runs of
-snippets, best first, each a paragraph; a run whose subject its own words do not name stands behind the title or
-heading that does. After them comes what the entity forest says of the question's rarest entity, where the evidence has
-that. Nothing found is said so; where the store does not answer, the nearest passages are named instead.
+In: passages around the retrieved chunks, and a :class:`Relevance` that scores their snippets. Out: a few runs of
+snippets, best first, each a paragraph; a run whose words do not name its subject follows the title or heading that
+does. Then the relations of the question's rarest entity in the entity forest, if the evidence has them. If nothing was
+found, the answer says so; if the store does not answer, the nearest passages are named instead.
 """
 
 from __future__ import annotations
@@ -83,11 +83,10 @@ class SnippetScores:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """How much a snippet says about a question.
+    """Scores how much a snippet says about a question.
 
     ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`; ``similarity``
-    gives the cosines of some texts with the question and with the question without its names (all 0 without an
-    embedder).
+    returns the cosines of texts with the question and with the question without its names (all 0 without an embedder).
     """
 
     question: str
@@ -96,14 +95,14 @@ class Relevance:
     similarity: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
     def score_snippets(self, passages: Sequence[Passage]) -> SnippetScores:
-        """Those of the snippets that can be chosen; blocks of code where there are no others."""
+        """Return the scores of the snippets that can be chosen; of blocks of code only if there are no others."""
         hit_snippets = [
             ((number, at), snippet)
             for number, passage in enumerate(passages)
             for at, snippet in enumerate(passage.snippets)
             if snippet.hit is not None
         ]
-        # A passage that is all source code tells by it: code beside sentences is told with these.
+        # In a passage that is all source code, code answers; next to sentences, only the sentences are scored.
         prose_passages = {number for (number, _), snippet in hit_snippets if snippet.is_selectable}
         places = [
             place
@@ -175,7 +174,7 @@ class Relevance:
 
 
 class ScoredPassages:
-    """What an answer is made of: passages, and the scores of their snippets, made when they are first asked for."""
+    """Passages and the scores of their snippets, computed on first use."""
 
     def __init__(self, passages: Sequence[Passage], relevance: Relevance) -> None:
         self.passages = passages
@@ -221,8 +220,8 @@ def _select_group_runs(evidence: Evidence, passages: Sequence[Passage], scores: 
 
 
 def describe_nearest(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
-    """What is said where the store does not answer, with citations of the nearest passages; ``formless`` is what was
-    asked for and none of them has."""
+    """Return the text for a store that does not answer, with citations of the nearest passages. ``formless`` is the
+    requested kind of thing that none of them has."""
     hits: dict[tuple[str, str], Hit] = {}
     for hit in evidence.hits:
         hits.setdefault((hit.document, hit.heading), hit)
@@ -240,13 +239,13 @@ def describe_nearest(evidence: Evidence, unknown: Sequence[str], formless: str =
 
 
 def _describe_hit(hit: Hit) -> str:
-    """The title of a chunk's document and the heading it stands under."""
+    """Return the title of a chunk's document and its heading."""
     parts = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > ")[-1:])))
     return neutralize_citations(" > ".join(map(to_plain_text, parts)))
 
 
 def _find_tokens(text: str) -> list[str]:
-    """The technical tokens of a text: those with marks, and short options, whose letters are told apart by case."""
+    """Return the technical tokens of a text: those with marks, and short options, whose letters are case-sensitive."""
     return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(text)]
 
 
@@ -256,7 +255,7 @@ def _compute_shared_tokens(tokens: frozenset[str], text: str) -> float:
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Of each passage the share of some numbers that it lacks and another one has, in its text or what it is called."""
+    """Return for each passage the share of the numbers that it lacks and another passage has, in its text or title."""
     if not numbers:
         return [0.0] * len(passages)
     texts = [f"{PurePosixPath(one.document).stem} {one.title or ''} {one.heading} {one.text}" for one in passages]
@@ -265,7 +264,8 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _is_history(passage: Passage) -> bool:
-    """Whether a passage stands in a list of changes or an index, by its document's name or title or its heading."""
+    """True if a passage is in a list of changes or an index, judged by the document's key or title or by the
+    heading."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 

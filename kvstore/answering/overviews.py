@@ -1,8 +1,8 @@
-"""The answer to a question for an overview: sentences that sum up, each with its citation.
+"""Answers to overview questions: summary sentences, each with its citation.
 
-In: evidence whose hits are summaries or reports, and the view that they were found in. Out: a paragraph for each hit,
-of sentences word for word. Where the question says how long it may be, all of what was found is told, else as much as
-somebody reads for an answer: the sentences that cover most of it (:mod:`~kvstore.retrieval.cover`).
+In: evidence whose hits are summaries or reports, and their state. Out: a paragraph for each hit, of sentences word for
+word. If the question limits the length, all hits are used; otherwise only the sentences that cover most of them
+(:mod:`~kvstore.retrieval.cover`), as much as people read of an answer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _TOKENS = 300
 
 
 def is_overview(question: str, hits: Sequence[Hit]) -> bool:
-    """Whether a question asks for an overview, and what was found is one."""
+    """True if a question asks for an overview and the hits are one."""
     return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)
 
 
 def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
-    """The answer's text and its citations, one a sentence; ``include_all`` leaves none of them out."""
+    """The answer's text and its citations, one a sentence; ``whole`` leaves none of them out."""
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in hits:

@@ -1,9 +1,9 @@
-"""Passages: the text around what was found, as snippets that know what they need to be understood.
+"""Passages: the text around hits, as snippets that record what they need to be understood.
 
-In: hits and the view that they were found in. Out: one :class:`Passage` for places that stand side by side, with the
-chunks before and after them under the same heading, so that a sentence can bring the one before it wherever a chunk
-ends. A snippet is a sentence, an item of a list, a row of a table, a definition or a block of code. Headings,
-synopses, diagrams and lists of contents are none: nobody reads them as an answer.
+In: hits and their state. Out: one :class:`Passage` for adjacent spans, with the chunks before and after them under the
+same heading, so that a sentence can include the one before it wherever a chunk ends. A snippet is a sentence, list
+item, table row, definition or block of code. Headings, synopses, diagrams and tables of contents are not snippets,
+because they do not read as answers.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ _MAX_CODE_LINES = 8
 
 @dataclass(slots=True)
 class Snippet:
-    """One snippet: characters ``start`` to ``end`` of its passage, and ``text`` as it is shown.
+    """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
 
-    ``kind`` is prose, item, table or code; ``block`` and ``section`` are numbers of the block and the part between
-    headings that it stands in, ``heading`` what it stands under: a heading, or a question that opens a paragraph.
-    ``label`` is the term, speaker or head row that it stands under where its own text has not got it, ``term`` that
-    term in any case. ``needs_previous`` says that it needs the snippet before it, ``needs_subject`` that it needs its subject named,
-    ``is_lead_in`` that it announces what follows, ``is_question`` that it is a question, ``is_selectable`` that it can be chosen for itself;
-    ``hit`` is what was found where it stands, if anything was, and ``chunk`` the number of its chunk then.
+    ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
+    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``label`` is the
+    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case. ``before``:
+    it needs the snippet before it. ``pointing``: it needs its subject named. ``leads``: it introduces what follows.
+    ``asks``: it is a question. ``fit``: it can be chosen by itself. ``hit`` is the hit at its position, if any, and
+    ``chunk`` the number of its chunk then.
     """
 
     start: int
@@ -121,8 +121,8 @@ class Snippet:
 
 @dataclass(slots=True)
 class Passage:
-    """Snippets that stand one after another in a document; ``start`` is the byte of its text where they begin,
-    ``is_whole_document`` says that they are all that the document has."""
+    """Consecutive snippets of a document. ``start`` is the byte of its text where they begin; ``whole``: they are the
+    whole document."""
 
     document: str
     title: str | None
@@ -172,7 +172,7 @@ class _Group:
 
 
 def _group_spans(hits: Sequence[Hit], state: State) -> list[_Group]:
-    """Places that stand side by side under one heading, together."""
+    """Group adjacent spans under one heading."""
     groups: list[_Group] = []
     for hit in hits:
         for chunk, span in iter_spans(hit, state):
@@ -183,7 +183,7 @@ def _group_spans(hits: Sequence[Hit], state: State) -> list[_Group]:
 
 
 def _add_to_groups(groups: list[_Group], hit_span: _HitSpan, chunk: int, state: State) -> None:
-    """Add a place in a chunk to those that it stands beside."""
+    """Add a span of a chunk to the group that it is adjacent to."""
     record = state.chunks.get(chunk)
     first, last = (_get_adjacent_chunk(state, record, chunk, step) for step in (-1, 1))
     mine = _Group(record.document, record.section, first, last, [hit_span])
@@ -196,7 +196,7 @@ def _add_to_groups(groups: list[_Group], hit_span: _HitSpan, chunk: int, state: 
 
 
 def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk: int, step: int) -> int:
-    """The chunk beside one, where it stands in the same section of the same document; else the chunk itself."""
+    """Return the chunk next to one, if it is in the same section of the same document; else the chunk itself."""
     adjacent = state.chunks.find(chunk + step) if chunk + step >= 0 else None
     in_same_section = adjacent is not None and (adjacent.document, adjacent.section) == (
         record.document,
@@ -224,7 +224,7 @@ def _build_passage(group: _Group, state: State) -> Passage:
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
-    """Tell each snippet the hit that it stands in."""
+    """Assign each snippet the hit that contains it."""
     data = passage.text.encode()
     spans = []
     for hit, span in sorted(hit_spans, key=lambda found: found.span.start):
@@ -245,7 +245,7 @@ def _split_snippets(text: str, format: str, heading: str, *, cut: bool) -> Itera
     at_section_start = True
     previous: Snippet | None = None
     section = 0
-    open_question: Snippet | None = None  # a question that opens a paragraph stands over its answer, as a heading does
+    open_question: Snippet | None = None  # a question that opens a paragraph acts as a heading
     for snippet in parts:
         if isinstance(snippet, _TextHeading):
             above = snippet.title.strip()
@@ -287,8 +287,8 @@ def _split_snippets(text: str, format: str, heading: str, *, cut: bool) -> Itera
 
 
 def _is_readable(snippet: Snippet, alone: bool) -> bool:
-    """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents; where it is
-    ``alone`` in its block, no heading or caption either."""
+    """True if a snippet reads as text: words in a sentence, not a drawing or a table of contents. If it is ``alone`` in
+    its block, a heading or caption does not count either."""
     found = _WORD_PATTERN.findall(f"{snippet.label} {snippet.text}")
     # Without blanks, a sentence is one match.
     words = count_written_words(f"{snippet.label} {snippet.text}") if is_unspaced(snippet.text) else len(found)
@@ -310,7 +310,7 @@ def _is_readable(snippet: Snippet, alone: bool) -> bool:
 def render_inline(piece: str) -> str:
     """A piece of a document on one line, as people read it.
 
-    >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
+    >>> shown("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     """
     piece = unwrap_wiki_links(_HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece)))
@@ -376,7 +376,7 @@ def _split_prose(
 
 
 def _split_code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
-    """The pieces of a block of code, each a few lines; what stands before it is needed by the first of them only."""
+    """Split a block of code into pieces of a few lines; only the first needs what precedes the block."""
     begin = text.rfind("\n", 0, start) + 1
     offset = begin if text[begin:start].isspace() else start
     lines = []
@@ -423,7 +423,7 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 
 
 def _split_table(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Snippet]:
-    """The rows of a table, each told under the words of the head row where the passage has that."""
+    """Yield the rows of a table, each with the labels of the header row if the passage contains it."""
     head: list[str] = []
     offset = start
     for index, line in enumerate(text[start:end].splitlines(keepends=True)):
@@ -441,7 +441,8 @@ def _split_table(text: str, start: int, end: int, number: int, *, headless: bool
 
 
 def _split_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
-    """The snippets of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
+    """Yield the snippets of plain text: paragraphs, in which indentation and columns can separate a term from its
+    meaning."""
     term, depth = "", 0
     announced_indent: int | None = None  # the indentation of what announced the next block
     text_blocks = parse_blocks(text, "text")
@@ -495,7 +496,7 @@ def _split_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
 
 
 def is_record(piece: str) -> bool:
-    """Whether a paragraph is a row of a table as it is stored: lines of a name and a short value, no name twice.
+    """True if a paragraph is a stored table row: lines of a name and a short value, no name twice.
 
     >>> is_record("country: Albania\\nincome: 10620"), is_record("Ann: Is it high?\\nBob: It is.")
     (True, False)
@@ -512,7 +513,7 @@ def _build_record(text: str, start: int, end: int, number: int) -> Snippet:
 
 
 def _is_line_list(piece: str) -> bool:
-    """Whether a paragraph is jotted down line by line, and not a sentence that runs over several.
+    """True if a paragraph is a list of lines, and not a sentence that continues over several.
 
     >>> _is_line_list("Dentist 0171 55 23\\nBlue bins on Tuesday"), _is_line_list("The port of\\nBergen is old.")
     (True, False)
@@ -545,8 +546,8 @@ def _split_lines(
 
 
 def _is_timestamped(piece: str) -> bool:
-    """Whether a paragraph consists of entries that begin with a time, each of a line, some of more; the first may begin
-    before it.
+    """True if a paragraph consists of entries that begin with a time, each a line, some longer; the first can begin
+    before the paragraph.
 
     >>> _is_timestamped("[3.12.26, 18:22] Bo: Who has it?\\n[3.12.26, 18:24] Al: Me.")
     True
@@ -559,8 +560,8 @@ def _is_timestamped(piece: str) -> bool:
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], number: int) -> bool:
-    """Whether a block is a line of a name and a value (``Alarm code: 4711``), and neither a term over what is indented
-    below it nor, without a number, a title over what follows."""
+    """True if a block is a line of a name and a value (``Alarm code: 4711``), and not a term above an indented
+    definition or, without a number, a title of what follows."""
 
     def match_field(index: int) -> re.Match[str] | None:
         return _FIELD_PATTERN.fullmatch(text, text_blocks[index].start, text_blocks[index].end)
@@ -585,12 +586,12 @@ def _split_notes(text: str, format: str) -> Iterator[Snippet]:
 
 
 def _is_bill(piece: str) -> bool:
-    """Whether all lines of a paragraph are entries of a bill."""
+    """True if all lines of a paragraph are entries of a bill."""
     return all(_BILL_ENTRY_PATTERN.fullmatch(line.strip()) for line in piece.splitlines())
 
 
 def _is_code(piece: str) -> bool:
-    """Whether a paragraph of plain text is what a reader types: behind a prompt, or no sentence."""
+    """True if a paragraph of plain text is something to type: after a prompt, or not a sentence."""
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(piece))
     return bool(_SHELL_PROMPT_PATTERN.match(piece)) or not (
         has_function_word or _SENTENCE_END_PATTERN.search(piece.rstrip())
@@ -616,8 +617,8 @@ class _TextPart:
 
 
 def _split_text_parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[_TextPart]:
-    """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does; where its
-    first line is ``cut``, that is taken to stand as deep as the next one."""
+    """Split a paragraph of plain text where a line is above deeper ones, as a term or heading is. If its first line is
+    ``cut``, its depth is taken from the next line."""
     lines: list[tuple[int, int, int]] = []
     offset = start - indent
     for line in text[offset:end].splitlines(keepends=True):
@@ -652,7 +653,7 @@ def _split_text_parts(text: str, start: int, end: int, indent: int, cut: bool) -
 
 
 def _is_term_line(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
-    """Whether a line stands over what is indented under it, as a term stands over its definition."""
+    """True if a line is above lines indented under it, as a term is above its definition."""
     begin, stop, depth = lines[index]
     line = text[begin + depth : stop]
     is_indented_below = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
@@ -666,12 +667,13 @@ def _is_term_line(text: str, lines: Sequence[tuple[int, int, int]], index: int) 
 
 
 def _is_hanging_line(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
-    """Whether a line has a term in its first column and the beginning of what it means in the next."""
+    """True if a line has a term in its first column and the start of its meaning in the next."""
     begin, stop, depth = lines[index]
     column = _HANGING_TERM_PATTERN.match(text[begin + depth : stop])
     if column is None or len(column["term"]) > 40:
         return False
     if index + 1 < len(lines) and lines[index + 1][2] > depth:
         return lines[index + 1][2] == depth + column.end()
-    # Of a line alone only an option can be told from words that a formatter spread, and where a paragraph begins.
+    # In a single line only an option is distinct from words that a formatter spread, and only at the start of a
+    # paragraph.
     return column["term"].startswith("-") and (index == 0 or _is_hanging_line(text, lines, index - 1))

@@ -1,14 +1,14 @@
-"""The prompt for a language model: passages, abstracts and the question, within a budget of tokens.
+"""The prompt for a language model: passages, abstracts and the question, within a token budget.
 
-In: evidence and a number of tokens. Out: two messages, after Bridge-RAG's template (Appendix C.1): what to do, then
-information, abstracts, question. Passages go in whole and in order of rank, as many as there is room for; points that
-a model made of them, lines about relations (CFT-RAG, section 3.3) and abstracts take what is left. Before a long
-context the question stands too, as a model loses it otherwise (Liu et al., "Lost in the Middle", TACL 2024, section
-4.2). A budget in which no passage has room is an InputError.
+In: evidence and a number of tokens. Out: two messages, after Bridge-RAG's template (Appendix C.1): the instructions,
+then information, abstracts, question. Passages are included whole and in order of rank, as many as fit. Points that a
+model extracted from them, lines about relations (CFT-RAG, section 3.3) and abstracts use the rest. The question also
+precedes a long context, because a model otherwise loses it (Liu et al., "Lost in the Middle", TACL 2024, section 4.2).
+A budget too small for any passage raises an InputError.
 
-Documents are quoted, never believed: what is taken from them stands between marks (:mod:`kvstore.models.quoting`).
-Titles and headings are one line each. Numbers in brackets that a document has itself stand in parentheses, so that one
-which the model copies is no citation.
+Documents are quoted and never trusted: their text is enclosed in marks (:mod:`kvstore.models.quoting`). Titles and
+headings are one line each. Numbers in brackets in a document are changed to parentheses, so that a number which the
+model copies is not a citation.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _SYSTEM = (
 class Prompt:
     """What is sent to a language model.
 
-    ``passages`` are the chunks or segments given, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of
-    all of it; ``mark`` stands around each quotation and is another in every prompt.
+    ``passages`` are the chunks or segments, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of the
+    whole prompt; ``mark`` encloses each quotation and differs in every prompt.
     """
 
     evidence: Evidence
@@ -73,7 +73,7 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *notes)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
-    # The question stands twice, and the titles of the parts are there, and two of them with a quotation's marks.
+    # The question occurs twice, and there are the titles of the parts, two of them with quotation marks.
     fixed_tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + 2 * token_estimate(question) + 20
     sections = (evidence.points, evidence.context, evidence.abstracts)
     fixed_tokens += token_estimate(quotation.quote("")) * sum(map(bool, sections))
@@ -116,7 +116,7 @@ class _TokenBudget:
         self._tokens_left = tokens
 
     def take(self, text: str) -> bool:
-        """Whether there is room for a text and the line end after it, which is then taken."""
+        """Add a text and its line end if there is room. Return True if it was added."""
         size = token_estimate(text) + 1
         if size > self._tokens_left:
             return False
@@ -125,7 +125,7 @@ class _TokenBudget:
 
 
 def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
-    """How a prompt quotes that holds these passages and other texts."""
+    """Return the quotation rules of a prompt that contains these passages and other texts."""
     parts = list(texts)
     for hit in hits:
         parts += [hit.text, hit.heading, hit.title or "", hit.document]

@@ -1,9 +1,9 @@
-"""What a question asks for, as far as its words tell: somebody, a time, a place, a number, a command, a reason, an
-address of mail or of the web, a telephone number.
+"""The kind of thing that a question asks for, as far as its words show it: a person, a time, a place, a number, a
+command, a reason, an address of mail or of the web, a telephone number.
 
-In: a question. Out: a :class:`QuestionKind`, which says of a text whether something of that kind stands in it that the
-question did not bring itself ("Who founded the Nobel Prize?" is not answered by "the Nobel Prize"). A question whose
-words tell nothing asks for anything.
+In: a question. Out: a :class:`QuestionKind`, which checks if a text contains something of that kind that is not in the
+question itself ("Who founded the Nobel Prize?" is not answered by "the Nobel Prize"). A question without such words
+asks for anything.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ _WORD_PATTERN = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class QuestionKind:
-    """The kind of thing that a question asks for (``thing`` where its words do not tell), and the question's words.
+    """The kind of thing that a question asks for (``thing`` if unknown), and the question's words.
 
-    ``subject`` are the words of what a question wants explained ("What is leave?", "What does --force do?").
+    ``subject`` are the words that a question wants explained ("What is leave?", "What does --force do?").
     """
 
     name: str
@@ -113,7 +113,7 @@ class QuestionKind:
     subject: frozenset[str] = frozenset()
 
     def is_met_by(self, text: str) -> bool:
-        """Whether a text has something of the kind that the question did not have; never for ``thing``."""
+        """True if a text contains something of the kind that is not in the question; never for ``thing``."""
         if self.name == "meaning":
             return self._explains(text)
         form = _KIND_PATTERNS.get(self.name)
@@ -122,7 +122,7 @@ class QuestionKind:
         return any(self._is_new(match.group()) for match in form.finditer(text))
 
     def _explains(self, text: str) -> bool:
-        """Whether a text opens with the subject, as a definition does."""
+        """True if a text begins with the subject, as a definition does."""
         opening = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
         return self.subject.issubset(opening)
 
@@ -134,9 +134,9 @@ class QuestionKind:
 def classify_question(question: str) -> QuestionKind:
     """The kind of a question.
 
-    >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
+    >>> [kind_of(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'number', 'meaning']
-    >>> classify_question("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
+    >>> kind_of("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
     words = frozenset(_WORD_PATTERN.findall(question.lower()))

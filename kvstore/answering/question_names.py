@@ -1,8 +1,8 @@
-"""What a question names as it is written, and whether a passage has it: proper names, and technical tokens.
+"""The names in a question as written, and whether a passage contains them: proper names and technical tokens.
 
-In: a question; the words of a passage. Out: a :class:`QuestionName` for each run of words that the question writes with
-capitals or digits, or with the marks of an option or an identifier, and whether it stands in the passage as a whole.
-That a text has the words "good" and "people" somewhere says nothing of the film Good People.
+In: a question; the words of a passage. Out: a :class:`QuestionName` for each run of words with capitals, digits, or the
+marks of an option or identifier, and whether the passage contains it as a whole. A text with the words "good" and
+"people" somewhere says nothing about the film Good People.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _MIN_STYLED_WORDS = 3
 class QuestionName:
     """A name as a question writes it.
 
-    ``words`` are its words in normal form, ``forms`` as they are written; ``is_token`` says that it is a technical token,
-    ``opens_sentence`` that its first word opens a sentence, and may be no part of it.
+    ``words`` are its words in normal form, ``forms`` as they are written; ``token`` says that it is a technical token,
+    ``opens`` that its first word opens a sentence, and may be no part of it.
     """
 
     text: str
@@ -67,7 +67,7 @@ class PassageWords:
         self.forms = forms if len(forms) == len(self.words) else self.words
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
-        """Whether a name stands here as a whole, its words with capitals; of a token, as it is written."""
+        """True if the passage contains a name as a whole, its words capitalized; a token must occur as written."""
         if name.is_token:
             return name.text.lower() in self.text.lower()
         return self._has_words(name, 0, function_words) or (
@@ -104,7 +104,8 @@ class PassageWords:
         return True
 
     def _matches_form(self, at: int, form: str, function_words: frozenset[str]) -> bool:
-        """Whether a word is written as a name is: as the question has it, or with a capital; links in any way."""
+        """True if a word is written as in a name: as in the question, or capitalized. Connecting words count in any
+        form."""
         own_form = self.forms[at]
         return (
             own_form == form or own_form[0].isupper() or not own_form[0].isalpha() or self.words[at] in function_words
@@ -116,9 +117,9 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
     If the language writes all nouns with capitals, only digits and capitals inside a word mark a name.
 
-    >>> [name.text for name in find_question_names("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
+    >>> [name.shown for name in names_of("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
     ['Duke of York', '--no-owner', 'pg_dump']
-    >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA von 1969?", "german")]
+    >>> [name.shown for name in names_of("Wo ist das Auto im Plan der NASA von 1969?", "german")]
     ['NASA', '1969']
     """
     function_words = function_words_of(language)
@@ -181,7 +182,7 @@ def _has_inner_mark(piece: str) -> bool:
 
 
 def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
-    """Whether all words of a question have capitals, everyday ones as in a title: they say nothing then."""
+    """True if all words of a question are capitalized, as in a title; the capitals then do not mark names."""
     content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
     if len(content_pieces) < _MIN_STYLED_WORDS or not all(piece[0].isupper() for piece in content_pieces):
         return False

@@ -1,9 +1,9 @@
-"""Runs: which snippets make the answer, each with what it needs to be understood.
+"""Runs: the snippets of an answer, each with what it needs to be understood.
 
-In: passages and a score for each snippet that can be chosen. Out: a few runs of snippets that stand side by side,
-about as many words as somebody reads for an answer. The best snippet comes first; a further one is taken while it is
-nearly as good, more readily beside a run than apart from all; each brings the sentence before it where it begins with
-a connective, and the block that it announces.
+In: passages and a score for each snippet that can be chosen. Out: a few runs of adjacent snippets, about as many words
+as people read of an answer. The best snippet comes first. Another one is added if it is nearly as good, with a lower
+bar next to an existing run. Each brings the sentence before it if it begins with a connective, and the block that it
+introduces.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _list_required(passage: Passage, place: Place) -> list[Place]:
 
 
 def _list_definition_rest(passage: Passage, place: Place, needed: Sequence[Place]) -> list[Place]:
-    """Where the best snippet opens a definition: what else that says, as far as there is room."""
+    """Return the rest of a definition that the best snippet opens, as far as there is room."""
     number, at = place
     snippets = passage.snippets
     first_snippet = snippets[at]
@@ -143,14 +143,14 @@ def _list_definition_rest(passage: Passage, place: Place, needed: Sequence[Place
 
 
 def _is_bare_lead_in(snippets: Sequence[Snippet], at: int) -> bool:
-    """Whether a snippet of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
+    """True if a snippet of a few words ("For example:") only introduces what follows its paragraph."""
     if at >= len(snippets) or snippets[at].words > _MAX_LEAD_IN_WORDS:
         return False
     return snippets[at].is_lead_in and snippets[at].block == snippets[at - 1].block
 
 
 def _merge_places(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
-    """Snippets that stand side by side, joined: passage, first and last of each run."""
+    """Return runs of adjacent snippets: passage, first and last of each."""
     spans: list[tuple[int, int, int]] = []
     for passage, number in sorted(places):
         is_adjacent = bool(spans) and spans[-1][0] == passage and spans[-1][2] == number - 1

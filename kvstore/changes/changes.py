@@ -1,11 +1,11 @@
-"""A set of changes to documents, edges and aliases carried into one write transaction, exactly.
+"""One set of changes to documents, edges and aliases, applied exactly within one write transaction.
 
-In: a :class:`~kvstore.changes.pending.PendingChanges`: extracted documents with their vectors, what else is stated
-(:mod:`~kvstore.changes.facts`), and what is to go. On disk: every structure of the store, changed so that what it
-holds is a function of the surviving facts alone (DESIGN.md, law 2). The order inside: what goes is taken out, names are
-counted, names without an introduction left are removed everywhere, new names are looked for in the older chunks through
-the postings, then the new documents are recognised, written and linked, and at last the structures of systems follow.
-Nothing is visible before the caller commits; any error leaves the transaction to be aborted.
+In: a :class:`~kvstore.changes.pending.Pending`: extracted documents with their vectors, other stated facts
+(:mod:`~kvstore.changes.facts`), and deletions. On disk: every structure of the store, changed so that its content is a
+function of the surviving facts alone (DESIGN.md, law 2). Order: remove what is deleted; count names; remove names
+without an introduction everywhere; search the older chunks for new names through the postings; recognize, write and
+link the new documents; update the structures of systems. Nothing is visible before the caller commits. Any error leaves
+the transaction to be aborted.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from .linking import Linker
 from .pending import PendingChanges, PreparedDocument
 from .trace_cache import TraceCache
 
-#: Documents that are taken out together: what is read of them is in memory then.
+#: The number of documents removed together; what is read of them is in memory at once.
 _TOGETHER = 512
-#: Chunks that are linked together, of documents that have waited for that.
+#: The number of chunks linked together, of documents whose linking was deferred.
 _MAX_LINKED_CHUNKS = 2048
 
 
@@ -61,17 +61,17 @@ class _LinkedWork(ChangeContext):
 
 @dataclass(slots=True)
 class _UnlinkedDocuments:
-    """Documents of an empty store, by id in portions, that are not linked with the names in them yet, and what is to
-    be linked besides."""
+    """Documents of an empty store that are not linked with the names in them yet, by id in portions, and other pending
+    links."""
 
     linker: Linker
     documents: list[list[int]] = field(default_factory=list)
-    #: Of the last portion, and how many portions there were when that was asked for last.
+    #: The size of the last portion, and the number of portions at the last call of :meth:`has_new_portion`.
     _portion_chunks: int = _MAX_LINKED_CHUNKS
     _portions_seen: int = 0
 
     def add(self, document: int, chunks: int) -> None:
-        """Have one more document wait."""
+        """Add a document that waits to be linked."""
         if self._portion_chunks >= _MAX_LINKED_CHUNKS:
             self.documents.append([])
             self._portion_chunks = 0
@@ -79,13 +79,13 @@ class _UnlinkedDocuments:
         self._portion_chunks += chunks
 
     def has_new_portion(self) -> bool:
-        """Whether a portion has begun since this was asked for last."""
+        """True if a portion has begun since the last call."""
         previous, self._portions_seen = self._portions_seen, len(self.documents)
         return self._portions_seen > previous
 
 
 class Changes:
-    """The changes of one write transaction; :meth:`finish` must be called before the commit."""
+    """The changes of one write transaction. Call :meth:`finish` before the commit."""
 
     def __init__(
         self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
@@ -106,7 +106,7 @@ class Changes:
         self.filter = entity_filter
         self._traces = traces or TraceCache()
         self._traces.begin(self.counters)
-        # What the followers read: the parts are those that write, for these see what is not in its place yet.
+        # Maintainers read the writing parts, which include changes that are not in the transaction yet.
         state = self.state = State(view, settings)
         state.counters, state.documents, state.chunks = self.counters, self.documents, self._chunks
         state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
@@ -121,10 +121,10 @@ class Changes:
         self._followers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
-        """Store documents, edges and aliases in place of those of the same key, and take others out.
+        """Store documents, edges and aliases, replacing those with the same keys, and delete others.
 
-        The first documents of a store wait for their links where there is ``more_follow`` to come: with all names known at
-        last, none is looked for in older texts.
+        If ``more`` changes follow, linking of the first documents of a store is deferred: once all names are known, no
+        name has to be searched for in older texts.
         """
         with pause_collection():
             self._apply_pending(pending, more_follow)
@@ -185,14 +185,15 @@ class Changes:
 
     @property
     def can_defer_linking(self) -> bool:
-        """Whether documents that come now may wait to be linked until all have come."""
+        """True if linking of new documents can be deferred until all have arrived."""
         return self._unlinked is not None or not self.counters.documents
 
     def _make_linker(self) -> Linker:
         return Linker(self.state, self._mentions, self._traces)
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
-        """Whether changes are documents alone that come to no others but those that wait to be linked."""
+        """True if the changes only add documents, and the store has no other documents than those that wait to be
+        linked."""
         return (
             self.can_defer_linking
             and len(pending.prepared_documents) == len(pending.documents)
@@ -201,14 +202,14 @@ class Changes:
         )
 
     def _link_unlinked(self) -> None:
-        """Link the documents that wait for it; their texts are read again."""
+        """Link the documents that wait for it. Their texts are read again."""
         unlinked, self._unlinked = self._unlinked, None
         if unlinked is None:
             return
         self._update_followers(unlinked.linker)
         portions_left = unlinked.documents
         read_derived_parts = make_parts_reader(self.state)
-        del unlinked  # with it go the names
+        del unlinked  # frees the names
         for documents in portions_left:
             linker = self._make_linker()
             records, outlines = self.documents.get_many(documents), self.documents.get_outlines(documents)
@@ -231,7 +232,7 @@ class Changes:
         self._postings.flush()
 
     def _update_followers(self, linker: Linker) -> None:
-        """Write what is gathered of links, and have what follows the spine follow."""
+        """Write the collected links, and update the structures derived from the core."""
         linker.flush()
         delta = linker.build_delta()
         for follower in self._followers:
@@ -239,7 +240,7 @@ class Changes:
         self._mentions.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
-        """Fold in temperatures, write the private pages and the counters."""
+        """Fold in temperatures, and write the private pages and the counters."""
         if hits:
             self.filter.fold_temperatures(hits)
             self.counters.hits += sum(hits.values())
@@ -247,15 +248,14 @@ class Changes:
         self.write_back()
 
     def write_back(self) -> None:
-        """Put what is held privately into the transaction, so that reading through its view sees everything."""
+        """Write private state to the transaction, so that reading through its view sees everything."""
         with pause_collection():
             self._link_unlinked()
         self.filter.flush()
         self.counters.save(self._view)
 
     def _remove_documents(self, documents: Sequence[DocumentRecord], work: _LinkedWork, names: NameChanges) -> None:
-        """Remove documents and all that is their own, structure by structure; their names lose one introduction
-        each."""
+        """Remove documents and everything they own, structure by structure. Their names lose one introduction each."""
         ids = [record.id for record in documents]
         for record in documents:
             for follower in self._followers:
@@ -281,7 +281,7 @@ class Changes:
         self.counters.abstracts -= sum(len(record.groups) + len(record.uppers) for record in documents)
 
     def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the chunks of some documents with their postings and vectors."""
+        """Remove the chunks of documents with their postings and vectors."""
         stem = get_stemmer(self._settings.stemmer)
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
@@ -299,7 +299,7 @@ class Changes:
     def _withdraw_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, work: _LinkedWork, names: NameChanges
     ) -> None:
-        """Take back what is stated under a key, if anything is; its names lose one introduction each."""
+        """Withdraw the value stated under a key, if any. Its names lose one introduction each."""
         if value is None:
             return
         introduced_names = list(fact.list_introductions(value))
@@ -311,7 +311,7 @@ class Changes:
         fact.remove(work, key, value)
 
     def _link_fact(self, fact: StatedFact[Any, Any], key: Any, value: object, work: _LinkedWork, change: int) -> None:
-        """Say what a fact of a document joins once more (or less), and that its document has changed."""
+        """Count the links of a document's fact ``by`` more (or fewer), and note that the document has changed."""
         record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
             for link in fact.list_links(self.state, value):
@@ -322,7 +322,7 @@ class Changes:
     def _store_relations(
         self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
     ) -> None:
-        """Store what a document says of its names; ``ids`` are those of the names introduced."""
+        """Store the relations that a document states. ``ids`` are those of the names it introduces."""
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.get_tree_name(extracted.key, extracted.meta)
@@ -332,7 +332,7 @@ class Changes:
         linker.link_nodes(self.forest.add_document_edges(document, edges))
 
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
-        """Write the counts of all names touched; removes those without introduction, finds the new ones in older
+        """Write the counts of all changed names, remove names without an introduction, and find new names in older
         chunks."""
         linker.flush()
         removed = dict(names.list_unintroduced())
@@ -357,8 +357,8 @@ class Changes:
     def _store_document(
         self, item: PreparedDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
-        """Write a new document, not yet linked with the names it mentions; ``ids`` are those of the names
-        introduced."""
+        """Write a new document, not yet linked with the names it mentions. ``ids`` are those of the names it
+        introduces."""
         extracted, vectors = item.extracted, item.vectors[CHUNK_VECTORS.name]
         counters = self.counters
         document = counters.next_document
@@ -413,7 +413,7 @@ class Changes:
         return record, outline
 
     def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
-        """Put what follows from other facts of a stored document in place of what followed from those before."""
+        """Replace the derived parts of a stored document that follow from other facts."""
         record = self.documents.find_by_key(key)
         for kept_derivation, parts in self._derived_writers:
             if record is not None and kept_derivation.label in new_parts and kept_derivation.has_part(record.id):
@@ -421,7 +421,7 @@ class Changes:
                 parts.put(record.id, *new_parts[kept_derivation.label])
 
     def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
-        """Write the abstract tree; returns the id of every draft."""
+        """Write the abstract tree and return the id of every draft."""
         tree = extracted.tree
         if tree is None:
             return []

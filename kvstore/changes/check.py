@@ -1,7 +1,7 @@
-"""CHECK: every invariant of every structure, both ways.
+"""CHECK: every invariant of every structure, in both directions.
 
-In: one view. Out: a sentence for each violation, naming its place; nothing where the store is sound. Damage that a
-decoder meets is reported as such and the rest is checked all the same. Reads the whole store.
+In: one view. Out: a sentence for each violation with its location; nothing for a sound store. Damage found by a decoder
+is reported, and the rest is still checked. Reads the whole store.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from .hash_sums import MASK, HashSums, find_differences
 from .structure_check import check_structures
 from .vector_check import check_blocks, check_derived
 
-#: Normal forms that are kept while texts are read.
+#: The number of normal forms cached while texts are read.
 _MAX_KEYS = 1 << 16
 
 
 def check_state(state: State) -> Iterator[str]:
-    """Every violated invariant of the store, as a sentence."""
+    """Yield every violated invariant of the store as a sentence."""
     yield from _Checker(state).run()
 
 
@@ -58,15 +58,15 @@ class _Checker:
     def __init__(self, state: State) -> None:
         self._state = state
         self._stem = get_stemmer(state.settings.stemmer)
-        #: Documents with the sizes of their texts, and which of them can be read.
+        #: The sizes of documents' texts, and which documents can be read.
         self._sizes: dict[int, int] = {}
         self._readable_documents: list[int] = []
         self._last_group = 0
-        #: Normal forms of entities that texts mention, which recognition need not make again.
+        #: Normal forms of mentioned entities, cached for recognition.
         self._keys: dict[int, str] = {}
         self._totals: Counter[str] = Counter()
-        # What would not fit into memory is summed: of each chunk the postings and the place of its vector, of each
-        # entity its introductions and addresses.
+        # Data that would not fit into memory is summed: for each chunk its postings and vector location, for
+        # each entity its introductions and addresses.
         chunks, entities = (_estimate_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
         self._posting_sums = HashSums(chunks)
         self._vector_sums = HashSums(chunks)
@@ -100,7 +100,7 @@ class _Checker:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        if explain_read_only(self._state.lmdb) is None:  # else there are changes of tables that are not known here
+        if explain_read_only(self._state.lmdb) is None:  # otherwise this version does not know all tables
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
@@ -114,7 +114,7 @@ class _Checker:
 
     def _read_postings(self) -> Iterator[str]:
         previous: tuple[bytes, int] = (b"", -1)
-        postings: Counter[bytes] = Counter()  # of the terms with more than one block
+        postings: Counter[bytes] = Counter()  # terms with more than one block
         blocks: Counter[bytes] = Counter()
         previous_size = 0
         for term, block in self._state.postings.scan():
@@ -144,7 +144,7 @@ class _Checker:
                         duplicates.append(chunk)
                     self._vector_sums.add(chunk, (number, row))
 
-        # Every block is read anew, whatever was verified before.
+        # Every block is read again, even if it was verified before.
         yield from check_blocks(self._state, Vectors(self._state.lmdb, self._state.settings.dimension), add_block)
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
@@ -233,7 +233,7 @@ class _Checker:
             offsets.append(self._state.chunks.get(node.last_chunk).end)
             if offsets != sorted(offsets) or not -1 <= node.section < len(outline):
                 yield f"document {record.key!r}: abstract {abstract} sums up what is not below it"
-            self._state.abstracts.read_text(node)  # raises where a sentence begins or ends inside a character
+            self._state.abstracts.read_text(node)  # raises if a sentence begins or ends inside a character
             if node.document != record.id or (node.parent is None) != (abstract == record.root):
                 yield f"document {record.key!r}: abstract {abstract} is out of place"
             for child in node.children:
@@ -301,7 +301,7 @@ class _Checker:
         if dict(aliases.scan_members()) != members:
             yield "the entities that have aliases do not agree with the aliases"
         for key in sorted({name for names in members.values() for name in names}):
-            deque(aliases.follow_aliases(key), maxlen=0)  # raises where they go in a circle
+            deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
         state = self._state
@@ -355,9 +355,10 @@ class _Checker:
 
 
 def _estimate_size(view: View, table: str) -> int:
-    """How many numbers to keep sums of by place: all up to the greatest key of a table, unless few are in use."""
+    """Return how many numbers to keep sums for by position: all up to the largest key of a table, unless few are in
+    use."""
     try:
         last = next(view.scan(table, reverse=True), None)
         return 0 if last is None else min(int.from_bytes(last[0], "big"), 64 * view.count(table)) + 1
-    except KvstoreError:  # which whoever reads the table meets again
+    except KvstoreError:  # reading the table reports it again
         return 0

@@ -1,13 +1,13 @@
-"""COMPACT: the change buffer is merged, vectors go into as few blocks as hold them, what indexes still quote of
-documents that have changed is removed, then the data file loses what is empty in it.
+"""COMPACT: merge the change buffer, pack vectors into as few blocks as possible, remove stale quotes from indexes, and
+copy the data file without its free pages.
 
 In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
-the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. What stands
-in the way raises the error of :meth:`Environment.compact`.
+the store is valid; then a new ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. Obstacles
+raise the errors of :meth:`Environment.compact`.
 
-What grows a store in many commits, or makes all of it again, leaves much of the file free, because LMDB never changes a
-page in place, and the pages in use half full, because it halves a full one that something is put into. That is given
-back at its end, but only where nobody has to wait for it.
+A store that grows in many commits, or is rebuilt, leaves much of its file free, because LMDB never changes a page in
+place. Its used pages are half full, because LMDB splits a full page in halves. kvstore returns this space at the end of
+such work, but only if no process has to wait for it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from ..structures.documents.chunks import ChunkWriter
     from ..structures.vectors.vectors import VectorWriter
 
-#: Vector blocks that one commit empties; it holds those that take their vectors in memory.
+#: The number of vector blocks that one commit empties; the vectors of these blocks are in memory at once.
 MAX_EMPTIED_BLOCKS = 32
 
-#: Bytes that are worth another file, and bytes of pages that are copied to it in the few seconds that whoever opens the
-#: store meanwhile waits by default.
+#: The smallest saving in bytes that is worth a new file, and the largest number of bytes that can be copied within the
+#: few
+#: seconds that a process which opens the store waits by default.
 WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 29
 
 
 def compact_store(environment: Environment, dimension: int) -> CompactReport:
-    """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
+    """Return the space of deleted data to the file system. Raises what :meth:`Environment.compact` raises."""
     bytes_before = environment.statistics().bytes
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
@@ -44,16 +45,16 @@ def compact_store(environment: Environment, dimension: int) -> CompactReport:
 
 
 class GrowthTracker:
-    """How much of a store's file was made since it was opened, or since it was compacted for its growth."""
+    """The growth of a store's file since it was opened or last compacted for growth."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._baseline_bytes = environment.statistics().used_bytes
 
     def compact_if_grown(self) -> None:
-        """Compact the file where it has more than doubled, for which copying it is little work.
+        """Compact the file if it has more than doubled, which makes copying it cheap in comparison.
 
-        As :func:`compact_if_sparse`, however little is free: the pages in use are half full.
+        Unlike :func:`compact_if_sparse`, this ignores the free share, because the used pages are half full.
         """
         has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, WORTHWHILE)
         if has_grown and _try_compact(self._environment, sparse=False):
@@ -61,19 +62,20 @@ class GrowthTracker:
 
 
 def compact_if_sparse(environment: Environment) -> None:
-    """Compact the file where more than a quarter of it is free.
+    """Compact the file if more than a quarter of it is free.
 
-    Whatever stands in the way, such as another process that has the store open, leaves the file as it is, and a large
-    store is not compacted unasked.
+    Any obstacle, such as another process that has the store open, leaves the file unchanged. A large store is compacted
+    only on request.
     """
     _try_compact(environment, sparse=True)
 
 
 def _try_compact(environment: Environment, *, sparse: bool) -> bool:
-    """Compact the file unless it is large, with ``sparse`` where much of it is free; says whether that was done."""
+    """Compact the file unless it is large; with ``sparse`` only if much of it is free. Return True if it was
+    compacted."""
     with suppress(KvstoreError):
         if _count_occupied_bytes(environment) > SOON_COPIED:
-            return False  # before the change buffer is merged, which may change most of the pages
+            return False  # merging the change buffer would already change most pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
         used_bytes, occupied_bytes = environment.statistics().used_bytes, _count_occupied_bytes(environment)
         if sparse and used_bytes - occupied_bytes <= max(used_bytes // 4, WORTHWHILE):
@@ -84,14 +86,14 @@ def _try_compact(environment: Environment, *, sparse: bool) -> bool:
 
 
 def _count_occupied_bytes(environment: Environment) -> int:
-    """Bytes of the pages that hold records."""
+    """Return the number of bytes of the pages that contain records."""
     kinds = ("branch_pages", "leaf_pages", "overflow_pages")
     with environment.snapshot() as snapshot:
         return sum(table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.tables().values())
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:
-    """Remove some of what indexes quote of documents that have changed; False when there was none to remove."""
+    """Remove some stale quotes of changed documents from indexes. Return False if there were none."""
     from ..structures.indexes.generation_building import remove_stale_quotes
     from ..systems import list_generation_kinds
 
@@ -99,7 +101,7 @@ def _remove_stale_quotes(view: WriteView) -> bool:
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
-    """Empty some vector blocks of each space; False when there was none to empty."""
+    """Empty some vector blocks of each space. Return False if there were none to empty."""
     from ..structures.derived_parts import DerivedPartWriter
     from ..structures.documents.chunks import ChunkWriter
     from ..structures.vectors.vectors import VectorWriter

@@ -1,7 +1,7 @@
-"""The logical dump: what a store holds, in names and ordinals only.
+"""The logical dump: the content of a store, in names and ordinals only.
 
-Two stores of the same documents, edges, aliases and settings have equal dumps, whatever their history (DESIGN.md, law
-2). Internal ids, temperatures, times, vectors and approximate structures are left out.
+Two stores with the same documents, edges, aliases and settings have equal dumps, regardless of their history
+(DESIGN.md, law 2). Internal ids, temperatures, times, vectors and approximate structures are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DumpRows = list[tuple[Any, ...]]
 
 
 def dump(state: State) -> dict[str, DumpRows]:
-    """Everything in the store, as sorted rows by structure."""
+    """Return the content of the store as sorted rows by structure."""
     documents = {record.id: record for record in state.documents.scan()}
     logical = LogicalNames(state, documents)
     filter_keys = dict(state.filter.iter_entries())

@@ -1,7 +1,7 @@
-"""Embedding reuse: a document that is put anew is embedded where its text has changed, and nowhere else.
+"""Embedding reuse: if a document is put again, only its changed texts are embedded.
 
-In: the store as it is, and the texts of documents that are to come, of chunks and of what is derived. Out: those texts
-that the stored documents have as well, with their vectors. A document's own vectors of its chunks are not taken over.
+In: the current store, and the texts of incoming documents: chunks and derived texts. Out: the texts that the stored
+documents also have, with their vectors. Vectors that the user supplied are not reused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .facts import iter_document_facts
 
 
 def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
-    """The vectors, by space and text, that documents (keys and texts) can take over from those they take the place
-    of."""
+    """Return the vectors, by space and text, that documents (keys and texts) can take over from the documents they
+    replace."""
     embeddings: dict[tuple[str, str], Matrix] = {}
     for key, texts in documents:
         record = state.documents.find_by_key(key)
@@ -33,7 +33,7 @@ def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[st
 
 
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-    """The vectors, by space and text, of those of some texts that are in the parts of a stored document."""
+    """Return the vectors, by space and text, of those texts that occur in the derived parts of a stored document."""
     vectors: dict[tuple[str, str], Matrix] = {}
     for kept_derivation in list_maintained_derivations(state.lmdb):
         if not kept_derivation.has_part(record.id):
@@ -43,7 +43,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
         if parts.vectors.get_ids(vector_places) != [
             to_vector_id(record.id, text) for text in range(len(vector_places))
         ]:
-            continue  # damaged: other vectors stand there
+            continue  # damaged: the location has other vectors
         part_texts = kept_derivation.derivation.list_texts(
             part, read_chunked_text(state, record, kept_derivation.derivation.facts)
         )
@@ -53,7 +53,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
 
 
 def read_chunked_text(state: State, record: DocumentRecord, names: Collection[str]) -> ChunkedText:
-    """A stored document as a derivation reads it, with the facts of these names that are stated of it."""
+    """Return a stored document as input of a derivation, with the named facts stated about it."""
     facts = {
         fact.name: value for fact, value in (iter_document_facts(state, record) if names else ()) if fact.name in names
     }

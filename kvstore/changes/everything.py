@@ -1,7 +1,7 @@
-"""Everything that the spine holds, as if it had just been put in: what a structure beside it follows from.
+"""The full delta of a state: the whole content of the core, as if it had just been added.
 
-In: one state. Out: deltas that add up to it, each of a bounded number of chunks, names or edges, so that whoever
-follows them needs memory for one of them at a time.
+In: one state. Out: deltas that add up to it, each with a bounded number of chunks, names or edges, so that a maintainer
+needs memory for only one delta at a time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from ..systems import SYSTEMS
 from ..systems.contract import RELATION_LINK, AddedDocument, Delta, load_added_chunks
 from .facts import iter_document_facts
 
-#: Chunks and bytes of their texts, and names or edges, of one delta at most (a document is never divided). What many
-#: chunks name is written at each delta, so there had better be few.
+#: The maximum numbers of chunks, text bytes, and names or edges in one delta. A document is never divided. Rows for
+#: names
+#: that many chunks mention are written once per delta, so deltas are large.
 _MAX_CHUNKS, _MAX_BYTES = 1 << 14, 1 << 25
 _MAX_ITEMS = 1 << 16
 
@@ -27,7 +28,7 @@ Item = TypeVar("Item")
 
 
 def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
-    """All of a state whose ``documents`` are given, in portions."""
+    """Yield the whole state, with these ``documents``, in portions."""
     for names in iter_batches(((entity, key) for key, entity in state.entities.iter_names()), _MAX_ITEMS):
         yield Delta(names_added=dict(names))
     added: list[AddedDocument] = []
@@ -62,14 +63,15 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
 
 
 def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
-    """What every store keeps derived of a stored document, by derivation: a function of its id."""
+    """Return a function from document id to its derived parts, by derivation, for the derivations that every store
+    maintains."""
     derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     parts = {one.name: state.get_derived_parts(one) for one in derivations}
     return lambda document: {name: stored_parts.get(document).part for name, stored_parts in parts.items()}
 
 
 def iter_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """What is given, in lists of at most ``size``."""
+    """Yield the items in lists of at most ``size``."""
     remaining = iter(items)
     while batch := list(islice(remaining, size)):
         yield batch

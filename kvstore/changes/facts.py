@@ -1,10 +1,10 @@
-"""Facts: what users state, and what cannot be made again: documents, triples of documents, edges and aliases, and what
-systems declare.
+"""Facts: what users state and what cannot be derived: documents, triples of documents, edges, aliases, and the facts
+that systems declare.
 
-Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`: here, or by a system. :func:`list_fact_kinds` has them
-in the order in which a store takes them in. From that follow export and import, what CHECK REPAIR reads and says is
-lost, the statements of ``.dump`` and what they cannot say, and FORMAT.md's list of what cannot be made again. All else
-in a store is derived from facts and settings.
+Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`, here or by a system. :func:`all_facts` lists them
+in the order in which a store imports them. This list determines export and import, what CHECK REPAIR reads and reports
+as lost, the statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot be rebuilt.
+Everything else in a store is derived from facts and settings.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _OPTIONAL_TEXT = (str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document as it was given; ``vectors`` are its owner's, rows of numbers, and ``chunks`` how its owner cut it,
-    if any."""
+    """A document as the user supplied it. ``vectors`` are the user's own, as rows of numbers, and ``chunks`` the user's
+    own chunks, if any."""
 
     format: str
     text: str
@@ -64,7 +64,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         "vectors": (list, type(None)),
         "chunks": (str, list, type(None)),
     }
-    # Of vectors those that were given with documents.
+    # Only vectors that were supplied with documents.
     tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
 
     def scan(self, state: State) -> Iterator[tuple[str, SourceDocument]]:
@@ -139,7 +139,7 @@ def _format_document_count(number: int) -> str:
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):
-    """The triples of each document that has some, by its key."""
+    """The triples of each document that has some, by document key."""
 
     name = "triples"
     plural = "triples"
@@ -186,7 +186,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
 
 
 class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
-    """The edges that the user states, by their trees and the normal forms of their names."""
+    """The edges that the user stated, by tree and the normal forms of both names."""
 
     name = "edge"
     plural = "edges"
@@ -194,7 +194,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     tables = (tables.STATED_EDGES,)
 
     def make_edge(self, child: str, parent: str, tree: str) -> StatedEdge:
-        """An edge as typed; raises InputError where a name or the tree is none, and for a name above itself."""
+        """Return an edge as typed. Raises InputError for an invalid name or tree, and for a name above itself."""
         edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
         _, lower, upper = edge.key
         if lower == upper:
@@ -229,7 +229,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return iter(())
 
     def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
-        """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
+        """Return the nodes of two names in a tree, even without an edge between them; None if one is missing."""
         tree, child, parent = key
         lower, upper = map(int, state.filter.find_many([child, parent]))
         return state.forest.find_edge(tree, lower, upper) if lower and upper else None
@@ -254,7 +254,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
 
 class _StatedAliases(StatedFact[str, Alias]):
-    """What the user says that names stand for, by the normal forms of the names."""
+    """The aliases and merges that the user stated, by the normal form of the name."""
 
     kinds = (ALIAS,)
     name = "alias"
@@ -263,7 +263,7 @@ class _StatedAliases(StatedFact[str, Alias]):
     tables = (tables.ALIASES,)
 
     def make_alias(self, name: str, entity: str, kind: str) -> Alias:
-        """An alias or a merge as typed; raises InputError where a name is none, and for another kind."""
+        """Return an alias or a merge as typed. Raises InputError for an invalid name or kind."""
         alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
             raise InputError(f"what is stated of a name is an {ALIAS} or a {MERGE}, not {kind!r}")
@@ -288,7 +288,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        # An alias after those that make its entity known.
+        # An alias comes after the aliases that make its entity known.
         remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
         while remaining:
             for key, alias in list(remaining.items()):
@@ -303,7 +303,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                 yield "? stands for ?, of which one is not known now; EXPORT TO keeps that", (alias.name, alias.entity)
 
     def _is_expressible(self, state: State, alias: Alias) -> bool:
-        """Whether the names that the statement needs are known."""
+        """True if the names that the statement needs are known."""
         required_names = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in required_names)
 
@@ -336,12 +336,12 @@ ALIASES = _StatedAliases()
 
 
 def list_fact_kinds() -> list[Fact[Any, Any]]:
-    """All kinds of facts, in the order in which they are exported and taken in: what others need comes first."""
+    """Return all kinds of facts in the order of export and import: a kind comes after the kinds it needs."""
     return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.list_facts()]
 
 
 def find_line_kind(line: Line) -> Fact[Any, Any]:
-    """The kind of fact that a line of an export says; raises InputError for none."""
+    """Return the kind of fact of a line of an export. Raises InputError if there is none."""
     for fact in list_fact_kinds():
         if fact.name in line:
             return fact
@@ -349,17 +349,17 @@ def find_line_kind(line: Line) -> Fact[Any, Any]:
 
 
 def iter_stated_kinds() -> Iterator[StatedFact[Any, Any]]:
-    """The kinds of facts that are stored as they were stated."""
+    """Yield the kinds of facts that are stored as they were stated."""
     return (fact for fact in list_fact_kinds() if isinstance(fact, StatedFact))
 
 
 def iter_document_kinds() -> Iterator[DocumentFact[Any]]:
-    """The kinds of facts that belong to documents."""
+    """Yield the kinds of facts that belong to documents."""
     return (fact for fact in list_fact_kinds() if isinstance(fact, DocumentFact))
 
 
 def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
-    """What is stated of a document beside its text: kinds of facts and values."""
+    """Yield the facts stated about a document in addition to its text: kinds and values."""
     row = records.encode_u64(record.id)
     for fact in iter_document_kinds():
         if state.lmdb.get(fact.tables[0], row) is not None:
@@ -371,7 +371,7 @@ Report = TypeVar("Report", bound="ExportReport")
 
 @dataclass(frozen=True)
 class ExportReport:
-    """How many documents, triples of documents, edges and aliases were written."""
+    """The numbers of documents, triples of documents, edges and aliases that were written."""
 
     documents: int = 0
     triples: int = 0
@@ -381,15 +381,15 @@ class ExportReport:
 
 @dataclass(frozen=True)
 class ImportReport(ExportReport):
-    """How many documents, triples of documents, edges and aliases were new or different, and how many lines changed
-    nothing."""
+    """The numbers of new or changed documents, triples of documents, edges and aliases, and the number of lines that
+    changed nothing."""
 
     unchanged: int = 0
 
 
 def make_report(kind: type[Report], counts: Mapping[str, int]) -> Report:
-    """A report with a field for every count, those of systems' kinds of facts behind the ones declared; they are shown
-    where there are any."""
+    """Build a report with a field for every count. Counts of the facts of systems follow the declared fields and are
+    shown if they are not 0."""
     declared_fields = {dataclass_field.name for dataclass_field in fields(kind)}
     extra_fields = [(name, int, field(repr=count > 0)) for name, count in counts.items() if name not in declared_fields]
     if extra_fields:

@@ -1,7 +1,7 @@
-"""CHECK of the entity forest: assertions, verdicts, nodes and trees, each against the others.
+"""CHECK of the entity forest: stated edges, verdicts, nodes and trees, each against the others.
 
-In: one view and the documents it stores, with their sizes. Out: a sentence for each violation; what is accepted must be
-what :mod:`~kvstore.structures.forest.edge_filter` makes of the stated edges.
+In: one view and the stored documents with their sizes. Out: a sentence for each violation. The accepted edges must be
+those that :mod:`~kvstore.structures.forest.edge_filter` derives from the stated edges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..text.normalize import to_entity_key
 
 
 def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
-    """Every violated invariant of the forest, as a sentence."""
+    """Yield every violated invariant of the forest as a sentence."""
     forest = state.forest
     edges = list(forest.iter_edges())
     yield from _check_assertions(state, sizes, edges)

@@ -1,6 +1,6 @@
-"""Sums of hashes: what two sides of a comparison hold, whatever its order, in a few bytes.
+"""Sums of hashes: compare the content of two sides, regardless of order, in a few bytes.
 
-Sums are 64 bits wide; two that are equal stand for equal contents but once in 2^64.
+Sums have 64 bits; different contents have equal sums with probability 2^-64.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import TypeVar
 
 #: The lowest 64 bits.
 MASK = (1 << 64) - 1
-#: Sums that rows are divided into; where two differ, the rows of that sum are compared.
+#: The number of sums that rows are divided into; if two sums differ, their rows are compared.
 _NUM_PARTS = 256
 
 Row = TypeVar("Row", bound=Hashable)
 
 
 class HashSums:
-    """What belongs to each of many numbers, at eight bytes a number up to ``size``."""
+    """The items that belong to each of many numbers, in eight bytes per number up to ``size``."""
 
     def __init__(self, size: int) -> None:
         self._sums = array("Q", bytes(8 * size))
         self._overflow_sums: dict[int, int] = {}
 
     def add(self, number: int, item: Hashable, times: int = 1) -> None:
-        """Count something that belongs to a number."""
+        """Add an item that belongs to a number."""
         if number < len(self._sums):
             self._sums[number] = (self._sums[number] + hash(item) * times) & MASK
         else:
@@ -36,14 +36,14 @@ class HashSums:
         return self._sums[number] if number < len(self._sums) else self._overflow_sums.get(number, 0)
 
     def pop_sum(self, number: int) -> int:
-        """The sum of a number, which is 0 from now on."""
+        """Return the sum of a number and reset it to 0."""
         total = self[number]
         if total:
             (self._sums if number < len(self._sums) else self._overflow_sums)[number] = 0
         return total
 
     def list_nonzero(self) -> Iterator[int]:
-        """The numbers whose sums are not 0."""
+        """Yield the numbers whose sums are not 0."""
         yield from (number for number, total in enumerate(self._sums) if total)
         yield from (number for number, total in self._overflow_sums.items() if total)
 
@@ -51,7 +51,8 @@ class HashSums:
 def find_differences(
     read_first: Callable[[], Iterable[Row]], read_second: Callable[[], Iterable[Row]]
 ) -> Iterator[tuple[Row, int]]:
-    """The rows that the first has more often than the second, or less often (negative), and how often."""
+    """Yield the rows that the first side has more often than the second, or less often (negative), with the
+    difference."""
     sums = [[0] * _NUM_PARTS, [0] * _NUM_PARTS]
     for part_sums, rows in zip(sums, (read_first, read_second), strict=True):
         for row in rows():

@@ -1,8 +1,8 @@
-"""Maintained indexes filled over the documents that a store has already, and emptied again.
+"""Filling and emptying maintained indexes of stored documents.
 
-In: an open environment and a kind of index. On disk: the parts of documents and their vectors, in batches: each is a
-commit of its own that says how far the index is, so that an interruption costs one batch, and whoever goes on does so
-behind the last. Documents that are put meanwhile have their parts from the first. Out: whether anything was done.
+In: an open environment and a kind of index. On disk: the parts of documents and their vectors, in batches. Each batch
+is a commit that records the progress, so an interruption costs one batch, and the next call continues after the last
+one. Documents that are put meanwhile get their parts at once. Out: True if anything was done.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
 from ..systems.versions import require_maintained, write_versions
 from .embedding_reuse import read_chunked_text
 
-#: Texts and documents of one batch: as soon as there are so many, it is embedded and committed.
+#: The maximum numbers of texts and documents in a batch, which is embedded and committed when it reaches one of them.
 _MAX_BATCH_TEXTS, _DOCUMENTS = 1024, 256
 
 
 @dataclass(frozen=True, slots=True)
 class _DerivedDocument:
-    """What follows from a stored document, and of which facts."""
+    """The derived parts of a stored document, and the facts they were derived from."""
 
     document: int
     facts: Mapping[str, Any]
@@ -44,7 +44,7 @@ class _DerivedDocument:
 
 
 class MaintainedIndexBuilder:
-    """Fills and empties the maintained indexes of a store; ``embed`` gives unit vectors of texts."""
+    """Fills and empties the maintained indexes of a store. ``embed`` returns unit vectors of texts."""
 
     def __init__(
         self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
@@ -54,9 +54,9 @@ class MaintainedIndexBuilder:
         self._embed = embed
 
     def refresh(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
-        """Go on where filling, or emptying, an index was interrupted; False where there was nothing to do.
+        """Continue filling or emptying an index. Return False if there was nothing to do.
 
-        Raises LockTimeoutError, StoreFullError and what the embedder raises; the batches before stay.
+        Raises LockTimeoutError, StoreFullError and what the embedder raises; finished batches remain.
         """
         changed = False
         num_left = total = 0
@@ -75,7 +75,7 @@ class MaintainedIndexBuilder:
                 if progress is not None:
                     progress(IndexProgress(kind.name, total - num_left, total, "documents", kept=True))
                 batch = self._made(kind, record, snapshot)
-            # Embedding takes most of the time: other writers need not wait for it.
+            # Embedding takes most of the time and must not block other writers.
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
             vectors = [vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, {})]
 
@@ -93,12 +93,12 @@ class MaintainedIndexBuilder:
         return True
 
     def drop(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> None:
-        """Empty an index and take it away."""
+        """Empty an index and remove it."""
         self._environment.write_with_growth(lambda view: _mark_dropping(kind, view))
         while True:
             try:
                 num_left = self._environment.write_with_growth(lambda view: self._remove(kind, view))
-            except CorruptionError:  # what cannot be read need not be: nothing refers to it
+            except CorruptionError:  # unreadable parts can be removed: nothing refers to them
                 num_left = 0
             if progress is not None:
                 progress(IndexProgress(kind.name, 0, num_left, "documents", kept=True))
@@ -107,7 +107,7 @@ class MaintainedIndexBuilder:
         self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
 
     def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
-        """What follows from the documents of the next batch."""
+        """Derive the parts of the documents of the next batch."""
         kept_derivation = _find_kept_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
         texts = 0
@@ -131,7 +131,7 @@ class MaintainedIndexBuilder:
         vectors: Sequence[Matrix],
         view: WriteTransaction,
     ) -> None:
-        """Put a batch; what has changed meanwhile is for the next."""
+        """Store a batch. Documents that changed meanwhile are left for the next one."""
         require_maintained(view)
         if Indexes(view).get(kind) != record:
             return
@@ -155,7 +155,7 @@ class MaintainedIndexBuilder:
         IndexWriter(view).put(replace(updated, state={}) if is_complete else updated)
 
     def _remove(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
-        """Take out the parts of some documents; of how many there are some left."""
+        """Remove the parts of some documents and return how many remain."""
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
         for document in [document for document, _ in islice(parts.scan(), _DOCUMENTS)]:
             parts.remove(document)

@@ -1,7 +1,7 @@
-"""How introductions of names change in one set of changes: gathered name by name, written once.
+"""Changes of the introductions of names in one set of changes: collected by name and written once.
 
-In: names introduced and withdrawn, by documents, edges and aliases alike. On disk: the slots of ``entities``. Out:
-which names are new, and which nothing introduces any more.
+In: names introduced and withdrawn by documents, edges and aliases. On disk: the slots of ``entities``. Out: the new
+names, and the names without any introduction left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..structures.names.entities import EntityRecord, EntityWriter
 
 
 class NameChanges:
-    """How introductions change in one apply, name by name; written once at the end."""
+    """The changes of introductions in one apply, by name; written once at the end."""
 
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
         self._entities = entities
@@ -33,14 +33,15 @@ class NameChanges:
         record.remove_introduction(record.get_slot_index(form, kind))
 
     def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
-        """Take back introductions, each an entity and the place of its slot; returns the normal forms of the names."""
+        """Withdraw introductions, each an entity and the index of its slot. Return the normal forms of the names."""
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:
             self._records[entity].remove_introduction(slot)
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Known names (their ids and normal forms) that nothing introduces any more, in this apply or before."""
+        """Return known names (ids and normal forms) without any introduction left, from this apply or an earlier
+        one."""
         return [
             (entity, key)
             for key, entity in self._ids.items()
@@ -48,7 +49,7 @@ class NameChanges:
         ]
 
     def list_new_keys(self) -> list[str]:
-        """Names introduced that the store does not know yet, in order."""
+        """Return introduced names that the store does not know yet, in order."""
         unknown = [key for key in self._introductions if key not in self._ids]
         for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):
             if entity:
@@ -56,7 +57,8 @@ class NameChanges:
         return sorted(key for key in unknown if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
-        """Write the records of all names touched and still introduced; returns the ids of those introduced here."""
+        """Write the records of all changed names that are still introduced. Return the ids of the names introduced
+        here."""
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())
         self._load_records([self._ids[key] for key in self._introductions])
@@ -69,11 +71,11 @@ class NameChanges:
         return {key: self._ids[key] for key in self._introductions}
 
     def get_slot(self, entity: int, form: str, kind: str) -> int:
-        """The place of the slot that an introduction of this apply is counted in; to be asked after :meth:`write_records`."""
+        """Return the index of the slot that counts an introduction of this apply. Call it after :meth:`settle`."""
         return self._slots_by_introduction[entity, form, kind]
 
     def _load_records(self, entities: Sequence[int]) -> None:
-        """Learn what is stored of some entities, unless it is known."""
+        """Load the stored records of entities that are not loaded yet."""
         missing = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
         for entity, record in zip(missing, self._entities.get_many(missing), strict=True):
             self._records[entity] = record

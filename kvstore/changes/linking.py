@@ -1,10 +1,10 @@
-"""Linking names to the places they are mentioned in, both ways.
+"""Linking names to the text locations that mention them, in both directions.
 
-In: documents just written, names just introduced, and what is about to go. On disk: ``mentions`` and
-``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal. A mention is a
-function of a name and a text, nothing else; the rank of an address is a function of the name's mentions in that
-abstract (:mod:`kvstore.structures.filter.addresses`). Out: a :class:`~kvstore.systems.contract.Delta`, for what the
-systems keep beside the spine.
+In: documents just written, names just introduced, and deletions. On disk: ``mentions`` and ``place_mentions`` (location
+→ names) and the block lists of the entity filter (name → locations), kept consistent. A mention is a function of a name
+and a text only. The rank of an address is a function of the name's mentions in that abstract
+(:mod:`kvstore.structures.filter.addresses`). Out: a :class:`~kvstore.systems.contract.Delta` for the structures that
+systems derive.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ..text.words import get_stemmer, list_terms, split_words
 from .everything import iter_batches
 from .trace_cache import TraceCache
 
-#: Documents in which new names are looked for together: their texts are in memory then.
+#: The number of documents searched for new names together; their texts are in memory at once.
 _MAX_BATCH_DOCUMENTS = 256
 
 
 class _OlderChunk(NamedTuple):
-    """A stored chunk, and the numbers of the new names that may be in it, or in what stands above it."""
+    """A stored chunk, and the numbers of the new names that can occur in it or in its headings."""
 
     id: int
     record: ChunkRecord
@@ -46,14 +46,14 @@ class _OlderChunk(NamedTuple):
 
 
 class _NewNames:
-    """Names that have just become known, by number, and where they occur."""
+    """Newly known names, by number, and where they occur."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
         self.entities = list(ids_by_key.values())
         self._sought_keys = SoughtKeys([key.encode() for key in ids_by_key], max_words)
 
     def find_in_text(self, folded: FoldedText, names: list[int]) -> list[Occurrence]:
-        """Where some of them are mentioned in a text."""
+        """Return where some of the names are mentioned in a text."""
         return [
             Occurrence(
                 self.entities[name],
@@ -66,12 +66,12 @@ class _NewNames:
     def find_in_headings(
         self, record: DocumentRecord, outline: list[Section], names: list[int]
     ) -> set[HeadingOccurrence]:
-        """Those of some of them that the title and headings of a document mention."""
+        """Return which of the names the title and headings of a document mention."""
         occurrences: set[HeadingOccurrence] = set()
         if not outline and not (
             record.title and self._sought_keys.places(fold_to_bytes(to_plain_text(record.title)), names)
         ):
-            return occurrences  # as of most
+            return occurrences  # the common case
         for headed in iter_headed_abstracts(record, outline):
             data = fold_to_bytes(headed.text)
             for name, start, end in self._sought_keys.places(data, names):
@@ -80,7 +80,7 @@ class _NewNames:
 
 
 class Linker:
-    """Keeps mentions and block lists equal over one set of changes; address changes are gathered until
+    """Keeps mentions and block lists consistent during one set of changes. Address changes are collected until
     :meth:`flush`."""
 
     def __init__(self, state: State, mentions: MentionWriter, traces: TraceCache) -> None:
@@ -101,7 +101,7 @@ class Linker:
         self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:
-        """Carry the gathered address changes into the block lists, removals first."""
+        """Apply the collected address changes to the block lists, removals first."""
         for addresses_by_entity, change in (
             (self._removed_addresses, self._filter.remove_many),
             (self._added_addresses, self._filter.add_many),
@@ -114,7 +114,7 @@ class Linker:
             addresses_by_entity.clear()
 
     def build_delta(self) -> Delta:
-        """What has changed for those who follow the spine; to be called when all of it is written."""
+        """Return the changes for derived structures. Call it after everything is written."""
         for document in self._touched_chunks.keys() & self._mentioned_chunks.keys():
             self._touched_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
         touched = set(chain.from_iterable(self._touched_chunks.values()))
@@ -129,25 +129,25 @@ class Linker:
         )
 
     def change_link(self, first: int, second: int, kind: int, change: int) -> None:
-        """Say that two entities belong together so many times more (or less) often."""
+        """Change the number of links between two entities by ``by``."""
         self._links[first, second, kind] = self._links.get((first, second, kind), 0) + change
 
     def add_keys(self, keys: Mapping[int, str]) -> None:
-        """Take note of the normal forms of entities."""
+        """Remember the normal forms of entities."""
         self._keys.update(keys)
 
     def link_nodes(self, nodes: NodePairs) -> None:
-        """Give entities the addresses of tree nodes."""
+        """Add the addresses of tree nodes to their entities."""
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def unlink_nodes(self, nodes: NodePairs) -> None:
-        """Take the addresses of tree nodes from their entities."""
+        """Remove the addresses of tree nodes from their entities."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def add_new_names(self, ids_by_key: Mapping[str, int]) -> None:
-        """Take note of names that have just become known."""
+        """Register newly known names."""
         added = {entity: key for key, entity in ids_by_key.items()}
         self._names_added.update(added)
         self._keys.update(added)
@@ -159,8 +159,8 @@ class Linker:
         chunks: Iterable[tuple[str, int]],
         parts: Mapping[str, Any],
     ) -> None:
-        """Find every known name in a new document's ``chunks`` (text and section), title and headings, and link it;
-        ``parts`` are what is derived of it, by derivation."""
+        """Find and link all known names in the ``chunks`` (text and section), title and headings of a new document.
+        ``parts`` are its derived parts, by derivation."""
         rows: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
         added_chunks: list[AddedChunk] = []
@@ -186,7 +186,7 @@ class Linker:
             self._added_addresses.setdefault(entity, []).extend(pairs)
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove all mentions of documents that are about to go, and their addresses."""
+        """Remove all mentions of documents that are about to be deleted, and their addresses."""
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         rows = dict(zip(chunks, self._mentions.get_in_chunks(chunks), strict=True))
@@ -201,8 +201,7 @@ class Linker:
         self._mentions.remove(chunks, ids)
 
     def unlink_entities(self, removed: Mapping[int, str]) -> None:
-        """Remove the mentions of names that nothing introduces any more; their block lists go with the filter
-        entries."""
+        """Remove the mentions of names without introductions. Their block lists are removed with the filter entries."""
         self._names_removed.update(removed)
         entities_by_abstract: dict[int, set[int]] = {}
         for entity, key in removed.items():
@@ -234,12 +233,12 @@ class Linker:
                     self._unnamed_chunks[chunk] = {row.entity for row in removed_rows}
 
     def touch(self, document: int, chunks: Iterable[int]) -> None:
-        """Say that of chunks of a document something has changed besides their texts."""
+        """Mark chunks of a document as changed in something other than their texts."""
         if document not in self._new_documents:
             self._touched_chunks.setdefault(document, set()).update(chunks)
 
     def link_older(self, ids_by_key: Mapping[str, int]) -> None:
-        """Find names that have just become known in the documents already stored, through the postings."""
+        """Find newly known names in the stored documents, through the postings."""
         if self._state.postings.is_empty:
             return
         by_chunk: dict[int, list[int]] = {}
@@ -255,15 +254,15 @@ class Linker:
             self._link_older_documents(dict(portion), names)
 
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-        """For each new name, by its place, the chunks that have all its words, in text or title or headings, less
-        those that are known not to have it."""
+        """Yield for each new name, by number, the chunks that contain all its words in the text, title or headings,
+        without those known not to contain the name."""
         stem, postings = get_stemmer(self._state.settings.stemmer), self._state.postings
         searchable = (name for name, key in enumerate(new_keys) if 0 < len(split_words(key)) <= self._name_words)
         terms_by_name = {name: set(list_terms(new_keys[name], stem)) for name in searchable}
         all_terms = list(dict.fromkeys(chain.from_iterable(terms_by_name.values())))
         sizes = dict(zip(all_terms, postings.get_sizes(all_terms), strict=True))
         for name, name_terms in terms_by_name.items():
-            if all(sizes[term].postings for term in name_terms):  # most new names have a word that is new too
+            if all(sizes[term].postings for term in name_terms):  # most new names contain a new word
                 chunks = postings.containing(name_terms, sizes, partial(self._traces.filter_candidates, new_keys[name]))
                 if len(chunks):
                     yield name, chunks
@@ -282,7 +281,7 @@ class Linker:
         for document, items in candidates.items():
             for (chunk, record, name_numbers), text in zip(items, texts[document], strict=True):
                 occurrences = new_names.find_in_text(fold(text), name_numbers)
-                if occurrences:  # else the words of a name stand apart, or in a heading
+                if occurrences:  # otherwise the words are apart, or in a heading
                     mentioned.setdefault(document, []).append(
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
                     )
@@ -298,7 +297,7 @@ class Linker:
             headings = new_names.find_in_headings(records[document], outlines[document], name_numbers)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_in_headings(document), *headings])
-            # Marks in a title hide names from what reads it as it is written.
+            # Markup in a title would hide names from recognition.
             title = records[document].title
             if headings or (document_chunks and title and to_plain_text(title) != title):
                 self.touch(document, records[document].chunk_ids())
@@ -317,7 +316,7 @@ class Linker:
         return mentions
 
     def _load_keys(self, entities: Iterable[int]) -> None:
-        """Have the normal forms of some entities at hand."""
+        """Load the normal forms of some entities."""
         missing = [entity for entity in entities if entity not in self._keys]
         if missing:
             records = self._state.entities.get_many(missing)
@@ -325,5 +324,5 @@ class Linker:
 
 
 def _is_inside(inner: Occurrence, outer: Occurrence) -> bool:
-    """Whether all that ``one`` covers ``other`` covers too."""
+    """True if ``other`` covers everything that ``one`` covers."""
     return outer.start <= inner.start and inner.start + inner.length <= outer.start + outer.length

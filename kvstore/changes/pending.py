@@ -1,7 +1,7 @@
-"""Changes that wait: what :class:`~kvstore.changes.changes.Changes` applies together, each thing by its key.
+"""Pending changes, which :class:`~kvstore.changes.changes.Changes` applies together, each by its key.
 
-In: documents as they are extracted, and what the user states. On disk: nothing. What is changed twice keeps its last
-change, and a transaction keeps what it has applied until the commit, to apply it once more when the map has to grow.
+In: extracted documents, and what the user states. On disk: nothing. The last of several changes to one key counts. A
+transaction keeps applied changes until the commit, to apply them again if the map has to grow.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from .embedding_reuse import find_reusable_embeddings, read_chunked_text, read_d
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document ready to be stored: what was extracted, and by space the unit vectors of its texts, shape (texts,
+    """A document ready to be stored: its extraction, and by space the unit vectors of its texts, shape (texts,
     dimension).
 
-    What has no vectors is embedded before it is applied. ``changed_at`` is when it was stored first, for one that is
-    only put in again.
+    Texts without vectors are embedded before the document is applied. ``changed_at`` is the time it was first stored,
+    for a document that is only stored again.
     """
 
     extracted: ExtractedDocument
@@ -53,22 +53,22 @@ class PreparedDocument:
 
     @property
     def document(self) -> ValidDocument:
-        """The document as it was given."""
+        """The document as supplied."""
         return self.extracted
 
     @property
     def chunk_count(self) -> int:
-        """How many chunks it has."""
+        """The number of its chunks."""
         return len(self.extracted.chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingDocument:
-    """A document of which nothing is derived yet beyond its chunks: that is done for many together, before they are
+    """A document of which only the chunks are known. The rest is derived for many documents together before they are
     applied.
 
-    ``vectors`` are the user's own, or those that were made of its chunks when it was applied before. ``chunked_document`` is None
-    for one that has been applied.
+    ``vectors`` are the user's own, or those computed for its chunks when it was applied before. ``cut`` is None for a
+    document that has been applied.
     """
 
     document: ValidDocument
@@ -80,18 +80,18 @@ class PendingDocument:
 
     @property
     def chunk_count(self) -> int:
-        """How many chunks it has."""
+        """The number of its chunks."""
         return 0 if self.chunked_document is None else len(self.chunked_document.chunks)
 
 
 @dataclass(slots=True)
 class PendingChanges:
-    """Changes to documents and other facts, each by its key; None takes back what is of that key.
+    """Changes to documents and other facts, each by its key; None deletes the value of a key.
 
-    ``facts`` has those of each other kind, by its name; one of a document goes with a document that is stored or one of
-    ``documents``. ``origins`` names the folder that documents, otherwise unchanged, were found in last; ``files`` are
-    those whose last document this is, each with the digests of its documents. ``size`` counts chunks and what other
-    facts consist of.
+    ``facts`` has those of each other kind, by name; a fact of a document belongs to a stored document or to one of
+    ``documents``. ``origins`` names the folder in which documents, otherwise unchanged, were last found. ``files`` are
+    files whose last document is in these changes, each with the digests of its documents. ``size`` counts chunks and
+    the parts of other facts.
     """
 
     documents: dict[str, PreparedDocument | PendingDocument | None] = field(default_factory=dict)
@@ -101,9 +101,9 @@ class PendingChanges:
     origins: dict[str, str | None] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
     size: int = 0
-    #: By key and label, what is derived of stored documents of which other facts have changed, and its vectors.
+    #: Derived parts of stored documents whose other facts changed, and their vectors, by key and derivation.
     parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
-    #: Those of ``facts`` that belong to documents.
+    #: The ``facts`` that belong to documents.
     _document_facts: list[dict[Any, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -114,25 +114,25 @@ class PendingChanges:
 
     @property
     def prepared_documents(self) -> list[PreparedDocument]:
-        """The documents that are put, in the order in which they were; all are derived (:meth:`derive`)."""
+        """The documents to put, in order; all are derived (:meth:`derive`)."""
         return [document for document in self.documents.values() if isinstance(document, PreparedDocument)]
 
     @property
     def stated_facts(self) -> Iterator[tuple[StatedFact[Any, Any], Any, Any]]:
-        """The facts beside documents: kind, key and value."""
+        """Yield the facts other than documents: kind, key and value."""
         return (
             (fact, key, value) for fact in facts.iter_stated_kinds() for key, value in self.facts[fact.name].items()
         )
 
     def put(self, document: PreparedDocument | PendingDocument) -> None:
-        """Have a document stored, with nothing else that is stated of it."""
+        """Store a document, without any other facts stated about it."""
         key = document.document.key
         self.delete(key)
         self.documents[key] = document
         self.size += document.chunk_count
 
     def derive(self, settings: FixedSettings) -> None:
-        """Have everything derived that follows from each document alone; raises LanguageError."""
+        """Derive everything that depends on each document alone. Raises LanguageError."""
         pending_documents = [document for document in self.documents.values() if isinstance(document, PendingDocument)]
         self.documents.update(
             (derived_document.document.key, derived_document)
@@ -140,8 +140,8 @@ class PendingChanges:
         )
 
     def release(self) -> None:
-        """Keep of what has been applied no more than what it takes to apply it once more: what is derived takes many
-        times the memory, and is the same when it is derived again."""
+        """Reduce applied changes to what is needed to apply them again. Derived data takes many times the memory and
+        can be derived again."""
         for key, document in self.documents.items():
             if isinstance(document, PreparedDocument) and document.vectors.keys() <= {CHUNK_VECTORS.name}:
                 carried_fields = (document.vectors, document.own_vectors, document.origin, document.changed_at)
@@ -150,14 +150,14 @@ class PendingChanges:
         self.parts = {}
 
     def delete(self, key: str) -> None:
-        """Have the document of a key go, with what else is stated of it."""
+        """Delete the document of a key and the facts stated about it."""
         self.documents.pop(key, None)
         self.documents[key] = None
         for facts_by_key in self._document_facts:
             facts_by_key.pop(key, None)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
-        """Have a fact stored, or taken back."""
+        """Store a fact, or delete it."""
         self.facts[fact.name][key] = value
         self.size += 0 if value is None else fact.estimate_size(value)
 
@@ -165,9 +165,9 @@ class PendingChanges:
 def begin(
     document: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> PendingDocument:
-    """A document cut into chunks, with the user's vectors of it, if any.
+    """Cut a document into chunks, with the user's vectors, if any.
 
-    Raises InputError for what cannot be a document, and for vectors that do not fit.
+    Raises InputError for an invalid document and for vectors that do not fit.
     """
     chunked = cut(document, settings)
     if vectors is None:
@@ -185,7 +185,8 @@ def begin(
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PreparedDocument]:
-    """Some documents with all that follows from each alone; their prose is parsed together. Raises LanguageError."""
+    """Derive everything that depends on each document alone. The prose of all documents is parsed together. Raises
+    LanguageError."""
     chunked_documents = [document.chunked_document or cut(document.document, settings) for document in documents]
     derived = iter(derive_chunked([item for item in chunked_documents if isinstance(item, ChunkedDocument)], settings))
     return [
@@ -203,7 +204,7 @@ def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettin
 def prepare_document(
     document: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> PreparedDocument:
-    """What follows from a document, with the user's vectors of it, if any.
+    """Derive everything from a document, with the user's vectors, if any.
 
     Raises InputError for vectors that do not fit, and what :func:`~kvstore.extraction.extraction.derive` raises.
     """
@@ -217,10 +218,11 @@ def embed_documents(
     embed: Callable[[Sequence[str]], Matrix],
     facts_by_key: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[PreparedDocument]:
-    """Documents with what is derived and all vectors: texts that stored ones of their keys have take over theirs.
+    """Return documents with derived parts and all vectors. Texts that the stored documents of their keys also have
+    reuse their vectors.
 
-    ``facts_by_key`` are other facts of them, by key and name. ``put_fact`` is let go before ``embed`` is called, which may
-    take long.
+    ``facts_of`` are other facts about them, by key and name. ``state`` is released before ``embed`` is called, which
+    can take long.
     """
     facts_by_key = facts_by_key or {}
     with open_state() as stored:
@@ -234,7 +236,9 @@ def embed_documents(
                 name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
             }
             if has_context(document_facts, settings) and not document.own_vectors:
-                reusable_vectors.pop(CHUNK_VECTORS.name, None)  # whoever embedded it did not know what is stated of it
+                reusable_vectors.pop(
+                    CHUNK_VECTORS.name, None
+                )  # they were embedded without the facts stated about the document
             updated = document
             if extracted is not document.extracted or len(reusable_vectors) < len(document.vectors):
                 updated = replace(document, extracted=extracted, vectors=reusable_vectors)
@@ -264,10 +268,10 @@ def complete_pending(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
 ) -> None:
-    """Derive and embed what waiting changes still lack, so that they can be applied to ``put_fact``.
+    """Derive and embed what pending changes still lack, so that they can be applied to ``state``.
 
-    That is the documents, which are derived together, and what follows from facts of stored documents that are others
-    now. ``find_vectors`` gives those vectors of some texts that are known of the document of a key.
+    This covers the documents, which are derived together, and the derived parts of stored documents whose facts
+    changed. ``reuse`` returns the known vectors of some texts of the document with a key.
     """
     pending.derive(state.settings)
     derivations = list_maintained_derivations(state.lmdb)

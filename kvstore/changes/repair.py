@@ -1,12 +1,12 @@
-"""Repair: everything derived is made again from the stored facts and options of indexes.
+"""Repair: rebuild all derived data from the stored facts and the options of indexes.
 
-In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
-transaction that empties every table and fills it again from the state before, so that readers see the old store or the
-new one and a crash leaves the old. If pages of the data file are damaged, that transaction fills a new data file, and a
-damaged page loses only its own records. Ids go on from where they were and are never used twice; temperatures and
-vectors are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`RebuildReport`.
-A fact (:mod:`~kvstore.changes.facts`) or an option that is damaged itself cannot be made again: it is named there and
-is not in the store any more. Which files were ingested is not kept: they are read again.
+In: a store whose derived structures are damaged, or were built by the rules of an older format. On disk: one write
+transaction that empties every table and fills it from the state before, so that reading processes see the old store or
+the new one, and a crash leaves the old one. If pages of the data file are damaged, the transaction fills a new data
+file, and a damaged page loses only its own records. Ids continue and are never reused. Temperatures and vectors are
+carried over if they can be read; texts without a vector are embedded again. Out: a :class:`Rebuilt`. A damaged fact
+(:mod:`~kvstore.changes.facts`) or option cannot be rebuilt: it is listed there and removed from the store. The records
+of ingested files are not kept, so the files are read again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from .pending import PendingChanges, PreparedDocument, complete_pending
 
 Embed = Callable[[Sequence[str]], Matrix]
 
-#: Chunks, or facts of another kind than documents, that are put in at once.
+#: The number of chunks, or of other facts, that are put together.
 _MAX_PORTION = 4096
 
 Read = TypeVar("Read")
@@ -58,7 +58,8 @@ Read = TypeVar("Read")
 
 @dataclass(slots=True)
 class RebuildReport:
-    """What a rebuild did: documents and chunks put in again, chunks embedded anew, and what was lost, as sentences."""
+    """The result of a rebuild: the numbers of documents and chunks put again and of chunks embedded again, and the
+    losses as sentences."""
 
     documents: int = 0
     chunks: int = 0
@@ -68,7 +69,7 @@ class RebuildReport:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What CHECK REPAIR met and did: the problems found, the rebuild they led to, and the problems that remain."""
+    """The result of CHECK REPAIR: the problems found, the rebuild, and the remaining problems."""
 
     found: list[str]
     rebuilt: RebuildReport | None = None
@@ -76,16 +77,16 @@ class RepairReport:
 
     @property
     def lost(self) -> list[str]:
-        """What could not be read and is gone, as sentences."""
+        """The data that could not be read and is lost, as sentences."""
         return [] if self.rebuilt is None else self.rebuilt.lost
 
 
 def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embed) -> RebuildReport:
-    """Make everything derived again, in one commit, or in a new data file if pages of this one are damaged.
+    """Rebuild all derived data in one commit, or in a new data file if pages of the current one are damaged.
 
-    Raises what the embedder raises when texts must be embedded anew, LockTimeoutError, ReadOnlyError, StoreFullError,
-    and TransactionError if the data file must be replaced while another process has the store open; the store is as
-    before then.
+    Raises what the embedder raises if texts must be embedded again, LockTimeoutError, ReadOnlyError, StoreFullError,
+    and TransactionError if the data file must be replaced while another process has the store open. After an error the
+    store is unchanged.
     """
 
     def run_rebuild(snapshot: ReadTransaction, view: WriteTransaction) -> RebuildReport:
@@ -97,7 +98,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
         return rebuilt
 
     def run_in_place(view: WriteTransaction) -> RebuildReport:
-        # LMDB keeps the last commit readable beside the transaction that replaces it.
+        # LMDB keeps the last commit readable during the transaction that replaces it.
         with environment.snapshot() as before:
             return run_rebuild(before, view)
 
@@ -107,7 +108,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
 
 
 def _describe_lost_pages(before: ReadTransaction) -> Iterator[str]:
-    """A sentence for each damaged page whose records cannot be made again."""
+    """Yield a sentence for each damaged page whose records cannot be rebuilt."""
     stated = [fact.tables[0] for fact in facts.list_fact_kinds()]
     for table in dict.fromkeys([tables.RECENT, *stated, tables.INDEXES, tables.WRITTEN]):
         for damage in before.find_damaged_pages(table):
@@ -124,7 +125,7 @@ class _Rebuilder:
 
     def run(self) -> RebuildReport:
         counters = self._load_counters()
-        if not self._view.count(tables.META):  # in a new file
+        if not self._view.count(tables.META):  # a new file
             for key, value in self._old_state.lmdb.scan(tables.META):
                 self._view.put(tables.META, key, value)
         fact_tables = (table for fact in facts.list_fact_kinds() for table in fact.tables)
@@ -155,7 +156,8 @@ class _Rebuilder:
         return self._report
 
     def _carry_written_texts(self) -> None:
-        """Take over what language models have written: kept by content, it is as right as it was, and costs money."""
+        """Carry over texts written by language models: they are keyed by content, so they are still right, and they
+        cost money."""
         old_texts, new_texts = WrittenTexts(self._old_state.lmdb), WrittenTextWriter(self._view)
         for content in old_texts.iter_contents():
             text = self._try_read("a text that a model wrote", old_texts.get, content)
@@ -163,7 +165,7 @@ class _Rebuilder:
                 new_texts.copy(content, text)
 
     def _load_counters(self) -> Counters:
-        """The ids and hits to go on from; every total begins at nothing."""
+        """Return the ids and hits to continue from; every total begins at 0."""
         try:
             old = Counters.load(self._old_state.lmdb)
         except KvstoreError:
@@ -174,7 +176,7 @@ class _Rebuilder:
         return Counters(change=old.change, hits=old.hits, **next_ids)
 
     def _derive_counters(self) -> Counters:
-        """Ids beyond all that are in use, and a change beyond all, where the counters themselves are damaged."""
+        """Return ids beyond all ids in use, and a change number beyond all, if the counters themselves are damaged."""
 
         def get_next_id(table: str) -> int:
             last = next(self._old_state.lmdb.scan(table, reverse=True), None)
@@ -182,8 +184,8 @@ class _Rebuilder:
 
         group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)
         return Counters(
-            # What is in memory is known by the change that it is of: none may come again. No store has had as many
-            # changes as there are milliseconds since 1970.
+            # Caches are keyed by change number, so none may be used again. No store has had as many changes
+            # as there are milliseconds since 1970.
             change=time.time_ns() // 1_000_000,
             next_document=get_next_id(tables.DOCUMENTS),
             next_group=group,
@@ -195,7 +197,7 @@ class _Rebuilder:
         )
 
     def _iter_documents(self) -> Iterator[list[PreparedDocument]]:
-        """The documents that can be read, in portions, extracted anew."""
+        """Yield the readable documents in portions, extracted again."""
         batch: list[tuple[DocumentRecord, ExtractedDocument, Matrix | None]] = []
         size = 0
         rows: set[bytes] = set()
@@ -212,7 +214,7 @@ class _Rebuilder:
                 yield self._prepare_documents(batch)
                 batch, size = [], 0
         yield self._prepare_documents(batch)
-        with suppress(KvstoreError):  # where the keys are damaged too, the damaged pages are named
+        with suppress(KvstoreError):  # if the keys are damaged too, the damaged pages are listed
             for key in list(self._old_state.documents.iter_keys()):
                 number = self._old_state.documents.find_id(key)
                 if number is not None and records.encode_u64(number) not in rows:
@@ -243,7 +245,7 @@ class _Rebuilder:
         return record, derive_parts(extracted, self._settings, self._derivations), vectors
 
     def _read_vectors(self, record: DocumentRecord, extracted: ExtractedDocument) -> Matrix | None:
-        """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
+        """Return the stored vectors of a document if they can be read and its chunks are unchanged."""
         try:
             chunk_records = [self._old_state.chunks.get(chunk) for chunk in record.chunk_ids()]
             spans = [(chunk.start, chunk.end, chunk.section) for chunk in chunk_records]
@@ -258,7 +260,7 @@ class _Rebuilder:
         return vectors if np.isfinite(vectors).all() else None
 
     def _read_context(self, record: DocumentRecord) -> dict[str, Any]:
-        """What is stated of a document that the vectors of its chunks are made with, as far as it can be read."""
+        """Return the facts of a document that the vectors of its chunks depend on, as far as they can be read."""
         names = {fact.name for fact in list_context_facts(self._settings)}
         with suppress(KvstoreError):
             document_facts = facts.iter_document_facts(self._old_state, record) if names else ()
@@ -266,8 +268,8 @@ class _Rebuilder:
         return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """The stored vectors of those of some texts that are derived of a document."""
-        with suppress(KvstoreError):  # what cannot be read is embedded anew
+        """Return the stored vectors of those texts that are derived from a document."""
+        with suppress(KvstoreError):  # unreadable vectors are computed again
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)
         return {}
@@ -297,7 +299,7 @@ class _Rebuilder:
         return prepared
 
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
-        """The facts of a kind that can be read, of those of documents the ones of which the document can."""
+        """Yield the readable facts of a kind. Facts of documents are included only if their document is readable."""
         for row, _ in self._old_state.lmdb.scan(fact.tables[0]):
             entry = self._try_read(fact.describe_row(row), fact.read, self._old_state, row)
             if entry is None:
@@ -314,7 +316,7 @@ class _Rebuilder:
             entries = self._old_state.filter.iter_entries()
             return {key: entry.temperature for key, entry in entries if entry.temperature}
         except KvstoreError:
-            return {}  # counts may be lost, data never
+            return {}  # counts can be lost, data never
 
     def _try_read(self, description: str, read: Callable[..., Read], *arguments: Any) -> Read | None:
         try:

@@ -13,9 +13,10 @@ from .facts import iter_stated_kinds
 
 
 def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
-    """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures).
+    """Return names and figures: totals, then those of the entity filter, then those of the file (``file`` is a
+    dataclass of figures).
 
-    ``temperature`` is the number of hits folded in since the store was made.
+    ``temperature`` is the number of hits folded in since the store was created.
     """
     counters = state.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")

@@ -1,9 +1,9 @@
-"""CHECK of what the systems keep beside the spine: each table holds what follows from the spine, and nothing besides.
+"""CHECK of derived structures: each table contains exactly what follows from the core.
 
-In: a state and the documents that can be read. What everything in the spine makes of an empty store is made in a
-scratch store on disk, portion by portion, and compared with what is stored: record by record, and where a table has
-other records, row by row as the dump tells them. Out: a sentence for each row that is missing or too many. Memory holds
-a portion, and of the rows compared no more than sums of hashes.
+In: a state and the readable documents. The structures are built from the whole core in a scratch store on disk, portion
+by portion, and compared with the stored ones: record by record, and row by row as in the dump if records of a table
+differ. Out: a sentence for each missing or extra row. Memory use is one portion, plus sums of hashes of the compared
+rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..systems.contract import Delta, DumpRow, Structure
 from .everything import build_full_delta
 from .hash_sums import find_differences
 
-#: Rows told of a table.
+#: The maximum number of rows reported per table.
 _MAX_REPORTED_ROWS = 10
 
 
 def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Iterator[str]:
-    """Every row that is missing or too many, as a sentence."""
+    """Yield every missing or extra row as a sentence."""
     if not list_structures():
         return
     with (
@@ -43,7 +43,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
                 for table in structure.tables:
                     try:
                         if not _has_same_records(state.lmdb, snapshot, table.name):
-                            # Anew: nothing that other views have kept is what is on disk.
+                            # A new view: nothing cached by other views counts as stored.
                             with State(state.lmdb, state.settings) as stored_state:
                                 yield from _describe_differences(structure, table.name, stored_state, expected_state)
                     except KvstoreError as error:

@@ -1,7 +1,7 @@
-"""What a store has not yet of what the systems keep beside the spine, or has in an older version, is made from it.
+"""Rebuilding derived structures that a store lacks or has in an older version.
 
 In: an open environment. On disk: the tables of those structures, emptied and filled again in one commit, portion by
-portion; readers see the store as before, or with them.
+portion. Reading processes see the store without the change or with all of it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _log = logging.getLogger("kvstore")
 
 
 def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
-    """Make every structure that the store has not as this kvstore maintains it; raises LockTimeoutError and
-    StoreFullError, and the store is as before then."""
+    """Rebuild every structure that the store lacks or has in another version. Raises LockTimeoutError and
+    StoreFullError; the store is then unchanged."""
 
     def rebuild_structures(view: WriteTransaction) -> None:
-        names = find_outdated(view)  # another process may just have made them
+        names = find_outdated(view)  # another process may just have built them
         outdated_structures = [structure for structure in list_structures() if structure.name in names]
         for table in (table for structure in outdated_structures for table in structure.tables):
             view.clear(table.name)
-        # LMDB keeps the last commit readable beside the transaction that follows it.
+        # LMDB keeps the last commit readable during the transaction that follows it.
         with environment.snapshot() as snapshot, State(snapshot, settings) as state:
             followers = [structure.make_maintainer(state, view) for structure in outdated_structures]
             for delta in build_full_delta(state, state.documents.scan()):

@@ -1,8 +1,8 @@
-"""Trace cache: of the texts that this process stored last, what tells that a name does not occur in them.
+"""Trace cache: traces of the texts that this process stored last, which show that a name does not occur in them.
 
-In: the documents of write transactions, as they are put in. On disk: nothing. Out: of chunks in which all words of a
-name stand, those that need be read to find it. Ids are never used twice, so what is noted of a chunk stays true; but
-those of a transaction that was given up are, so its traces count from the commit on. What is not noted is read.
+In: the documents of write transactions as they are put. On disk: nothing. Out: of the chunks that contain all words of
+a name, those that must be read to find it. Ids are never reused, so traces of a chunk stay valid, except those of a
+transaction that was rolled back; traces therefore count from the commit on. Chunks without a trace are read.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 from ..structures.counters import Counters
 from ..structures.filter.entity_filter import TextTraces
 
-#: Bytes of traces that are kept at most: those of some 80,000 chunks of 80 words.
+#: The maximum size in bytes of all traces: those of about 80,000 chunks of 80 words.
 MAX_BYTES = 24 << 20
-#: A change number grows by more than this where REPAIR has made the counters anew, and ids perhaps come again.
+#: If a change number grows by more than this, REPAIR has rebuilt the counters, and ids may repeat.
 _MAX_CHANGE_STEP = 1 << 32
 
 
 class TraceCache:
-    """The traces of one open store; used by the one write transaction there is, or between two."""
+    """The traces of one open store; used by its only write transaction, or between two."""
 
     def __init__(self) -> None:
         self._traces = TextTraces(MAX_BYTES)
@@ -30,19 +30,20 @@ class TraceCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Forget what a transaction has noted that did not commit; ``counters`` are those that the next begins with."""
+        """Drop the traces of a transaction that did not commit. ``counters`` are those that the next one begins
+        with."""
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
         self._traces.forget_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
-        """Keep what was noted in the transaction that has committed with these counters."""
+        """Keep the traces of the transaction that committed with these counters."""
         self._committed = counters.next_document
 
     def note(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
-        """Note what stands in a new document above its chunks, and in each of them; all in normal form."""
+        """Add the traces of a new document: of the text above its chunks, and of each chunk; all in normal form."""
         self._traces.note(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Those of some chunks in which or above which a name may occur."""
+        """Return those chunks in which, or in whose headings, a name can occur."""
         return np.frombuffer(self._traces.that_may_have(key.encode(), chunks), np.uint64)

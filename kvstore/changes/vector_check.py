@@ -1,7 +1,7 @@
-"""CHECK of vectors: the blocks of every space, and of what systems derive that it is with its documents.
+"""CHECK of vectors: the blocks of every space, and the presence of derived parts for each document.
 
-In: a state. Out: a sentence for each violation. Whether a part is what would be derived today is not asked, as it is
-not of names and relations: that would be to read every document again.
+In: a state. Out: a sentence for each violation. Derived parts, like names and relations, are not derived again to
+compare them, because that would read every document.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .embedding_reuse import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
-    """What is wrong with the blocks of a space; ``visit_block`` is told every block and the ids of its rows."""
+    """Yield the faults of the blocks of a space. ``take`` receives every block and the ids of its rows."""
     blocks = 0
     for number, ids in vectors.scan_row_ids():
         visit_block(number, ids)
@@ -32,7 +32,7 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
-    """What is wrong with the parts of documents and their vectors; ``documents`` are all that are stored."""
+    """Yield the faults of the derived parts of documents and their vectors. ``documents`` are all stored documents."""
     for kept_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(kept_derivation.derivation), kept_derivation.name
         used_rows: list[int] = []
@@ -69,7 +69,7 @@ def _check_part(
         yield from (f"{kept_derivation.name}: document {document}: {fault}" for fault in faults)
         if not faults and vectors != len(kept_derivation.list_texts(part, text, state.settings)):
             yield f"{kept_derivation.name}: document {document} has {vectors} vectors, and another number of texts"
-    except KvstoreError as error:  # the document itself is damaged, which is told of it too
+    except KvstoreError as error:  # the document itself is damaged, which is reported separately
         yield f"{kept_derivation.name}: document {document}: {error}"
 
 

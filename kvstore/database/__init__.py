@@ -1,1 +1,1 @@
-"""An open store without its language: what can be read, changed, kept and brought in."""
+"""An open store without its language: reads, transactions, ingest, export, indexes and settings."""

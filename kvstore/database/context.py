@@ -1,7 +1,7 @@
-"""A session's context: what a handle of an open store shares with its snapshots and transactions.
+"""The context of a session: the data that a handle of an open store shares with its snapshots and transactions.
 
-In: the open store. Out: what all handles share, and what is this one's: its settings, the names it looked up last, its
-reranker, and whether it only reads.
+In: the open store. Out: the objects shared by all handles, and the data of this one: session settings, the names of the
+last lookup, the reranker, and the read-only flag.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """What one handle works with."""
+    """The shared and private data of one handle."""
 
     def __init__(self, store: OpenStore, *, readonly: bool, session: SessionSettings | None = None) -> None:
         self.store = store
         self.readonly = readonly
         self.session = session or SessionSettings()
         self.last_lookup: tuple[str, ...] = ()
-        #: Whether the handle was closed; others may go on.
+        #: True if this handle was closed; other handles can stay open.
         self.closed = False
-        #: The reranker that was last asked for, by name: it may hold a model.
+        #: The name and instance of the last reranker used, cached because it can hold a model.
         self._reranker: tuple[str, RerankFunction | None] | None = None
         self.hits = store.hits
         self.open_indexes = store.open_indexes
@@ -45,44 +45,44 @@ class Context:
 
     @property
     def settings(self) -> FixedSettings:
-        """The settings that the store was made with."""
+        """The settings that the store was created with."""
         return self.store.settings
 
     @property
     def environment(self) -> Environment:
-        """The store's environment; raises ClosedError where the handle was closed."""
+        """The store's environment; raises ClosedError if the handle was closed."""
         if self.closed and not self.store.environment.closed:
             raise ClosedError(f"{self.store.environment.path}: this handle was closed; open the store again")
         return self.store.environment
 
     @property
     def indexing(self) -> IndexManager:
-        """What makes and extends the indexes of the store."""
+        """The object that creates and extends the store's indexes."""
         return self.store.indexing
 
     @property
     def trace_cache(self) -> TraceCache:
-        """What was noted of texts, for names that are new."""
+        """The cache that rules out stored texts in which a new name cannot occur."""
         return self.store.trace_cache
 
     @property
     def has_own_embedder(self) -> bool:
-        """Whether the embedder is an object of the program's own, which no other process has."""
+        """True if the embedder is an object passed by the calling program, which other processes cannot load."""
         return self.store.has_own_embedder
 
     def state(self) -> AbstractContextManager[State]:
-        """The structures of the last commit, while the context is open."""
+        """Open the state of the last commit, for as long as the context lasts."""
         self.environment.require_open()
         return self.store.state()
 
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
-        """The language model of this name, else the session's; None where there is none."""
+        """Return the language model with this name, else the session's, else the environment's; None without a name."""
         from ..models.llm import open_language_model
 
         return open_language_model(name, self.session)
 
     def load_reranker(self, name: str | None = None) -> RerankFunction | None:
-        """The reranker of this name, else the session's; None where there is none."""
+        """Return the reranker with this name, else the session's; None if the name is ``none``."""
         reranker_name = name or self.session.reranker
         if reranker_name == "none":
             return None
@@ -94,13 +94,13 @@ class Context:
         return cached[1]
 
     def count_hits(self, keys: Iterable[str]) -> None:
-        """Add one to the temperature of each of some entities, with the next commit."""
+        """Add 1 to the temperature of each of these entities, with the next commit."""
         if not self.readonly:
             self.hits.add(keys)
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
-        """Record nothing of what this thread looks up within the block: no temperatures and no last LOOKUP."""
+        """Do not record this thread's lookups within the block, neither as temperatures nor as the last LOOKUP."""
         last_lookup = self.last_lookup
         try:
             with self.hits.pause():

@@ -1,8 +1,8 @@
-"""An open store, all but its language: models, states, transactions, files in and out, indexes, settings.
+"""The Database class: every operation on an open store except statements of its language.
 
-In: an open environment and the settings of the store in it. Out: the reading methods on the last commit, changes in a
-transaction or each in one of its own, and what keeps a store sound, small and safe. Models are loaded when they are
-first needed, and never while the writer's lock keeps others waiting.
+In: an open environment and the settings of its store. Out: reads of the last commit; changes, grouped in a transaction
+or each in a separate one; ingest, export, checks, repair, backups, compaction, indexes and settings. Models are loaded
+when first needed, and never while the writer's lock is held.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ Result = TypeVar("Result")
 
 
 class _OneShotMethod:
-    """A method of a database that is called, and documented, as one of a transaction is; made when it is first asked
-    for, because whoever only reads needs no transaction."""
+    """A method of Database with the signature and documentation of a method of Transaction.
+
+    It is built on first access, so that programs that only read never import the transaction module.
+    """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
         self._get_method = get_method
@@ -84,7 +86,7 @@ class _OneShotMethod:
 
 
 def _build_method(method: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
-    """What a function does, called as a method of a transaction, which it is given first."""
+    """Return a Database method that calls ``does`` and has the signature and docstring of a Transaction ``method``."""
     signature = inspect.signature(method)
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 
@@ -104,7 +106,7 @@ def _build_method(method: Callable[..., Any], run: Callable[..., Any]) -> Callab
 def copy_signature(
     get_method: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
 ) -> Callable[[Callable[..., Result]], Callable[Concatenate[Database, Parameters], Result]]:
-    """A method of a database is called, and documented, as this one of a transaction is."""
+    """Return a decorator that gives a Database method the signature and docstring of a Transaction method."""
 
     def decorate(function: Callable[..., Result]) -> Any:
         return _OneShotMethod(get_method, lambda method, self, *args, **named: function(self, *args, **named))
@@ -117,7 +119,7 @@ def make_one_shot(
     *,
     models: bool = False,
 ) -> Callable[Concatenate[Database, Parameters], Result]:
-    """A method of a transaction as one of a database, which begins a transaction for it and commits that."""
+    """Return a Database method that runs a Transaction method in a separate transaction and commits it."""
 
     def call(method: Callable[..., Result], self: Database, *args: Any, **kwargs: Any) -> Result:
         with self.transaction(models=models) as transaction:
@@ -132,11 +134,11 @@ class Database(Queryable):
 
     def __init__(self, store: OpenStore, *, readonly: bool = False, session: SessionSettings | None = None) -> None:
         self._context = Context(store, readonly=readonly or store.environment.readonly, session=session)
-        #: The sessions that were made of this handle, and end with it.
+        #: The sessions created from this handle; closing it closes them.
         self._sessions: weakref.WeakSet[Database] = weakref.WeakSet()
-        #: The transaction that was begun last; its thread alone may use it.
+        #: The transaction begun last; only its thread can use it.
         self._last_transaction: weakref.ref[Transaction] | None = None
-        #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
+        #: The transaction that BEGIN opened in each thread. When a thread ends, its transaction is rolled back.
         self._open_transactions = threading.local()
         self._closing = False
         with store.lock:
@@ -155,29 +157,30 @@ class Database(Queryable):
 
     @property
     def readonly(self) -> bool:
-        """Whether it was opened to read only."""
+        """True if the store was opened read-only."""
         return self._context.readonly or self._context.store.environment.readonly
 
     @property
     def closed(self) -> bool:
-        """Whether the store can be used no more through this: closed, or inherited through a fork."""
+        """True if this handle can no longer be used, because it was closed or inherited through a fork."""
         return self._context.closed or self._context.store.environment.closed
 
     @property
     def settings(self) -> FixedSettings:
-        """The settings that it was made with."""
+        """The settings that the store was created with."""
         return self._context.settings
 
     @property
     def embedder(self) -> Embedder:
-        """The store's embedder; raises EmbedderError where its package is missing."""
+        """The store's embedder; raises EmbedderError if its package is missing."""
         return self._context.store.embedder
 
     def session(self) -> Self:
-        """Another session on the same store: settings of its own, which begin as these are, its own BEGIN, its own last
-        LOOKUP, and the same methods. It ends when it is closed, and with the handle that it was made of.
+        """Open another session on the same store, with the same methods.
 
-        A thread that shares the store with others works in a session of its own.
+        A session has separate settings (initially a copy of these), a separate BEGIN and a separate last LOOKUP. It
+        ends when it is closed, or when the handle it was created from is closed. If threads share a store, give each
+        thread a session.
 
         >>> with store.session() as session:
         ...     session.set("top", 2)
@@ -192,13 +195,13 @@ class Database(Queryable):
         return session
 
     def close(self) -> None:
-        """Roll back the transaction that is open, in whatever thread, and close this handle, and the sessions made of
-        it; does nothing when that is done.
+        """Roll back the open transaction, even of another thread, and close this handle and its sessions.
 
-        With the last handle the store is closed: temperatures are folded in where the writer's lock is free, and where
-        the store was made, or more than doubled, since it was opened, and nobody else has it open, its file is
-        compacted, unless that would take long. Waits then, at most as long as for a lock, for other threads to come out
-        of the methods they are in and for open snapshots; raises TransactionError where they do not, and stays open.
+        Does nothing if the handle is already closed. Closing the last handle closes the store. Temperatures are saved
+        then if the writer's lock is free. The file is compacted if it was created or more than doubled since it was
+        opened, no other process has it open, and compaction would not take long. Closing waits, at most as long as for
+        a lock, until other threads have left their methods and snapshots are closed; if they do not finish in time, it
+        raises TransactionError and the handle stays open.
         """
         if self.closed:
             return
@@ -213,8 +216,7 @@ class Database(Queryable):
             self._closing = False
 
     def _roll_back(self) -> None:
-        """Roll back the transaction that is open, if one is; raises TransactionError where a thread is at work in
-        it."""
+        """Roll back the open transaction, if any; raises TransactionError if a thread is executing a method of it."""
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
             transaction._end_with_store(self._context.environment.lock_timeout)
@@ -226,7 +228,7 @@ class Database(Queryable):
         self.close()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none.
+        """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder.
 
         >>> store.embed(["Tea is made from leaves."]).shape
         (1, 256)
@@ -236,9 +238,9 @@ class Database(Queryable):
         return self._context.embed(texts)
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
-        """The language model that ASK has answer: of this name, else the session's, else the environment's.
+        """Return the language model that ASK uses: the one named, else the session's, else the environment's.
 
-        None where none is named, or ``none``. Raises ModelError for an address that is none.
+        Returns None if no model is named, or the name is ``none``. Raises ModelError for an invalid address.
 
         >>> store.set("base_url", "http://localhost:11434/v1")
         >>> store.language_model("qwen3:4b").url
@@ -247,7 +249,7 @@ class Database(Queryable):
         return self._context.get_language_model(name)
 
     def snapshot(self) -> Snapshot:
-        """One state of the store, to read from more than once.
+        """Open a snapshot: one state of the store, for several reads.
 
         >>> with store.snapshot() as snapshot:
         ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
@@ -259,13 +261,14 @@ class Database(Queryable):
         return self._context.state()
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
-        """Begin the store's one write transaction, waiting at most ``timeout`` seconds for another writer.
+        """Begin the store's only write transaction, waiting at most ``timeout`` seconds for another writer.
 
-        It belongs to the thread that begins it, and is rolled back when it is dropped and when the store is closed;
-        other threads read the last commit meanwhile. The models that a document needs are loaded before others are
-        kept waiting; ``models=False`` does without, for a transaction that puts none. A new store is loaded fastest in
-        one: its documents are linked with the names in them at the end, once all are known. Raises LockTimeoutError
-        naming the holder, TransactionError where this thread has one open, and ReadOnlyError.
+        The transaction belongs to the thread that begins it. It is rolled back when it is garbage-collected or the
+        store is closed. Other threads read the last commit meanwhile. The models that documents need are loaded before
+        the writer's lock is taken; ``models=False`` skips that, for a transaction that puts no documents. A single
+        transaction is the fastest way to load a new store: its documents are linked to the names in them at the end,
+        when all names are known. Raises LockTimeoutError, which names the lock's holder; TransactionError if this
+        thread has a transaction open; and ReadOnlyError.
 
         >>> with store.transaction() as transaction:
         ...     transaction.delete("tea"), transaction.keys(), store.keys()
@@ -286,9 +289,10 @@ class Database(Queryable):
     def _require_writable(
         self, remedy: str = "open it for writing to change it", *, fixes_settings: bool = True
     ) -> None:
-        """Raise ClosedError or ReadOnlyError where nothing can be changed.
+        """Raise ClosedError or ReadOnlyError if the store cannot be changed.
 
-        A change needs the settings, so that they are fixed from now on; an ingest decides first.
+        A change depends on the settings, so this fixes them; an ingest, which chooses them itself, passes
+        ``fixes_settings=False``.
         """
         self._context.environment.require_open()
         if self.readonly:
@@ -299,12 +303,12 @@ class Database(Queryable):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether this thread has a transaction open that BEGIN began."""
+        """True if this thread has an open transaction that was started with BEGIN."""
         return self._open_transaction is not None
 
     @property
     def _open_transaction(self) -> Transaction | None:
-        """The transaction that BEGIN opened in this thread."""
+        """The transaction that BEGIN opened in this thread, or None."""
         return getattr(self._open_transactions, "transaction", None)
 
     @_open_transaction.setter
@@ -313,11 +317,11 @@ class Database(Queryable):
 
     @property
     def _other_transaction_thread(self) -> str | None:
-        """The name of the other thread that has a transaction open, where one has."""
+        """The name of another thread that has a transaction open, or None."""
         transaction = None if self._last_transaction is None else self._last_transaction()
         return None if transaction is None else transaction._get_other_owner()
 
-    # Changes, each in a transaction of its own
+    # Changes, each in a separate transaction
 
     @copy_signature(lambda transaction: transaction.put)
     def put(
@@ -332,7 +336,7 @@ class Database(Queryable):
         from ..changes.pending import embed_documents, prepare_document
         from ..extraction.validation import validate
 
-        # Everything that takes time is done before the writer's lock keeps others waiting.
+        # Do all slow work before taking the writer's lock.
         self._require_writable()
         valid_document = validate(key, text, **properties)
         if vectors is None:
@@ -353,7 +357,7 @@ class Database(Queryable):
 
         self._require_writable()
         checked_documents = check_documents(documents, Transaction.put)
-        # Everything that takes time is done before the writer's lock keeps others waiting.
+        # Do all slow work before taking the writer's lock.
         pending_documents: dict[int, PendingDocument] = {}
         keys: set[str] = set()
         with self.state() as state:
@@ -397,7 +401,7 @@ class Database(Queryable):
 
     @property
     def _begin(self) -> Callable[[], Transaction]:
-        """Begins a transaction that is given what is extracted and embedded already."""
+        """A function that begins a transaction for documents that are already extracted and embedded."""
         return partial(self.transaction, models=False)
 
     def ingest(
@@ -414,16 +418,17 @@ class Database(Queryable):
         time_limit: float = TIME_LIMIT,
         memory_limit: float | None = None,
     ) -> IngestReport:
-        """Bring files, folders and globs into the store, a commit a batch.
+        """Ingest files, folders and globs, with one commit per batch.
 
-        Bad files are reported, not raised. ``prune`` removes documents whose files vanished from the folders and
-        patterns named here. ``include`` has patterns such as ``*.adoc``: the files taken from folders are those whose
-        names match one, whatever their suffixes.
-        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth), of this
-        machine or of another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file at which one is silent for
-        ``time_limit`` seconds, wants more than ``memory_limit`` megabytes (None: its share of half of the machine's),
-        or ends, is reported. Where this has made most of the store's file and nobody else has it open, the file is
-        compacted at the end.
+        Files that cannot be read are reported and raise nothing. ``prune`` removes documents whose files vanished from
+        the folders and patterns in ``paths``. ``include`` holds patterns such as ``*.adoc``: of the files in folders,
+        those whose names match one are read, regardless of suffix.
+
+        ``workers`` is the number of processes that read, extract and embed (0: this process; None: as many as the files
+        justify). They run on this machine, or on another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file is
+        reported if its worker is silent for ``time_limit`` seconds, needs more than ``memory_limit`` megabytes (None:
+        its share of half the machine's memory), or dies. If this ingest wrote most of the store's file and no other
+        process has it open, the file is compacted at the end.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
@@ -453,11 +458,11 @@ class Database(Queryable):
         include: str | Sequence[str] = (),
         **options: Unpack[IngestOptions],
     ) -> Ingestion:
-        """What :meth:`ingest` does, while it is iterated over: each step says how far it is, and ``report`` what was
-        done. The arguments are those of :meth:`ingest`, and what it raises.
+        """Ingest like :meth:`ingest`, as an iterator that yields the progress after each step.
 
-        Whoever stops early, and closes it or leaves its context, keeps what was committed; the same ingest goes on from
-        there.
+        Its ``report`` holds the result. The arguments and errors are those of :meth:`ingest`. If the caller stops
+        early and closes the iterator or leaves its context, everything committed is kept, and the same ingest continues
+        from there.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/rum.md", "w").write("# Rum\\n\\nRum goes into tea.")
@@ -485,7 +490,7 @@ class Database(Queryable):
         include: str | Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
     ) -> Forecast:
-        """What :meth:`ingest` would do, estimated from a sample of the files; nothing is changed, no endpoint called.
+        """Estimate the result of :meth:`ingest` from a sample of the files; changes nothing and calls no endpoint.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/cream.md", "w").write("# Cream\\n\\nCream goes into coffee.")
@@ -517,13 +522,13 @@ class Database(Queryable):
         model: str | None = None,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Have a language model write texts of the documents' passages, such as their ``units``, and keep them.
+        """Let a language model write texts about the documents' passages, such as their ``units``, and store them.
 
-        ``share`` (of all tokens that there are to send) or ``within`` (a number of them) limits what is sent; ``by``
-        names what chooses the passages then: ``confusability`` (default), ``bleu``, ``pagerank`` or ``random``.
-        ``where`` chooses documents. Each answer is committed as it comes, and what is written is never asked for again:
-        whatever ends this, the next goes on. Raises InputError where no model is named or a limit is out of range, and
-        ModelError where the model cannot be asked.
+        ``share`` (a fraction of all tokens to send) or ``within`` (a number of tokens) limits what is sent. ``by`` then
+        names the method that selects the passages: ``confusability`` (default), ``bleu``, ``pagerank`` or ``random``.
+        ``where`` selects documents. Each answer is committed on arrival and never requested again, so an interrupted
+        extraction continues with the next call. Raises InputError if no model is named or a limit is out of range, and
+        ModelError if the model cannot be called.
 
         >>> store.extract("units", model="none")
         Traceback (most recent call last):
@@ -546,7 +551,7 @@ class Database(Queryable):
         where: str | Mapping[str, Any] | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> ExtractionForecast:
-        """What :meth:`extract` would do: passages, requests, tokens; nothing is sent.
+        """Return the passages, requests and tokens that :meth:`extract` would need; sends nothing.
 
         >>> forecast = store.forecast_extract("units")
         >>> forecast.passages, forecast.calls
@@ -573,9 +578,9 @@ class Database(Queryable):
         return ModelExtraction(self._context, get_written_fact(kind), find_allowed, share=share, within=within, by=by)
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
-        """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
+        """Import a file written by :meth:`export`, with one commit per batch; items with the same key are replaced.
 
-        See :func:`kvstore.database.exchange.import_file`. Raises InputError naming the line.
+        See :func:`kvstore.database.exchange.import_file`. Raises InputError, which names the line.
 
         >>> path = tempfile.mkdtemp() + "/all.jsonl"
         >>> _ = store.export(path)
@@ -593,7 +598,7 @@ class Database(Queryable):
     # Soundness, size, safety
 
     def check(self) -> list[str]:
-        """Every violated invariant of the store as a sentence; an empty list when it is sound.
+        """Return each violated invariant of the store as a sentence; an empty list if the store is sound.
 
         >>> store.check()
         []
@@ -604,13 +609,13 @@ class Database(Queryable):
             return [*self._context.environment.find_page_faults(), *check_state(state)]
 
     def repair(self) -> RepairReport:
-        """Check the store and, where anything is violated, make everything derived again from the documents.
+        """Check the store and, if an invariant is violated, rebuild all derived data from the documents.
 
-        Documents, triples, edges, aliases and options of indexes that are damaged themselves are lost, and said to be.
-        One commit; raises LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors
-        are damaged. The file, which holds the old and the new then, is compacted where it is not large and nobody else
-        has it open. If pages of the file are damaged, a new file replaces it: raises TransactionError then if another
-        process has the store open.
+        Damaged documents, triples, edges, aliases and index options are lost, and the report lists them. The repair is
+        one commit. The file then holds both old and new data; it is compacted if it is not large and no other process
+        has it open. If pages of the file are damaged, a new file replaces it; this raises TransactionError if another
+        process has the store open. Also raises LockTimeoutError, ReadOnlyError, StoreFullError, and, if vectors are
+        damaged, the errors of the embedder.
 
         >>> store.repair().found
         []
@@ -635,20 +640,20 @@ class Database(Queryable):
         return RepairReport(problems, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
-        """Copy the store as of now into a new directory, while others read and write.
+        """Copy the current state of the store into a new directory; reads and writes continue meanwhile.
 
-        ``compact`` leaves out free pages; without it the copy waits for the writer's lock. Raises InputError when
-        ``path`` exists, StoreFullError when it cannot be written.
+        ``compact`` omits free pages; without it the copy waits for the writer's lock. Raises InputError if ``path``
+        exists, StoreFullError if it cannot be written.
 
         >>> store.backup(tempfile.mkdtemp() + "/copy")
         """
         self._context.environment.copy_to(path, compact=compact)
 
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
-        """Write all documents, triples, edges and aliases as JSON lines, in one state.
+        """Write all documents, triples, edges and aliases of one state as JSON lines.
 
-        See :func:`kvstore.database.exchange.export`. Raises InputError when ``path`` exists or ends in a suffix but
-        ``.jsonl`` and ``.ndjson``, StoreFullError when it cannot be written.
+        See :func:`kvstore.database.exchange.export`. Raises InputError if ``path`` exists or has a suffix other than
+        ``.jsonl`` or ``.ndjson``, StoreFullError if it cannot be written.
 
         >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
         ExportReport(documents=2, triples=0, edges=1, aliases=0)
@@ -659,11 +664,11 @@ class Database(Queryable):
             return export(state, path)
 
     def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
-        """Write a table of SELECT, in one state, to a new ``.parquet`` or ``.arrow`` file; how many rows it has.
+        """Write one state of a SELECT table to a new ``.parquet`` or ``.arrow`` file; returns the number of rows.
 
-        That of ``chunks`` has the vectors too, in a column ``vector`` of fixed-size lists: a file that viewers of
-        embeddings open. See :mod:`kvstore.database.table_export`. Raises InputError for an unknown table or suffix or
-        when ``path`` exists, MissingExtraError without the extra ``arrow``, StoreFullError when it cannot be written.
+        The file of ``chunks`` also contains the vectors, in a column ``vector`` of fixed-size lists, so embedding
+        viewers can open it. See :mod:`kvstore.database.table_export`. Raises InputError for an unknown table or suffix
+        or if ``path`` exists, MissingExtraError without the extra ``arrow``, StoreFullError if it cannot be written.
 
         >>> store.export_table("chunks.csv")
         Traceback (most recent call last):
@@ -676,11 +681,11 @@ class Database(Queryable):
             return export_table(Reader(state, self.settings_table), table, path)
 
     def compact(self) -> CompactReport:
-        """Give the space of deleted data back to the file system; says how large the file was and is.
+        """Return the space of deleted data to the file system; the report has the file size before and after.
 
-        Needs room for a second file, and keeps this process's readers and writers waiting. Raises TransactionError
-        while another process has the store open, or when snapshots or transactions of this one stay open; also
-        StoreFullError, ReadOnlyError, LockTimeoutError. The store is as before then.
+        Needs room for a second file, and blocks readers and writers of this process meanwhile. Raises TransactionError
+        if another process has the store open, or if snapshots or transactions of this process stay open; also
+        StoreFullError, ReadOnlyError and LockTimeoutError. The store is unchanged after an error.
 
         >>> report = store.compact()
         >>> report.bytes_after == (store.path / "data.mdb").stat().st_size
@@ -691,7 +696,7 @@ class Database(Queryable):
         return compact_store(self._context.environment, self.settings.dimension)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Fold the temperatures counted since the last commit into the entity filter.
+        """Write the temperatures counted since the last commit to the entity filter.
 
         >>> _ = store.lookup("India")
         >>> store.flush()
@@ -711,11 +716,11 @@ class Database(Queryable):
         *,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> None:
-        """Make an index of a kind, such as ``synonyms``, and build its file; ``units`` are built into the store itself.
+        """Create an index of a kind, such as ``synonyms``, and build its file; ``units`` are built inside the store.
 
-        Interrupted, it stays without a file, or with what was built of it: :meth:`refresh` goes on. Raises InputError
-        for an unknown kind or option, or where there is one already, IndexUnavailableError where it cannot be built,
-        EmbedderError, ReadOnlyError.
+        If interrupted, the index has no file or a partial one, and :meth:`refresh` continues. Raises InputError for an
+        unknown kind or option or if the index exists, IndexUnavailableError if it cannot be built, EmbedderError and
+        ReadOnlyError.
 
         >>> store.create_index("synonyms", {"similarity": 0.7})
         >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
@@ -724,7 +729,7 @@ class Database(Queryable):
         self._context.indexing.create(kind, options or {}, progress)
 
     def drop_index(self, kind: str) -> None:
-        """Remove an index and what it holds. Interrupted, it is called again. Raises InputError where there is none.
+        """Remove an index and its contents; raises InputError if it does not exist. If interrupted, call it again.
 
         >>> store.create_index("vectors", {"exact_below": 50_000})
         >>> store.drop_index("vectors")
@@ -739,13 +744,13 @@ class Database(Queryable):
         within: int | None = None,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> list[str]:
-        """Bring one index, or all, up to the last commit; returns the kinds that hold something new.
+        """Bring one index, or all, up to the last commit; returns the kinds that changed.
 
-        Where ``model`` or ``within`` is given a language model (of that name, else the session's, else the
-        environment's) writes the texts of groups that are new or changed, the largest groups first, and at most
-        ``within`` tokens are sent; the next time goes on. Raises InputError where there is no such index or no model is
-        named, IndexUnavailableError where the index cannot be built or another process is building it,
-        LockTimeoutError, EmbedderError, ReadOnlyError, and ModelError, what was written until then being kept.
+        With ``model`` or ``within``, a language model (the one named, else the session's, else the environment's)
+        writes the texts of new and changed groups, the largest groups first. At most ``within`` tokens are sent; the
+        next call continues. Raises InputError if the index does not exist or no model is named, IndexUnavailableError
+        if the index cannot be built or another process is building it, LockTimeoutError, EmbedderError, ReadOnlyError,
+        and ModelError, which keeps everything written before it.
 
         >>> store.create_index("synonyms")
         >>> store.put("milk", "Robert Fortune drank it with milk.")
@@ -767,9 +772,9 @@ class Database(Queryable):
         return self._context.indexing.refresh(kind, progress, writer)
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
-        """What :meth:`refresh` would have a model write, by kind of index; nothing is changed, no model called.
+        """Return what :meth:`refresh` would let a model write, by kind of index; changes nothing and calls no model.
 
-        Raises InputError where there is no such index.
+        Raises InputError if the index does not exist.
 
         >>> store.create_index("topics")
         >>> store.forecast_refresh("topics")["topics"].calls
@@ -780,7 +785,7 @@ class Database(Queryable):
     # Settings and counts
 
     def statistics(self) -> dict[str, int | float | str]:
-        """Counts and sizes of everything in the store, as SHOW STATS gives them.
+        """Return counts and sizes of everything in the store, like SHOW STATS.
 
         >>> store.statistics()["documents"]
         2
@@ -794,7 +799,7 @@ class Database(Queryable):
             )
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
-        """All settings: name, value, and whether it was fixed when the store was made.
+        """Return all settings as (name, value, fixed); fixed settings cannot change after the store is created.
 
         >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
         [('strategy', 'adaptive'), ('top', 8)]
@@ -806,7 +811,7 @@ class Database(Queryable):
         return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
 
     def strategies(self) -> list[Strategy]:
-        """The strategies that a query can name, each with its name, description and options.
+        """Return the strategies that a query can name, each with its name, description and options.
 
         >>> "bridge" in [strategy.name for strategy in store.strategies()]
         True
@@ -816,7 +821,7 @@ class Database(Queryable):
         return list_strategies()
 
     def describe_strategy(self, name: str) -> Strategy:
-        """One strategy, with its description and options; raises UnknownStrategyError.
+        """Return one strategy, with its description and options; raises UnknownStrategyError.
 
         >>> store.describe_strategy("lexical").name
         'lexical'
@@ -826,7 +831,7 @@ class Database(Queryable):
         return get_strategy(name)
 
     def set(self, name: str, value: Any) -> None:
-        """Change a setting of this session; raises InputError for an unknown name or a bad value.
+        """Change a setting of this session; raises InputError for an unknown name or an invalid value.
 
         >>> store.set("top", 3)
         >>> len(store.retrieve("What is tea made from?").hits) <= 3
@@ -857,7 +862,7 @@ def _list_patterns(include: str | Sequence[str]) -> list[str]:
 
 
 def _list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Paths as texts; raises ArgumentError for what can be none."""
+    """Return the paths as strings; raises ArgumentError for an invalid path."""
     path_list = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in path_list:
         check_path("a path to ingest", path)

@@ -1,12 +1,12 @@
-"""Export and import: all that a store's content follows from, as JSON lines.
+"""Export and import of a store's facts as JSON lines.
 
-In and out: a UTF-8 file of one JSON object a line. The first is a header (``format``, ``version``, the ``settings`` the
-store was made with); then come the facts (:mod:`kvstore.changes.facts` says the fields of each kind), the documents
-first, each kind in the order of its keys. All else in a store is derived from these, so that a store of the same
-settings that imports the file holds the same.
+In and out: a UTF-8 file with one JSON object per line. The first line is a header (``format``, ``version``, and the
+``settings`` the store was created with). The facts follow, documents first, each kind in key order;
+:mod:`kvstore.changes.facts` defines the fields of each kind. Everything else in a store is derived from the facts, so
+importing the file into a store with the same settings produces the same content.
 
-An export appears complete or not at all. An import commits batch by batch, in bounded memory; a line that is not as
-above is an InputError that names it and says how far the import has come.
+An export appears complete or not at all. An import commits batch by batch, in bounded memory. An invalid line raises
+InputError, which names the line and the progress of the import.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .context import Context
 from .transaction import Transaction
 
 FORMAT = "kvstore-export"
-#: What the names of such files end in, where they have a suffix; and those of files of one table.
+#: The file suffixes of an export of the whole store, and of an export of one table.
 SUFFIXES = ("", ".jsonl", ".ndjson")
 TABLE_SUFFIXES = (".parquet", ".arrow")
 VERSION = 1
@@ -39,15 +39,15 @@ VERSION = 1
 #: A batch is committed when it holds this many chunks, or this many lines.
 _BATCH_CHUNKS = 1024
 _BATCH_LINES = 4096
-#: Bytes of a line of an import: a line is read as a whole.
+#: The most bytes in a line of an import, because each line is read into memory.
 _MAX_LINE = 512 << 20
 
 
 def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     """Write all facts of one state to a new file.
 
-    Raises InputError when ``path`` exists, its folder does not, or its suffix says that it is another kind of file,
-    StoreFullError when it cannot be written.
+    Raises InputError if ``path`` exists, its folder is missing or its suffix belongs to another kind of file;
+    StoreFullError if it cannot be written.
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
@@ -68,10 +68,10 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
 
 
 def import_file(context: Context, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
-    """Bring the facts of an exported file into a store, a commit a batch; ``begin`` begins a transaction.
+    """Import the facts of an exported file, with one commit per batch; ``begin`` begins a transaction.
 
-    What has the same key is replaced. The settings of the store stay its own; only own vectors must fit its dimension
-    and its chunks. Raises InputError for a file or a line that cannot be read, and what a commit raises.
+    Facts with the same key are replaced. The store keeps its settings; only vectors supplied by the user must match its
+    dimension and chunks. Raises InputError for an unreadable file or line, and the errors of a commit.
     """
     source = Path(path)
     if source.suffix.lower() in TABLE_SUFFIXES:
@@ -84,7 +84,7 @@ def import_file(context: Context, begin: Callable[[], Transaction], path: str | 
 
 @dataclass(slots=True)
 class _Batch:
-    """What was read and not yet committed: documents by key, and facts of each other kind with their lines' numbers."""
+    """Facts read but not yet committed: documents by key, and other facts by kind with their line numbers."""
 
     documents: dict[str, PendingDocument] = field(default_factory=dict)
     facts: dict[str, list[tuple[int, Any, Any]]] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class _Importer:
         return make_report(ImportReport, self._counts)
 
     def _open(self) -> BinaryIO:
-        """Open the file; raises InputError for a folder, and for a device or pipe, which may never end."""
+        """Open the file; raises InputError for a folder, and for a device or pipe, which might never end."""
         try:
             if not stat.S_ISREG(self._path.stat().st_mode):
                 raise InputError(
@@ -192,7 +192,7 @@ class _Importer:
     def _commit(self, number: int) -> None:
         """Commit the lines up to ``number``."""
         batch, self._batch = self._batch, _Batch()
-        # Embedding takes most of the time: other writers need not wait for it.
+        # Embed before taking the writer's lock, because embedding takes most of the time.
         settings = self._context.settings
         derived_documents = derive_documents(self._select_changed(batch), settings)
         documents = embed_documents(derived_documents, settings, self._context.state, self._context.embed)
@@ -211,7 +211,7 @@ class _Importer:
         self._counts["unchanged"] += batch.lines - sum(counts.values())
 
     def _select_changed(self, batch: _Batch) -> list[PendingDocument]:
-        """The documents of a batch that are not in the store as they are."""
+        """Return the documents of a batch that are new or differ from the store's."""
         with self._context.state() as state:
             records = {key: state.documents.find_by_key(key) for key in batch.documents}
         return [

@@ -1,4 +1,4 @@
-"""Many documents as they are given at once: checked, one after the other, before anything is done with any of them."""
+"""Validation of the documents passed to ``put_many``, before any of them is stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..extraction.validation import ValidDocument, validate
 
 @dataclass(frozen=True, slots=True)
 class CheckedDocument:
-    """One of many documents: checked, with the user's vectors, if any, and where it came from."""
+    """A validated document of a batch, with the user's vectors (if any), its origin, and its position."""
 
     document: ValidDocument
     vectors: npt.ArrayLike | None
@@ -26,16 +26,15 @@ class CheckedDocument:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Have an error of this document say which of them it is."""
+        """Prefix errors raised in the block with the document's position in the batch."""
         with _locate_errors(self.number, self.total):
             yield
 
 
 def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
-    """Documents, each a mapping of the arguments of the method ``put`` by their names.
+    """Validate documents, each a mapping of the arguments of the method ``put``.
 
-    Raises TypeError for arguments that it does not have, or that are missing, InputError for what cannot be a document;
-    both say which it is.
+    Raises TypeError for unknown or missing arguments, InputError for an invalid document; both name its position.
     """
     parameters = {name: kind for name, kind in put.__annotations__.items() if name != "return"}
     mappings = list(documents)

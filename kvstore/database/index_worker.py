@@ -1,9 +1,9 @@
-"""The indexes of an open store: made, dropped, brought up to date on request, and extended in the background.
+"""Creation, removal, refresh and background extension of the indexes of an open store.
 
-In: a kind of index, its options. On disk: its record in the store (a commit), and what it holds, such as a file beside
-``data.mdb``. After a commit that leaves much outside the file of an automatic kind a thread of this process adds it; it
-holds no snapshot for long and no lock but for the moment in which the new file is given its name, and ends when the
-store is closed, keeping what it has done.
+In: a kind of index and its options. On disk: the index record in the store (one commit), and the index contents, such
+as a file next to ``data.mdb``. If a commit leaves many chunks outside the file of an automatic kind, a thread of this
+process adds them. The thread holds no snapshot for long, and a lock only while it renames the new file. It ends when
+the store is closed, and keeps the work it has finished.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _log = logging.getLogger("kvstore")
 
 
 class IndexFiller(Protocol):
-    """What fills and empties the indexes of some kinds."""
+    """The interface of classes that fill and remove indexes of certain kinds."""
 
     def refresh(self, kind: Any, progress: ReportProgress | None = None) -> bool:
-        """Bring an index up to the last commit; True where that changed anything."""
+        """Bring an index up to the last commit; return True if that changed anything."""
         ...
 
     def drop(self, kind: Any, progress: ReportProgress | None = None) -> None:
-        """Take an index of the store away, with all it holds."""
+        """Remove an index from the store, with all its contents."""
         ...
 
 
 class IndexManager:
-    """Makes, drops and refreshes the indexes of one open store. Any thread may call it."""
+    """The service that creates, drops and refreshes the indexes of one open store; it is thread-safe."""
 
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
@@ -69,11 +69,11 @@ class IndexManager:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
-        #: By kind: before new chunks are numbered from here on, there cannot be enough of them outside the file.
+        #: For each kind, the chunk number below which an extension cannot be due yet.
         self._next_due_chunk: dict[str, int] = {}
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
-        """Say that the store has an index, and build it; raises InputError where it has it already."""
+        """Create the record of an index and build it; raises InputError if the index exists."""
         index = _get_named_index(kind)
         options_by_kind = _split_options([index, *_list_companions(index)], options)
 
@@ -84,7 +84,7 @@ class IndexManager:
                 raise InputError(
                     f"there is an index {index.name} already; REFRESH brings it up to date, DROP INDEX removes it"
                 )
-            # What the default index has built serves the new one, where it is built alike.
+            # Keep the record of a default index, so that its file can be reused if it is built the same way.
             record = replace(existing or IndexRecord(index), options=options_by_kind[index.name], created=True)
             IndexWriter(view).put(index.start_record(record, view))
             for companion in _list_companions(index):
@@ -98,7 +98,7 @@ class IndexManager:
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
-        """Take an index and what it holds away; raises InputError where there is none."""
+        """Remove an index and its contents; raises InputError if it does not exist."""
         index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
@@ -109,11 +109,11 @@ class IndexManager:
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
     ) -> list[str]:
-        """Bring one index, or all, up to the last commit; the kinds that hold something new.
+        """Bring one index, or all, up to the last commit; return the kinds that changed.
 
-        ``writer`` writes the texts that the kinds may have of a model, as far as its limit of tokens goes. Raises
-        InputError where there is no such index, IndexUnavailableError where it cannot be built or somebody else is
-        building it, LockTimeoutError, and what the model raises.
+        ``writer`` writes the texts that a model contributes to indexes, within its token limit. Raises InputError if
+        the index does not exist, IndexUnavailableError if it cannot be built or is being built elsewhere,
+        LockTimeoutError, and the errors of the model.
         """
         with self._environment.snapshot() as snapshot:
             existing_indexes = [index for index in self._select_kinds(kind) if Indexes(snapshot).get(index) is not None]
@@ -128,7 +128,7 @@ class IndexManager:
         return list(dict.fromkeys(changed_kinds))
 
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
-        """What :meth:`refresh` would have a model write, by kind; nothing is changed, no model called."""
+        """Return what :meth:`refresh` would let a model write, by kind; changes nothing and calls no model."""
         with self._environment.snapshot() as snapshot:
             indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._select_kinds(kind)]
         return {
@@ -138,8 +138,10 @@ class IndexManager:
         }
 
     def _select_kinds(self, kind: str | None) -> list[Index]:
-        """The kinds that a statement means, those beside one after it; raises InputError where there is no index of the
-        kind."""
+        """Return the named kind (None: all kinds), each followed by its companion kinds.
+
+        Raises InputError if there is no index of the named kind.
+        """
         if kind is None:
             named_indexes = [index for index in INDEXES.values() if not getattr(index, "beside", "")]
         else:
@@ -150,7 +152,7 @@ class IndexManager:
         return [part for index in named_indexes for part in (index, *_list_companions(index))]
 
     def measure_sizes(self) -> dict[str, int]:
-        """Bytes of the index files that there are, by the names of SHOW STATS."""
+        """Return the sizes of the existing index files in bytes, by their names in SHOW STATS."""
         files = (name for name, kind in INDEXES.items() if isinstance(kind, FileIndex))
         paths = {kind: build_index_path(self._environment.path, kind) for kind in files}
         return {
@@ -160,10 +162,9 @@ class IndexManager:
         }
 
     def extend(self, next_chunk: int) -> None:
-        """Have new chunks added in the background, where there are many: to be called after a commit.
+        """Add new chunks to index files in the background, if there are many; called after each commit.
 
-        Every chunk has a number below ``next_chunk``. Raises nothing: the commit has succeeded, whatever becomes of the
-        index.
+        Every chunk has a number below ``next_chunk``. Raises nothing, because the commit has already succeeded.
         """
         files = (kind for kind in INDEXES.values() if isinstance(kind, FileIndex))
         due_kinds = [kind for kind in files if self._can_be_due(kind, next_chunk)]
@@ -173,7 +174,7 @@ class IndexManager:
                 self._thread.start()
 
     def stop(self) -> None:
-        """End the work in the background, keeping what it has done; waits for that."""
+        """Stop the background thread and wait for it; the work it has finished is kept."""
         self._stopped.set()
         with self._lock:
             thread = self._thread
@@ -202,7 +203,7 @@ class IndexManager:
                 self._thread = None
 
     def _extend_if_due(self, kind: FileIndex[Any, Any]) -> bool:
-        """Extend a file where that is due; False where it is not, or there was nothing to be done."""
+        """Extend an index file if that is due; return False if it is not due or nothing changed."""
         record = self._builder.find_needed_record(kind)
         if record is None:
             return False
@@ -216,12 +217,12 @@ class IndexManager:
         return False
 
     def _is_cancelled(self) -> bool:
-        # A program that ends without closing its store does not wait for an index.
+        # A program that exits without closing its store must not wait for an index.
         return self._stopped.is_set() or not threading.main_thread().is_alive()
 
     def _refresh(self, kind: Index, progress: ReportProgress | None) -> bool:
         if kind.automatic:
-            self.stop()  # what is done here need not be done there
+            self.stop()  # the refresh does the background thread's work
             self._stopped.clear()
         return self._find_builder(kind).refresh(kind, progress)
 
@@ -230,13 +231,15 @@ class IndexManager:
 
 
 def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:
-    """The kinds of file that are made, refreshed and dropped with a kind."""
+    """Return the companion kinds, whose files are created, refreshed and dropped with this kind."""
     return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
 
 
 def _split_options(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
-    """The options of each of some kinds that are made together, the first of them stated; raises InputError for one
-    that none has, or out of range."""
+    """Assign options to the kinds that have them; the first kind is the one named in the statement.
+
+    Raises InputError for an option that no kind has, or a value out of range.
+    """
     kinds_by_option: dict[str, Index] = {}
     for kind in kinds:
         for name in kind.options:
@@ -248,7 +251,7 @@ def _split_options(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[s
 
 
 def _get_named_index(kind: str) -> Index:
-    """The kind that a statement names; raises InputError."""
+    """Return the kind with this name; raises InputError if it is unknown or a companion of another kind."""
     index = get_index_kind(kind)
     if isinstance(index, FileIndex) and index.beside:
         raise InputError(f"index {index.name} is made, refreshed and dropped with {index.beside}; name that one")

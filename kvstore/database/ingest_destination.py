@@ -1,6 +1,6 @@
-"""The store as the ingest pipeline sees it.
+"""The store as the destination of the ingest pipeline.
 
-In: batches of documents. On disk: one commit a batch. Out: what the pipeline asks of the stored documents.
+In: batches of documents. On disk: one commit per batch. Out: the data on stored documents that the pipeline needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class IngestDestination:
-    """The store as the ingest pipeline sees it: one commit a batch."""
+    """The destination of an ingest, which writes each batch in one commit."""
 
     def __init__(self, context: Context, begin: Callable[[], Transaction]) -> None:
         self._context = context
@@ -68,7 +68,7 @@ class IngestDestination:
         deleted: Sequence[str] = (),
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
-        # Embedding takes most of the time: other writers need not wait for it.
+        # Embed before taking the writer's lock, because embedding takes most of the time.
         prepared_documents = [
             PreparedDocument(document.extracted, document.vectors, origin=origin)
             for document, origin in batch
@@ -94,7 +94,7 @@ class IngestDestination:
                 values_by_fact: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:
                     fact = facts.find_line_kind(raw_fact.line)
-                    assert isinstance(fact, StatedFact)  # readers of documents yield those
+                    assert isinstance(fact, StatedFact)  # file readers yield only stated facts
                     try:
                         _, value = fact.parse(raw_fact.line)
                         values_by_fact[fact] = (

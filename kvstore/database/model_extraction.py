@@ -1,9 +1,9 @@
-"""EXTRACT: a language model writes texts of passages of the documents, which are kept as input.
+"""EXTRACT: a language model writes texts about passages of the documents, which are stored as facts.
 
-In: a kind of texts (:class:`~kvstore.systems.written_passages.WrittenFact`), which documents, and how many tokens may
-be sent. On disk: what the model writes, each answer in a commit of its own as soon as it has come, so that whatever
-ends the run loses no more than the request that is under way. Out: a report, or what would be sent. What is written
-already is never asked for again, and a passage that stands in several documents is asked for once.
+In: a kind of text (:class:`~kvstore.systems.written_passages.WrittenFact`), the documents, and a token limit. On disk:
+the model's texts; each answer is committed on arrival, so an interrupted run loses only the request in progress. Out: a
+report, or a forecast of the requests. Texts that exist are never requested again, and a passage that occurs in several
+documents is requested once.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ..systems.written_passages import SourcePassage, WrittenFact, WrittenPassag
 from .context import Context
 from .transaction import Transaction
 
-#: Tokens that stand around each passage of a request, at most.
+#: The most tokens that a request adds around each passage.
 _FRAME_TOKENS = 20
-#: Documents of which the passages are kept at hand.
+#: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
-#: Answers one after another that cannot be used, after which a model is not asked further.
+#: The number of consecutive unusable answers after which an extraction stops.
 _MAX_INVALID_ANSWERS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionProgress:
-    """How far an extraction is: requests answered of all, and tokens sent."""
+    """The progress of an extraction: requests answered, all requests, and tokens sent."""
 
     kind: str
     done: int
@@ -47,11 +47,11 @@ class ExtractionProgress:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionForecast:
-    """What an extraction would do.
+    """The forecast of an extraction.
 
-    ``num_passages`` are to be written, in ``calls`` requests that send about ``tokens`` tokens; ``is_written`` are done
-    already, ``copied`` are written for another document that has the same, and ``left`` stay as they are.
-    ``token_budget`` is how many tokens may be sent, None without a limit.
+    ``passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``written`` passages are
+    done already, ``copied`` are written for another document that contains the same passage, and ``left`` would remain
+    without a text. ``room`` is the token limit, None without one.
     """
 
     kind: str
@@ -67,11 +67,11 @@ class ExtractionForecast:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionReport:
-    """What an extraction did.
+    """The result of an extraction.
 
-    ``num_passages`` were written (``copied`` of them for another document that has the same); ``calls`` requests were
-    answered, which took about ``sent`` and ``received`` tokens. ``left`` passages were to be written and were not: the
-    tokens came to an end, or the answers could not be used, as ``failures`` say.
+    ``passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
+    requests were answered, with about ``sent`` and ``received`` tokens. ``left`` passages were not written, because the
+    token limit was reached or answers were unusable; ``failures`` has the reasons for the latter.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class ExtractionReport:
 
 @dataclass(slots=True)
 class _Request:
-    """Passages of one document to be asked for together, by their digests, and about how many tokens that sends."""
+    """Passages of one document for one request, by digest, and the estimated number of tokens it sends."""
 
     document: str
     tokens: int
@@ -97,8 +97,10 @@ class _Request:
 
 @dataclass(slots=True)
 class _Item:
-    """A passage that stands in some documents, the first of which it is asked for with; ``window`` are the passages
-    that may go into one request."""
+    """A passage and the documents that contain it; it is requested as part of the first one.
+
+    ``window`` is the number of the group of passages that can share a request.
+    """
 
     digest: bytes
     document_keys: list[str]
@@ -113,13 +115,16 @@ class _Plan:
     requests: list[_Request]
     forecast: ExtractionForecast
     document_keys: Mapping[bytes, Sequence[str]]
-    #: What is written for another document that has the same passage, by document.
+    #: For each document, the texts that exist for the same passages in other documents.
     copied_passages: Mapping[str, WrittenPassages]
 
 
 class ModelExtraction:
-    """One EXTRACT on a store; ``share`` (of all tokens that there are to send) and ``within`` (a number of them) limit
-    what is sent; ``allowed`` gives the documents that may be, None for all."""
+    """One EXTRACT on a store.
+
+    ``share`` (a fraction of all tokens to send) or ``within`` (a number of tokens) limits what is sent. ``allowed``
+    returns the documents to use, None for all.
+    """
 
     def __init__(
         self,
@@ -145,11 +150,11 @@ class ModelExtraction:
         self._within = within
         self._by = by
         self._allowed = allowed
-        #: The passages of the documents that were asked for last, by id: those of an id stay what they are.
+        #: The passages of recently used documents, by document id; the passages of an id never change.
         self._cached_passages: dict[int, dict[bytes, SourcePassage]] = {}
 
     def forecast(self) -> ExtractionForecast:
-        """What it would do; nothing is sent."""
+        """Return what :meth:`run` would do; sends nothing."""
         return self._build_plan().forecast
 
     def run(
@@ -158,10 +163,10 @@ class ModelExtraction:
         begin: Callable[[], Transaction],
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Have the model write, and keep what it wrote; ``begin`` begins a transaction.
+        """Let the model write texts and store them; ``begin`` begins a transaction.
 
-        Raises what asking the model raises, InvalidAnswerError after several answers one after another that cannot be
-        used; what was written until then is kept.
+        Raises the errors of the model, and InvalidAnswerError after several consecutive unusable answers; texts written
+        before an error are kept.
         """
         plan = self._build_plan()
         for key, texts in plan.copied_passages.items():
@@ -174,7 +179,7 @@ class ModelExtraction:
             if progress is not None:
                 progress(ExtractionProgress(self._fact.name, number, len(plan.requests), structured_model.sent_tokens))
             sources = self._read_sources(request)
-            if not sources:  # the document is another by now
+            if not sources:  # the document changed meanwhile
                 continue
             try:
                 answers = structured_model.ask(self._fact.build_prompt(sources))
@@ -193,7 +198,7 @@ class ModelExtraction:
             try:
                 self._store_passages(passages_by_document, begin)
             except KeyboardInterrupt:
-                self._store_passages(passages_by_document, begin)  # it is paid for
+                self._store_passages(passages_by_document, begin)  # the answer is already paid for
                 raise
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
@@ -236,7 +241,7 @@ class ModelExtraction:
                     continue  # it was deleted meanwhile
 
     def _read_sources(self, request: _Request) -> list[SourcePassage]:
-        """The passages of a request as they are now."""
+        """Return the passages of a request from the current state."""
         with self._context.state() as state:
             record = state.documents.find_by_key(request.document)
             if record is None or record.format == PAIRS_FORMAT:
@@ -285,8 +290,10 @@ class ModelExtraction:
     def _collect_items(
         self, state: State, allowed: AllowedDocuments | None, keys_by_digest: Mapping[bytes, str]
     ) -> tuple[list[_Item], list[str], int, dict[str, WrittenPassages]]:
-        """The passages of the documents, each once; the documents of the windows; how many documents there are; what
-        is written for other documents that have the same passages."""
+        """Return the distinct passages, the document of each window, the number of documents, and texts to copy.
+
+        Texts to copy are those written for the same passages in other documents.
+        """
         items_by_digest: dict[bytes, _Item] = {}
         windows: list[str] = []
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
@@ -325,7 +332,7 @@ class ModelExtraction:
         return list(items_by_digest.values()), windows, num_documents, copied_passages
 
     def _compute_token_budget(self, items: Sequence[_Item], overhead: int) -> int | None:
-        """How many tokens may be sent: of a share what was sent already is taken off."""
+        """Return the token limit, None without one; a share is reduced by the cost of texts already written."""
         if self._share is None:
             return self._within
         total_cost = _estimate_cost(items, overhead)
@@ -336,7 +343,7 @@ class ModelExtraction:
     def _compute_worths(
         self, state: State, items: Sequence[_Item], token_budget: int | None, overhead: int
     ) -> Sequence[float]:
-        """What each passage is worth, which need not be known where all have room."""
+        """Return the worth of each passage; zeros if all passages fit and no chooser is named."""
         if self._by is None and (token_budget is None or _estimate_cost(items, overhead) <= token_budget):
             return [0.0] * len(items)
         chunks, worths = score_chunks(self._by or "confusability", state)
@@ -345,24 +352,24 @@ class ModelExtraction:
 
 
 def _estimate_cost(items: Sequence[_Item], overhead: int) -> int:
-    """About how many tokens it sends to have passages written."""
+    """Estimate the number of tokens sent to request these passages."""
     return sum(item.tokens for item in items) + overhead * len({item.window for item in items})
 
 
 def _select_within_budget(
     items: Sequence[_Item], worths: Sequence[float], token_budget: int | None, overhead: int
 ) -> list[tuple[_Item, float]]:
-    """The passages to be written, with what they are worth: in the order of the documents, within ``token_budget`` tokens."""
+    """Return the passages to request within ``room`` tokens, in document order, each with its worth."""
     pairs = list(zip(items, worths, strict=True))
     if token_budget is None or _estimate_cost(items, overhead) <= token_budget:
         return pairs
-    # A passage weighs its own tokens and its share of what its request would have around it, were it whole.
+    # The weight of a passage is its tokens plus its share of the overhead of a full request.
     window_sizes: dict[int, int] = {}
     for item in items:
         window_sizes[item.window] = window_sizes.get(item.window, 0) + 1
     weights = [item.tokens + math.ceil(overhead / window_sizes[item.window]) for item in items]
     selected = [pairs[index] for index in choose(weights, worths, token_budget)]
-    # Where a request is not whole it has more around each passage: those worth least for their weight give way.
+    # In a partial request the overhead per passage is larger, so drop passages with the least worth per token.
     by_worth = sorted(selected, key=lambda pair: -pair[1] / pair[0].tokens)
     tokens_left, open_windows, fitting_digests = token_budget, set[int](), []
     for item, _ in by_worth:
@@ -376,7 +383,7 @@ def _select_within_budget(
 
 
 def _describe_stored(problem: ModelError, num_passages: int) -> ModelError:
-    """An error that ends the run, saying what is kept."""
+    """Return the error that ends the run, with a message about the texts that are kept."""
     return type(problem)(
         f"{problem}. What was written for {num_passages:,} passages is kept; EXTRACT goes on from there"
     )

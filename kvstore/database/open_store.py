@@ -1,8 +1,8 @@
-"""A store that this process has open, once, however many handles it is used through.
+"""The per-process object of an open store, shared by all its handles.
 
-In: an open environment and the settings of the store in it. In memory: models, loaded when they are first needed, what
-was read and is kept, and the handles. Out: the last commit as a state, vectors, models. The last handle to close closes
-it: counts are folded in where the writer's lock is free, and the file is compacted where it has grown.
+In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, and the
+handles. Out: the state of the last commit, vectors, models. Closing the last handle closes the store: counts are saved
+if the writer's lock is free, and the file is compacted if it has grown.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _log = logging.getLogger("kvstore")
 
 
 class LazyEmbedder:
-    """The embedder of an open store, loaded when it is first needed. Any thread may use it.
+    """The embedder of an open store, loaded when first needed; it is thread-safe.
 
-    Apart from :class:`OpenStore`, so that the objects that embed for a store do not keep it open.
+    It is separate from :class:`OpenStore` so that objects that embed texts do not keep the store open.
     """
 
     def __init__(self, path: Path, settings: FixedSettings, embedder: Embedder | None) -> None:
         self._path = path
         self._settings = settings
         self._embedder = embedder
-        #: Whether the embedder is an object of the program's own, which no other process has.
+        #: True if the embedder is an object passed by the calling program, which other processes cannot load.
         self.is_given = embedder is not None
         self._lock = threading.Lock()
 
     def load(self) -> Embedder:
-        """Return the embedder; raises EmbedderError if its package is missing, or if it is the program's own."""
+        """Return the embedder; raises EmbedderError if its package is missing or the program must pass it."""
         with self._lock:
             if self._embedder is None:
                 from ..models.embedder import is_named_embedder, open_embedder
@@ -69,20 +69,20 @@ class LazyEmbedder:
             return self._embedder
 
     def give(self, embedder: Embedder) -> None:
-        """Use an embedder of the program's own from now on, unless one is in use."""
+        """Use an embedder passed by the calling program from now on, unless one is in use."""
         with self._lock:
             if self._embedder is None:
                 self._embedder, self.is_given = embedder, True
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none."""
+        """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder."""
         return self.load().embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
 
 
 class OpenStore:
-    """What the handles of an open store share.
+    """The data shared by the handles of an open store.
 
-    It is closed as soon as nothing refers to it: no object that it keeps may refer back to it.
+    It is closed when its last reference goes away, so objects it holds must not refer back to it.
     """
 
     def __init__(
@@ -94,35 +94,38 @@ class OpenStore:
     ) -> None:
         self.environment = environment
         self.settings = settings
-        #: Settings of a store made by this opening that were left to the language of its first documents.
+        #: Settings of a newly created store that will be chosen by the language of its first documents.
         self._undecided = undecided
         self.hits = HitCounts()
         self.open_indexes = OpenIndexes(environment)
         self.node_cache = NodeCache()
         self.filter_cache = FilterCache()
         self.growth = GrowthTracker(environment)
-        #: Those that use it; one that is dropped without being closed counts no more.
+        #: The open handles; a handle that is garbage-collected without being closed no longer counts.
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
-        #: Held while handles come and go.
+        #: Held while handles are added or removed.
         self.lock = threading.RLock()
         self._embedder = LazyEmbedder(environment.path, settings, embedder)
 
     @cached_property
     def indexing(self) -> IndexManager:
-        """What makes and extends its indexes; whoever only reads needs none."""
+        """The object that creates and extends the indexes; created on first use, as reads never need it."""
         from .index_worker import IndexManager
 
         return IndexManager(self.open_indexes, self.settings, self._embedder.embed)
 
     @cached_property
     def trace_cache(self) -> TraceCache:
-        """What was noted of texts, for names that are new; whoever only reads needs none."""
+        """The cache that rules out texts without a new name; created on first use, as reads never need it."""
         from ..changes.trace_cache import TraceCache
 
         return TraceCache()
 
     def remove_handle(self, handle: object, temperature_sort: bool) -> None:
-        """Close with the last handle; raises TransactionError where snapshots stay open, and stays open."""
+        """Remove a handle, and close the store with the last one.
+
+        Raises TransactionError if snapshots stay open; the store then stays open too.
+        """
         with self.lock:
             self.handles.discard(handle)
             if self.handles or self.environment.closed:
@@ -136,7 +139,7 @@ class OpenStore:
     def _close(self, temperature_sort: bool) -> None:
         if "indexing" in vars(self):
             self.indexing.stop()
-        # Counts may be lost, data never; whoever writes now must not be kept waiting.
+        # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
         last_steps: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
         for finish in () if self.environment.readonly else (*last_steps, self.growth.compact_if_grown):
             try:
@@ -148,12 +151,12 @@ class OpenStore:
         self.environment.close()
 
     def __del__(self) -> None:
-        # Every handle was dropped without being closed. A thread that extends an index must not go on without them.
+        # All handles were garbage-collected without being closed; the background index thread must stop as well.
         if "indexing" in vars(self):
             self.indexing.stop()
 
     def _merge_buffer(self) -> None:
-        """Merge a change buffer so large that whoever opens the store next would notice."""
+        """Merge the change buffer if it is large enough to slow down the next opening of the store."""
         with self.state() as state:
             buffered_bytes = sum(len(segment) for _, segment in state.lmdb.scan(tables.RECENT))
         if buffered_bytes > QUICK_READ_BYTES:
@@ -161,7 +164,7 @@ class OpenStore:
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, temperature_sort: bool, timeout: float | None = None) -> None:
-        """Fold the temperatures counted since the last commit into the entity filter."""
+        """Write the temperatures counted since the last commit to the entity filter."""
         if not len(self.hits):
             return
         from ..changes.changes import Changes
@@ -175,16 +178,16 @@ class OpenStore:
             self.environment.write_with_growth(fold, timeout)
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
-        """Keep the settings of these names (None: all) as they are, for documents in any language."""
+        """Fix the settings with these names (None: all), so that documents no longer choose them."""
         if self._undecided:
-            with self.lock:  # held while they are being decided
+            with self.lock:  # also held while settings are decided
                 self._undecided -= self._undecided if names is None else frozenset(names)
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Write the settings that ``choose`` returns, as far as they are undecided, and return those that changed.
+        """Write the undecided settings among those that ``choose`` returns, and return the changed ones.
 
-        Nothing is written unless the store is empty and no other process has it open. The settings are fixed
-        afterwards, also if nothing was written.
+        Nothing is written unless the store is empty and no other process has it open. All settings are fixed
+        afterwards, even if nothing was written.
         """
         with self.lock:
             if not self._undecided:
@@ -200,7 +203,7 @@ class OpenStore:
                 self._undecided = frozenset()
 
     def _write_settings(self, settings: FixedSettings) -> bool:
-        """Write other settings into an empty store; return False if it is not empty, or another process has it open."""
+        """Write settings to an empty store; return False if it is not empty or another process has it open."""
         from ..structures.language_version import put_language_version, put_settings
 
         try:
@@ -214,47 +217,47 @@ class OpenStore:
             _log.info("%s: the settings stay as they are: %s", self.environment.path, error)
             return False
         self.settings = settings
-        if "indexing" in vars(self):  # it was made with the settings before
+        if "indexing" in vars(self):  # it was created with the old settings
             self.indexing.stop()
             del self.indexing
         return True
 
     def build_state(self, snapshot: View) -> State:
-        """The structures of a snapshot."""
+        """Return the state of a snapshot."""
         return State(snapshot, self.settings, self.open_indexes, self.node_cache)
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        """The structures of the last commit, while the context is open."""
+        """Open the state of the last commit, for as long as the context lasts."""
         with self.environment.snapshot() as snapshot, self.build_state(snapshot) as state:
             yield state
 
     @property
     def embedder(self) -> Embedder:
-        """The store's embedder, loaded when first asked for."""
+        """The store's embedder, loaded on first access."""
         return self._embedder.load()
 
     @property
     def has_own_embedder(self) -> bool:
-        """Whether the embedder is an object of the program's own, which no other process has."""
+        """True if the embedder is an object passed by the calling program, which other processes cannot load."""
         return self._embedder.is_given
 
     def set_embedder(self, embedder: Embedder) -> None:
-        """Use an embedder of the program's own from now on, unless there is one in use."""
+        """Use an embedder passed by the calling program from now on, unless one is in use."""
         self._embedder.give(embedder)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of some texts, shape (n, dimension)."""
+        """Return the unit vectors of these texts, shape (n, dimension)."""
         return self._embedder.embed(texts)
 
     def embed_query(self, text: str) -> Matrix:
-        """The unit vector of a question, shape (dimension,); the embedder is not asked for before."""
+        """Return the unit vector of a question, shape (dimension,); loads the embedder if needed."""
         return self.embedder.embed_query(text)
 
     def load_models(self) -> None:
-        """Load what documents are read and embedded with.
+        """Load the language pipeline and the embedder, which new documents need.
 
-        What cannot be loaded raises nothing here: it does when something is put that needs it.
+        A model that cannot be loaded raises nothing here, only when a document that needs it is stored.
         """
         try:
             self.require_language()
@@ -268,7 +271,7 @@ class OpenStore:
             _log.info("%s: the embedder is not loaded: %s", self.environment.path, error)
 
     def require_language(self) -> None:
-        """Load the language pipeline, if the store has one; raises LanguageError where it cannot be."""
+        """Load the language pipeline, if the store has one; raises LanguageError if it cannot be loaded."""
         from ..models.language import open_language
 
         pipeline = open_language(self.settings.language)

@@ -1,7 +1,7 @@
-"""What can be read from a store: the same methods on a snapshot, inside a transaction, and on the store itself.
+"""The reading methods of a store, shared by the store itself, snapshots and transactions.
 
-Every method reads one state of all structures. ``where`` arguments are SQL conditions over the columns of
-``documents``, or mappings such as ``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
+Each method reads a single state of all structures. A ``where`` argument is an SQL condition over the columns of
+``documents``, or a mapping such as ``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from ..structures.counters import Counters
 from ..structures.vectors.vectors import cosines, normalize_rows
 from ..systems import INDEXES, get_index_kind, get_strategy, list_overview_strategies
 
-#: Rows that a method can be asked for at most.
+#: The largest number of rows a caller can request.
 MAX_ROWS = 2**31 - 1
 _MAX_ID = 2**63 - 1
-#: Chunks that a prompt has to have room for, lest segments take what others need.
+#: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored document; ``bytes`` and ``chunks`` count its text, ``changed`` is UTC, ISO 8601.
+    """A stored document.
 
-    ``source`` is the file it came from, ``origin`` the folder that was ingested.
+    ``bytes`` and ``chunks`` are the size of its text; ``changed`` is a UTC time in ISO 8601. ``source`` is the file it
+    came from, ``origin`` the folder that was ingested.
     """
 
     key: str
@@ -93,7 +94,7 @@ def _read_document(state: State, key: str) -> Document | None:
 
 
 def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
-    """The id of a chunk that is named in either way; one that no chunk has, where there is none."""
+    """Return the id of a chunk given by id or by (key, ordinal); an unused id if the chunk does not exist."""
     if not isinstance(chunk, tuple):
         return chunk
     key, ordinal = chunk
@@ -103,7 +104,7 @@ def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
 
 
 class Queryable(ABC):
-    """The reading methods, each written once: what they read is what :meth:`state` opens."""
+    """The base class of the reading methods, which read the state that :meth:`state` opens."""
 
     _context: Context
 
@@ -113,9 +114,9 @@ class Queryable(ABC):
 
     @abstractmethod
     def state(self) -> AbstractContextManager[State]:
-        """One state of all structures, while the context is open: what every method here reads.
+        """Open one state of all structures, for as long as the context lasts; every method here reads such a state.
 
-        For those who extend kvstore: what it holds may change with any version.
+        This is an interface for extensions of kvstore; the contents of a state can change with any version.
         """
 
     def __len__(self) -> int:
@@ -133,7 +134,7 @@ class Queryable(ABC):
         return iter(self.keys())
 
     def get(self, key: str) -> Document | None:
-        """The document of this key, or None.
+        """Return the document with this key, or None.
 
         >>> store.get("tea").title, store.get("cocoa")
         ('Tea', None)
@@ -141,7 +142,7 @@ class Queryable(ABC):
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[str]) -> list[Document | None]:
-        """The documents of some keys, in their order, all of one state; None where there is none.
+        """Return the documents with these keys, in the same order; None for a missing one. All are read from one state.
 
         >>> [document and document.title for document in store.get_many(["tea", "cocoa"])]
         ['Tea', None]
@@ -154,9 +155,10 @@ class Queryable(ABC):
     def count(
         self, where: str | Mapping[str, Any] | None = None, parameters: Sequence[Any] | Mapping[str, Any] = ()
     ) -> int:
-        """How many documents there are, or fulfil a condition: in SQL over the columns of ``documents``, or a mapping.
+        """Return the number of documents, or of those that satisfy ``where``.
 
-        Raises StatementError for SQL that is none, InputError for a mapping that is none.
+        The condition is SQL over the columns of ``documents``, or a mapping. Raises StatementError for invalid SQL,
+        InputError for an invalid mapping.
 
         >>> store.count(), store.count("meta ->> 'year' >= ?", (2024,)), store.count({"year": {"$gte": 2024}})
         (2, 1, 1)
@@ -169,10 +171,10 @@ class Queryable(ABC):
             return len(filter_documents(state, where, parameters).allowed)
 
     def vectors(self, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
-        """The stored unit vectors of some chunks, in their order; shape (chunks, dimension).
+        """Return the stored unit vectors of these chunks, in the same order; shape (chunks, dimension).
 
-        A chunk is named by its id, or as (key of its document, number in that, from 0), as a hit names it. Raises
-        InputError for a chunk that there is not: the ids of one state may not be those of another.
+        A chunk is given by its id, or by (document key, ordinal), as in a hit; ordinals count from 0. Raises
+        InputError for a chunk that does not exist. Ids can differ from one state to the next.
 
         >>> ids = [id for (id,) in store.execute("SELECT id FROM chunks")]
         >>> store.vectors(ids).shape, store.vectors([("tea", 0)]).shape
@@ -194,7 +196,7 @@ class Queryable(ABC):
             return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
     def triples(self, key: str) -> list[Triple]:
-        """The triples that were imported for the document of this key; empty where there is none.
+        """Return the triples that were imported for the document with this key; empty if there are none.
 
         >>> store.triples("tea")
         []
@@ -213,10 +215,10 @@ class Queryable(ABC):
         where: str | Mapping[str, Any] | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> list[str]:
-        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``; of those that fulfil a
-        condition over the columns of ``documents`` where there is one.
+        """Return the document keys that begin with ``prefix``, in order, at most ``limit``.
 
-        Raises StatementError for a condition that is none, InputError for a mapping that says none.
+        With ``where``, only documents that satisfy this condition over the columns of ``documents`` count. Raises
+        StatementError for an invalid condition, InputError for an invalid mapping.
 
         >>> store.keys(), store.keys("t"), store.keys(limit=1), store.keys(where="meta ->> 'year' >= 2024")
         (['coffee', 'tea'], ['tea'], ['coffee'], ['coffee'])
@@ -230,14 +232,14 @@ class Queryable(ABC):
 
             document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()
             keys = state.documents.get_keys(document_ids)
-            # In the order of their bytes, as those of all documents are.
+            # Byte order, as in the branch without a condition.
             matching_keys = sorted(
                 (key for key in map(keys.__getitem__, document_ids) if key.startswith(prefix)), key=str.encode
             )
             return matching_keys[:limit]
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
-        """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``.
+        """Return entity names whose normal form begins with that of ``prefix``, in order, at most ``limit``.
 
         >>> store.names("ind"), store.names("dar")
         (['India'], ['Darjeeling'])
@@ -249,9 +251,10 @@ class Queryable(ABC):
             return [record.name for record in islice(state.entities.iter_with_prefix(to_entity_key(prefix)), limit)]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
-        """Where entities are found, the most telling places first; a name that is not known has none.
+        """Return the locations of entities, the most informative first; an unknown name has none.
 
-        Each name found counts one for its temperature. Raises InputError for no names or a limit below one.
+        Each name that is found raises its temperature by one. Raises InputError if no name is given or the limit is
+        below 1.
 
         >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
         [('places', 'India')]
@@ -273,7 +276,7 @@ class Queryable(ABC):
         return locations
 
     def aliases(self) -> list[Alias]:
-        """The names that stand for others, as stated by :meth:`Transaction.alias` and ``merge``, in order.
+        """Return the aliases and merges stated with :meth:`Transaction.alias` and ``merge``, in order.
 
         >>> _ = store.alias("Bharat", "India")
         >>> store.aliases()
@@ -291,9 +294,10 @@ class Queryable(ABC):
         tree: str | None = None,
         limit: int = 100,
     ) -> Relatives:
-        """Relatives of an entity, ``depth`` levels up and down; without one, of the names last looked up.
+        """Return the relatives of an entity, ``depth`` levels up and down.
 
-        Raises InputError where there is nothing to expand, EntityNotFoundError for an unknown name given.
+        Without ``entity``, expand the names of the last lookup. Raises InputError if there is nothing to expand,
+        EntityNotFoundError if ``entity`` is unknown.
 
         >>> [(relative.level, relative.relative) for relative in store.expand("Darjeeling", direction="up")]
         [(0, 'Darjeeling'), (-1, 'India')]
@@ -317,10 +321,10 @@ class Queryable(ABC):
         return rows
 
     def neighbours(self, name: str, limit: int = 50) -> Neighbours:
-        """The names nearest to an entity, the strongest first: in its trees, by links, and in the same passages.
+        """Return the names nearest to an entity, the strongest first: in its trees, by links, and in the same chunks.
 
-        Read from the stored graph: it costs what the entity's own passages do. Raises EntityNotFoundError for an
-        unknown name, InputError for a limit below one.
+        They are read from the stored graph, so the cost depends only on the entity's own chunks. Raises
+        EntityNotFoundError for an unknown name, InputError for a limit below 1.
 
         >>> store.neighbours("Darjeeling")[0].name, store.neighbours("Darjeeling")[0].above
         ('India', ('places',))
@@ -338,7 +342,7 @@ class Queryable(ABC):
             return find_neighbours(state, identity, limit)
 
     def describe_document(self, key: str) -> dict[str, Any]:
-        """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError.
+        """Return the properties of a document, like DESCRIBE DOCUMENT; raises DocumentNotFoundError.
 
         >>> store.describe_document("coffee")["meta"]
         {'year': 2024}
@@ -349,7 +353,7 @@ class Queryable(ABC):
             return descriptions.document(state, key)
 
     def describe_entity(self, name: str) -> dict[str, Any]:
-        """The properties of an entity, as DESCRIBE ENTITY gives them; raises EntityNotFoundError.
+        """Return the properties of an entity, like DESCRIBE ENTITY; raises EntityNotFoundError.
 
         >>> store.describe_entity("india")["trees"]
         ['places']
@@ -360,9 +364,9 @@ class Queryable(ABC):
             return descriptions.entity(state, name)
 
     def describe(self, kind: str, key: str) -> dict[str, Any]:
-        """The properties of one of what a system keeps, as ``DESCRIBE kind 'key'`` gives them: of a community, say.
+        """Return the properties of an item of another kind, such as a community, like ``DESCRIBE kind 'key'``.
 
-        Raises InputError where no system keeps such a thing, or not this one.
+        Raises InputError if the kind is unknown or has no item with this key.
 
         >>> store.describe("community", "0/india")
         Traceback (most recent call last):
@@ -374,7 +378,7 @@ class Queryable(ABC):
             return descriptions.describe_item(state, kind, key)
 
     def indexes(self) -> list[IndexStatus]:
-        """How each index stands, as SHOW INDEXES gives them.
+        """Return the status of each index, like SHOW INDEXES.
 
         >>> [(index.kind, index.state) for index in store.indexes()]
         [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
@@ -385,9 +389,9 @@ class Queryable(ABC):
             return list_statuses(state, INDEXES.values())
 
     def outline(self, kind: str, *, depth: int = 1) -> Outline:
-        """What an index has grouped, such as ``topics``, each group before those it is made of, as EXPAND gives it.
+        """Return the groups of an index such as ``topics``, each group before its members, like EXPAND.
 
-        Raises InputError where the kind groups nothing, or the store has no such index, or it is not built yet.
+        Raises InputError if this kind of index has no groups, or the index does not exist or is not built yet.
 
         >>> store.create_index("topics")
         >>> [(row.level, row.count) for row in store.outline("topics")]
@@ -406,10 +410,10 @@ class Queryable(ABC):
             return Outline(iter_outline_rows(index.build_outline(bound), depth))
 
     def dump(self) -> Iterator[str]:
-        """The statements that make these documents, edges and aliases again in a new store of the same settings.
+        """Yield the statements that recreate these documents, edges and aliases in a new store with the same settings.
 
-        One state of the store is read until the last has been taken. What no statement can say :meth:`not_in_dump`
-        tells; :meth:`Store.export` keeps that too.
+        A single state is read until the iterator is exhausted. :meth:`not_in_dump` lists what statements cannot
+        express; :meth:`Store.export` includes that too.
 
         >>> list(store.dump())[:2]
         ['-- embedder hashing:256', 'BEGIN;']
@@ -420,7 +424,7 @@ class Queryable(ABC):
             yield from dumping.dump_statements(state)
 
     def not_in_dump(self) -> list[str]:
-        """What the statements of :meth:`dump` cannot say, one message each.
+        """Return one message for each thing that the statements of :meth:`dump` cannot express.
 
         >>> store.not_in_dump()
         []
@@ -431,7 +435,7 @@ class Queryable(ABC):
             return list(dumping.find_inexpressible(state))
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
-        """Known names that look like ``name``, for a message about one that is not known.
+        """Return known names similar to ``name``, for error messages about an unknown name.
 
         >>> store.nearest_names("Darjeling")
         ['Darjeeling']
@@ -452,9 +456,10 @@ class Queryable(ABC):
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> list[Hit]:
-        """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first.
+        """Return the chunks that a ``vector``, ``lexical`` or ``hybrid`` search finds for a text, best first.
 
-        ``vector`` stands in for the embedder's; with one the text may be empty, unless the search is by words alone.
+        ``vector`` replaces the embedder's vector of the text. The text can be empty if ``vector`` is given and the
+        search is not lexical.
 
         >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]
         ['coffee']
@@ -476,12 +481,12 @@ class Queryable(ABC):
             return strategy.retrieve(query).hits
 
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
-        """Evidence for a question by a strategy (default: the session's), best chunks first.
+        """Retrieve evidence for a question with a strategy (default: the session's), best chunks first.
 
         The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
-        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question may be empty
-        where there is a ``vector``, unless words alone are searched. Raises UnknownStrategyError, InputError for values
-        out of range, EmbedderError and RerankerError where a model cannot be had.
+        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question can be
+        empty if ``vector`` is given and the strategy is not lexical. Raises UnknownStrategyError, InputError for values
+        out of range, and EmbedderError or RerankerError if a model is unavailable.
 
         >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
         >>> evidence.hits[0].document, evidence.steps[0].name
@@ -493,8 +498,9 @@ class Queryable(ABC):
             return self._retrieve_evidence(strategy, query)
 
     def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
-        """Evidence for a question, and how likely the store is to answer it; takes and raises what :meth:`retrieve`
-        does.
+        """Retrieve evidence for a question and estimate how likely the store is to answer it.
+
+        The clauses and errors are those of :meth:`retrieve`.
 
         >>> evidence, confidence = store.weigh("Which volcano erupted in Iceland?")
         >>> confidence.value < 0.5, confidence.unknown
@@ -514,15 +520,16 @@ class Queryable(ABC):
         on_text: Callable[[str], None] = lambda text: None,
         **clauses: Unpack[Clauses],
     ) -> Answer:
-        """An answer with citations: by the language model ``model``, else by the session's, else extractive.
+        """Answer a question with citations, by the language model ``model``, else the session's, else extractively.
 
-        Where its confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
-        says that the store does not answer, names the passages nearest to the question, and no model is asked. So it
-        does, with a confidence of 0, if no model answers and no passage has a sentence to quote.
-        ``on_text`` hears what a model writes, piece by piece, as it comes; together the pieces are the answer's text.
-        Where the model's server is down, busy or too slow, or breaks off, the answer is extractive and its ``problem``
-        says why, whatever was heard before. Raises what :meth:`retrieve` raises, and ModelError for a model that cannot
-        be asked.
+        If the confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
+        states that the store does not answer and names the chunks nearest to the question. No model is called then. The
+        answer also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
+
+        ``on_text`` is called with each piece of text as the model writes it; joined, the pieces are the answer's text.
+        If the model's server is down, busy, too slow or stops midway, the answer is extractive and its ``problem``
+        gives the reason, even if ``on_text`` already received text. Raises what :meth:`retrieve` raises, and ModelError
+        if the model cannot be called.
 
         >>> answer = store.ask("What is tea made from?")
         >>> answer.text, answer.citations[0].document
@@ -534,13 +541,12 @@ class Queryable(ABC):
         return collect_result(self._stream_answer(question, model, clauses)[1], on_text)
 
     def ask_pieces(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> AnswerPieces:
-        """The answer of :meth:`ask` as an iterator of its text in pieces, as they come; then the whole is its
-        ``answer``.
+        """Answer a question like :meth:`ask`, as an iterator over pieces of the text.
 
-        Its ``evidence`` is there at once. What no model writes is one piece. Where a model breaks off, what it began
-        stands alone among the pieces; ``answer`` is extractive then, and its ``problem`` says why. Closed early, it
-        stops the model. Raises what :meth:`ask` raises: before it is returned what concerns the question, and else with
-        a piece.
+        The iterator's ``evidence`` is available at once, and its ``answer`` after the last piece. An answer that no
+        model writes is a single piece. If a model stops midway, the pieces contain only what it wrote; ``answer`` is
+        extractive then, and its ``problem`` gives the reason. Closing the iterator early stops the model. Raises what
+        :meth:`ask` raises: errors about the question before returning, all others while iterating.
 
         >>> pieces = store.ask_pieces("What is tea made from?")
         >>> pieces.evidence.hits[0].document, "".join(pieces), pieces.answer.citations[0].number
@@ -554,8 +560,8 @@ class Queryable(ABC):
     def _stream_answer(
         self, question: str, model: str | None, clauses: Clauses
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
-        """What is found for a question, and the answer to come, with the pieces that a model writes."""
-        # What answers is loaded by the first who wants an answer: to find needs none of it.
+        """Return the evidence for a question, and a generator that yields the model's text and returns the answer."""
+        # Retrieval needs none of the answering code, so it is loaded on first use.
         from ..answering.answer import Answer, yield_finished
         from ..answering.extractive import describe_nearest
         from ..answering.overviews import build_overview, is_overview
@@ -577,7 +583,7 @@ class Queryable(ABC):
                 overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
 
         def generate_answer() -> Generator[str, None, Answer]:
-            # The state need not stay: a model may write for minutes.
+            # The state is closed by now, because a model can write for minutes.
             from ..answering.answer import write_answer
             from ..answering.extractive import extract_answer
 
@@ -616,7 +622,7 @@ class Queryable(ABC):
         return evidence, generate_answer()
 
     def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
-        """What :meth:`ask` would send to a language model, not sent; the clauses are those of :meth:`retrieve`.
+        """Return the prompt that :meth:`ask` would send to a language model; the clauses are those of :meth:`retrieve`.
 
         >>> print(store.prompt("What is tea made from?", top=1).user.splitlines()[-1])
         What is tea made from?
@@ -628,8 +634,8 @@ class Queryable(ABC):
             return self._build_prompt(self._retrieve_evidence(strategy, query), query)
 
     def _request_segments(self, query: Query) -> None:
-        """Have segments beside the chunks, of about as many tokens as a prompt has room for."""
-        # A word or a mark of a text is about two of a model's tokens, by the estimate that is on the safe side.
+        """Request segments in addition to chunks, with about as many tokens as fit in a prompt."""
+        # A conservative estimate: a word or punctuation mark is about two tokens of a model.
         tokens = self._context.session.prompt_tokens // 2
         if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.view.settings.chunk_tokens:
             query.segments, query.segment_tokens = "beside", tokens
@@ -637,21 +643,21 @@ class Queryable(ABC):
     def _distill_evidence(
         self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
     ) -> Evidence:
-        """The evidence that an answer is written from: what the model made of it, where the strategy has it read."""
+        """Return the evidence that an answer is written from, distilled by the model if the strategy does that."""
         distil = getattr(strategy, "distil", None)
         if distil is None:
             return evidence
         from ..answering.distiller import ModelDistiller
         from ..models.structured import StructuredModel
 
-        # A vector that was given is the question's, and no other's.
+        # The caller's vector belongs to the original question only.
         base_clauses: Clauses = {**clauses, "vector": None}
         reranker = get_reranker(clauses.get("options") or {})
 
         def retrieve(other_question: str, using: str | None) -> Evidence:
             if using is None:
                 return self.retrieve(other_question, **base_clauses)
-            # The strategy's own options are no other's; a reranker goes with any.
+            # Options belong to one strategy, except the reranker.
             shared_options = None if reranker is None else {RERANKER_OPTION: reranker}
             strategy_clauses: Clauses = {**base_clauses, "using": using, "options": shared_options}
             return self.retrieve(other_question, **strategy_clauses)
@@ -673,8 +679,10 @@ class Queryable(ABC):
         return distilled
 
     def _retrieve_evidence(self, strategy: Strategy, query: Query) -> Evidence:
-        """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
-        do."""
+        """Return the evidence that a strategy retrieves.
+
+        If the question asks for an overview and the strategy gives none, add a hint that names strategies that do.
+        """
         from ..retrieval.evidence import Step
         from ..retrieval.overview import is_overview_question
 
@@ -715,7 +723,7 @@ class Queryable(ABC):
         return prompt
 
     def _weigh_confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
-        """How likely it is that the evidence answers the question, as a step of the query."""
+        """Estimate the probability that the evidence answers the question, and record it as a step of the query."""
         from ..answering.confidence import estimate_confidence
 
         with query.trace.step("weigh confidence") as step:
@@ -726,14 +734,14 @@ class Queryable(ABC):
         return confidence
 
     def _score_passages(self, query: Query, evidence: Evidence) -> ScoredPassages:
-        """What an answer is made of: the passages around the evidence, to be scored."""
+        """Return the passages around the evidence, from which an extractive answer is made, with their scorer."""
         from ..answering.extractive import MAX_CHUNKS, ScoredPassages
         from ..answering.passages import build_passages
 
         return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.view), self._build_relevance(query))
 
     def _build_relevance(self, query: Query) -> Relevance:
-        """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
+        """Return the scorer of statements for a question; it uses words only if the store has no embedder."""
         from ..answering.confidence import compute_question_rarities
         from ..answering.extractive import Relevance
         from ..retrieval.decomposition import decompose
@@ -760,7 +768,7 @@ class Queryable(ABC):
 
     @staticmethod
     def _find_missing_index(state: State, strategy: Strategy) -> str | None:
-        """The kind of index that a strategy needs and a store has not."""
+        """Return the kind of index that a strategy needs and the store lacks, or None."""
         index_name: str | None = getattr(strategy, "needs", None)
         if index_name is None:
             return None
@@ -785,8 +793,7 @@ class Queryable(ABC):
         as_segments: bool | None = None,
         allow_empty: bool = False,
     ) -> tuple[Strategy, Query]:
-        """The strategy to ask, and the question as it takes it; ``allow_empty``: a vector may stand for one that is
-        empty."""
+        """Return the strategy and the query for a question; with ``wordless``, a vector can replace the text."""
         session = self._context.session
         strategy = get_strategy(using or session.strategy)
         check_options(strategy, options or {}, as_segments=bool(as_segments))

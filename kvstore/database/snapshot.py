@@ -1,7 +1,7 @@
-"""One state of a store, held open.
+"""A snapshot: one state of a store, held open.
 
-In: what an open store shares. On disk: nothing; the pages of the state are kept while it is open. Out: the reading
-methods on that state.
+In: the context of an open store. On disk: nothing is written; pages of the state are not reused while the snapshot is
+open. Out: the reading methods on that state.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from .queryable import Queryable
 
 
 class Snapshot(Queryable):
-    """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or
-    ``close()``.
+    """One state of a store, unaffected by later commits; created by :meth:`Store.snapshot`.
+
+    It is closed by leaving its context or by ``close()``.
 
     >>> with store.snapshot() as snapshot:
     ...     _ = store.delete("tea")
@@ -32,7 +33,7 @@ class Snapshot(Queryable):
         self._state = context.build_state(self._snapshot)
 
     def close(self) -> None:
-        """Let the snapshot go; using it afterwards raises ClosedError."""
+        """Close the snapshot; using it afterwards raises ClosedError."""
         self._snapshot.close()
         self._state.close()
 
@@ -43,11 +44,11 @@ class Snapshot(Queryable):
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_state"):  # not if it could not be opened
+        if hasattr(self, "_state"):  # missing if opening failed
             self._state.close()
 
     def _measure_pages(self) -> MeasuredView:
-        """Count the pages that are read from now on."""
+        """Count the pages read from now on; return the view that counts them."""
         measured = MeasuredView(self._snapshot)
         self._state.close()
         self._state = self._context.build_state(measured)

@@ -1,9 +1,9 @@
-"""One table of a store as a file of Apache Parquet or Arrow: what other programs read, and viewers of embeddings open.
+"""Export of one table to an Apache Parquet or Arrow file, for other programs and embedding viewers.
 
-In: one state of the store, the name of a table of SELECT. Out: a new file with the table's columns and rows in their
-order, TEXT as strings, INTEGER as 64-bit whole numbers, REAL as doubles. Those of ``chunks`` have their hidden column
-``vector`` too, each a list of as many 32-bit floats as the embedder has dimensions, and the file says under the key
-``embedder`` whose they are. It is written batch by batch, in bounded memory, and appears whole or not at all.
+In: one state of the store, and the name of a SELECT table. Out: a new file with the table's columns and rows in order:
+TEXT as strings, INTEGER as 64-bit integers, REAL as doubles. The file of ``chunks`` also has the hidden column
+``vector``: a list of 32-bit floats, one per dimension of the embedder. Its metadata key ``embedder`` names the
+embedder. The file is written batch by batch, in bounded memory, and appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..systems.sql_table import SqlTable, SqlValue
 from .exchange import TABLE_SUFFIXES
 
 VECTOR_COLUMN = "vector"
-#: Rows that are written at once: a row group of Parquet, a record batch of Arrow.
+#: Rows written at once, as a Parquet row group or an Arrow record batch.
 _BATCH_ROWS = 8192
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
@@ -37,10 +37,10 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 def export_table(reader: Reader, name: str, path: str | os.PathLike[str]) -> int:
-    """Write a table to a new file; returns the number of its rows.
+    """Write a table to a new file; return the number of rows.
 
-    Raises InputError for an unknown table, another suffix than ``.parquet`` and ``.arrow`` or a path that is taken,
-    MissingExtraError without pyarrow, StoreFullError when the file cannot be written.
+    Raises InputError for an unknown table, a suffix other than ``.parquet`` or ``.arrow``, or an existing path;
+    MissingExtraError without pyarrow; StoreFullError if the file cannot be written.
     """
     target = Path(path)
     suffix = target.suffix.lower()

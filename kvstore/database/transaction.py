@@ -1,10 +1,10 @@
-"""A write transaction: changes that wait, are applied together, and become visible at once on commit.
+"""A write transaction: changes are buffered, applied in batches, and become visible together on commit.
 
-In: documents, triples, edges and aliases, put and taken back. On disk: nothing until :meth:`Transaction.commit`. Reads
-inside see the transaction's own changes. The writer's lock is held from the first moment to the last. Only the thread
-that began it may use it and end it; it is rolled back when it is dropped, and when its store is closed. Bad input (an
-empty or over-long name, an edge from a name to itself, a circle of names) is an InputError; a name or document that is
-not known says so, with the nearest that are.
+In: documents, triples, edges and aliases to store or remove. On disk: nothing until :meth:`Transaction.commit`. Reads
+inside a transaction see its changes. The transaction holds the writer's lock from start to end. Only the thread that
+began it can use or end it; it is rolled back when it is garbage-collected or its store is closed. Invalid input (an
+empty or over-long name, an edge from a name to itself, a cycle of names) raises InputError. The error for an unknown
+name or document suggests the nearest known ones.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from .queryable import Queryable
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-#: Chunks, names, triples and edges that may wait before they are applied, so that a long transaction does not hold all
-#: its texts in memory twice.
+#: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
+#: all its texts in memory twice.
 _MOST_PENDING = 4096
-#: The same of the first documents of a store, which are linked later (:meth:`Changes.apply`).
+#: The same limit for the first documents of a store, which are linked later (:meth:`Changes.apply`).
 _MOST_PENDING_FIRST = 1024
 
 
 def in_owner_thread(
     method: Callable[Concatenate[Transaction, Parameters], Result],
 ) -> Callable[Concatenate[Transaction, Parameters], Result]:
-    """A method of a transaction that is for its thread, while it is open."""
+    """Wrap a transaction method so that it requires the owner thread and an open transaction."""
 
     @wraps(method)
     def call(self: Transaction, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -75,21 +75,22 @@ def in_owner_thread(
 
 
 class Transaction(Queryable):
-    """Changes that become visible together, or not at all; made by :meth:`Store.transaction`.
+    """Changes that become visible together or not at all; created by :meth:`Store.transaction`.
 
-    A context manager: commits on a clean exit, rolls back on an exception. Another thread than the one that began it
-    gets TransactionError from every method, and changes nothing; when the transaction is over they raise ClosedError.
+    As a context manager, it commits on a clean exit and rolls back on an exception. Only the thread that began it can
+    use it; in other threads every method raises TransactionError and changes nothing. After the end of the transaction,
+    methods raise ClosedError.
     """
 
     _open = False
-    #: Whether the user has ended it, by commit or rollback.
+    #: True if the user ended the transaction, by commit or rollback.
     _ended = False
 
     def __init__(self, context: Context, timeout: float | None) -> None:
         self._context = context
         self._timeout = timeout
         self._thread = threading.current_thread()
-        #: Held by the thread while it is in a method.
+        #: Held by the owner thread while it executes a method.
         self._method_lock = threading.RLock()
         self._closed_message = "this transaction is over; begin another with store.transaction()"
         self._write_transaction: WriteTransaction = context.environment.write(timeout)
@@ -99,7 +100,7 @@ class Transaction(Queryable):
             self._write_transaction.abort()
             raise
         self._pending = PendingChanges()
-        #: What was applied, to be applied once more in a larger map; nothing where this one takes all.
+        #: Applied batches, kept to replay them in a larger map; empty if the map has enough room.
         self._applied: list[PendingChanges] = []
         self._can_replay = not context.environment.has_room
         self._has_changes = False
@@ -107,7 +108,7 @@ class Transaction(Queryable):
 
     @property
     def open(self) -> bool:
-        """Whether the transaction can still be used."""
+        """True if the transaction can still be used."""
         return self._open
 
     @contextmanager
@@ -135,13 +136,13 @@ class Transaction(Queryable):
         origin: str | None = None,
         left_out: int = 0,
     ) -> bool:
-        """Store a document in place of the one of this key; True when that changes anything.
+        """Store a document, replacing the one with this key; returns True if that changes anything.
 
-        ``vectors`` (one, or one a chunk) stand in for the embedder's. ``chunks`` says how the text is cut, in place of
-        the rules: ``"whole"``, or at places (start, end) in characters, in order and apart from each other; they are
-        kept as they are. ``origin`` is the folder it came from, ``left_out`` how many characters of its page were left
-        out as navigation. Raises InputError, which names the document, for an empty or over-long text, a bad format,
-        and vectors or chunks that do not fit.
+        ``vectors`` (one, or one per chunk) replace the embedder's. ``chunks`` overrides how the text is divided:
+        ``"whole"``, or spans (start, end) in characters, in order and without overlap, which are used unchanged.
+        ``origin`` is the folder the document came from, ``left_out`` the number of characters of its page that were
+        omitted as navigation. Raises InputError, which names the document, for an empty or over-long text, an invalid
+        format, and vectors or chunks that do not fit.
 
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         True
@@ -159,10 +160,10 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
-        """Store documents, each a mapping of the arguments of :meth:`put`; whether each changes anything, in order.
+        """Store documents, each a mapping of the arguments of :meth:`put`; returns whether each changes anything.
 
-        All are checked before one is stored: an error says which it is, the first counting as 1, and none is stored.
-        Raises what :meth:`put` raises.
+        All documents are checked before any is stored. An error names the document's position, from 1, and nothing is
+        stored then. Raises what :meth:`put` raises.
 
         >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
         [True, True]
@@ -189,10 +190,9 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def _put(self, document: PreparedDocument | PendingDocument) -> bool:
-        """Store a document that is cut into chunks, or extracted (and perhaps embedded) already; True when that changes
-        anything.
+        """Store a document that is already chunked or extracted; return True if that changes anything.
 
-        What else is stated of it, such as triples, stays with it as far as it fits its text.
+        Other facts about the document, such as triples, are kept if they fit its text.
         """
         key = document.document.key
         existing = self._find_document(key)
@@ -208,7 +208,7 @@ class Transaction(Queryable):
     def _select_fitting_facts(
         self, existing: ValidDocument | DocumentRecord | None, document: PreparedDocument | PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
-        """What is stated of a document that is true of another put in its place."""
+        """Return the facts about an existing document that remain valid for its replacement."""
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []
@@ -232,17 +232,17 @@ class Transaction(Queryable):
         )
 
     def _chunk_document(self, document: PreparedDocument | PendingDocument) -> ChunkedText:
-        """A document that is to be stored, cut into chunks."""
+        """Return a pending document as chunked text."""
         if isinstance(document, PendingDocument):
             (document,) = derive_documents([document], self._context.settings)
         return build_chunked_text(document.extracted, {})
 
     @in_owner_thread
     def set_origins(self, origins: Mapping[str, str | None]) -> int:
-        """Say where documents, by their keys, were found last; returns of how many that is another place than before.
+        """Set the origins of documents, given by key; returns the number of documents whose origin changed.
 
-        An ingested document has the folder that it came from, and is pruned with that one. Nothing else of a document
-        changes, so this costs little; keys of which there is no document are passed over.
+        The origin of an ingested document is the folder it came from; pruning that folder removes the document if its
+        file is gone. Nothing else of the document changes, so this is cheap. Keys without a document are ignored.
 
         >>> store.set_origins({"tea": "notes", "cocoa": "notes"}), store.get("tea").origin
         (1, 'notes')
@@ -256,7 +256,7 @@ class Transaction(Queryable):
         return num_moved
 
     def _set_origin(self, key: str, origin: str | None) -> bool:
-        """Have the document of this key, if there is one, with this origin; True when that is another than it had."""
+        """Set the origin of the document with this key, if it exists; return True if the origin changed."""
         if key in self._pending.documents:
             pending = self._pending.documents[key]
             if pending is None or pending.origin == origin:
@@ -271,7 +271,7 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def _record_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
-        """Say which files have been ingested whole, each with the digests of its documents."""
+        """Record which files were ingested completely, each with the digests of its documents."""
         self._pending.files.extend(files)
 
     @in_owner_thread
@@ -283,11 +283,12 @@ class Transaction(Queryable):
         title: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Change parts of a stored document, what is None staying as it is; True when that changes anything.
+        """Change parts of a stored document; None keeps a part unchanged. Returns True if anything changed.
 
-        A document with the user's own vectors keeps them, and one whose text stays keeps its triples. One that is whole
-        stays whole. Raises DocumentNotFoundError with the nearest keys, and InputError for another text of a document
-        whose vectors or chunks are the user's own: put it again, with these.
+        The document keeps vectors supplied by the user. If its text is unchanged, it keeps its triples. A document
+        stored as a single chunk (``"whole"``) stays so. Raises DocumentNotFoundError, which suggests the nearest keys,
+        and InputError for a new text of a document whose vectors or chunks were supplied by the user: put that document
+        again, with new ones.
 
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')
@@ -321,7 +322,7 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def delete(self, key: str) -> bool:
-        """Delete the document of this key; False where there is none.
+        """Delete the document with this key; returns False if it does not exist.
 
         >>> store.delete("tea"), store.delete("tea")
         (True, False)
@@ -333,7 +334,7 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def delete_many(self, keys: Sequence[str]) -> int:
-        """Delete the documents of these keys; returns how many there were.
+        """Delete the documents with these keys; returns the number deleted.
 
         >>> with store.transaction() as transaction:
         ...     transaction.delete_many(["tea", "cocoa"])
@@ -343,10 +344,10 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def delete_where(self, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """Delete the documents for which a condition is true, in SQL over the columns of ``documents`` or as a mapping;
-        returns how many.
+        """Delete the documents that satisfy a condition; returns the number deleted.
 
-        Raises StatementError for SQL that is none, InputError for a mapping that is none.
+        The condition is SQL over the columns of ``documents``, or a mapping. Raises StatementError for invalid SQL,
+        InputError for an invalid mapping.
 
         >>> store.delete_where("meta ->> 'year' >= ?", (2024,)), store.keys()
         (1, ['tea'])
@@ -362,12 +363,11 @@ class Transaction(Queryable):
     def put_triples(
         self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = (), more: bool = False
     ) -> bool:
-        """Join triples (subject, relation, object) that somebody found in a document to it; True when that changes
-        anything.
+        """Attach triples (subject, relation, object) to a document; returns True if that changes anything.
 
-        They stand in place of earlier ones, or beside them with ``more``. They make their names known, those of
-        ``names`` too, and link them; they go when the document is deleted or its text is another. Raises
-        DocumentNotFoundError, and InputError for what is no triple and for a document of pairs.
+        They replace the document's earlier triples, or are added to them with ``more``. Their names, and those in
+        ``names``, become known and linked. The triples are removed when the document is deleted or its text changes.
+        Raises DocumentNotFoundError, and InputError for an invalid triple or a document of pairs.
 
         >>> store.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
         True
@@ -380,10 +380,10 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
-        """State that ``child`` stands under ``parent`` in a tree; False when that was stated by this method before.
+        """Add an edge that places ``child`` under ``parent`` in a tree; returns False if this method already added it.
 
-        Both names become known. A document may state the same edge: it stays while either does. Raises InputError for
-        a name or a tree that is empty or too long, and for an edge from a name to itself.
+        Both names become known. If a document also states the edge, it exists as long as either source does. Raises
+        InputError for an empty or over-long name or tree, and for an edge from a name to itself.
 
         >>> store.put_edge("Assam", "India", tree="places")
         True
@@ -395,9 +395,9 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
-        """Take back what :meth:`put_edge` stated; False where there is no such edge.
+        """Remove an edge added by :meth:`put_edge`; returns False if there is no such edge.
 
-        Raises InputError where only documents state it: the edge goes with what they say.
+        Raises InputError if only documents state the edge; change or delete those documents to remove it.
 
         >>> store.delete_edge("Darjeeling", "India", tree="places")
         True
@@ -420,11 +420,11 @@ class Transaction(Queryable):
         return False
 
     def alias(self, name: str, entity: str) -> bool:
-        """Let ``name`` stand for a known entity, wherever it is asked for; False when it does already.
+        """Make ``name`` an alias of a known entity in all lookups and queries; returns False if it already is.
 
-        The name becomes known, and is found in every text. Given again with another entity it stands for that one.
-        Raises EntityNotFoundError for an entity that is not known, and InputError for a name that is empty, too long or
-        merged, or that the entity itself stands for.
+        The name becomes known and is recognized in every text. A second call with another entity redirects the alias.
+        Raises EntityNotFoundError for an unknown entity, and InputError for a name that is empty, too long or merged,
+        or of which the entity is itself an alias.
 
         >>> store.alias("Bharat", "India"), store.lookup("bharat")[0].entity
         (True, 'India')
@@ -432,7 +432,9 @@ class Transaction(Queryable):
         return self._put_alias(facts.ALIASES.make_alias(name, entity, ALIAS))
 
     def drop_alias(self, name: str) -> bool:
-        """Take back what :meth:`alias` stated; False where ``name`` is no alias. Raises InputError for a merged one.
+        """Remove an alias added by :meth:`alias`; returns False if ``name`` is no alias.
+
+        Raises InputError if ``name`` is merged.
 
         >>> store.alias("Bharat", "India"), store.drop_alias("Bharat")
         (True, True)
@@ -440,9 +442,9 @@ class Transaction(Queryable):
         return self._remove_alias(name, ALIAS)
 
     def merge(self, name: str, into: str) -> bool:
-        """Let a known name stand for another known entity, so that both are read as one; False when it does already.
+        """Merge a known name into another known entity, so that both count as one; returns False if already merged.
 
-        As :meth:`alias`, but the name stays known only while something else introduces it.
+        This works like :meth:`alias`, but the name stays known only while something else introduces it.
 
         >>> store.merge("Darjeeling", "India"), store.aliases()
         (True, [Alias(name='Darjeeling', entity='India', kind='merge')])
@@ -450,7 +452,7 @@ class Transaction(Queryable):
         return self._put_alias(facts.ALIASES.make_alias(name, into, MERGE))
 
     def unmerge(self, name: str) -> bool:
-        """Take back what :meth:`merge` stated; False where ``name`` is not merged. Raises InputError for an alias.
+        """Undo :meth:`merge`; returns False if ``name`` is not merged. Raises InputError for an alias.
 
         >>> store.merge("Darjeeling", "India"), store.unmerge("Darjeeling")
         (True, True)
@@ -459,11 +461,10 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """State a fact in place of what is stated under its key, or (``more``) joined to that; False when that stands
-        already.
+        """Store a fact, replacing the one under its key or (``more``) joined to it; return False if nothing changes.
 
-        Whether its names are known is not asked: it may have been stated before, as those of an export were. Raises
-        DocumentNotFoundError, and InputError where it contradicts what is stated.
+        The names in the fact are not required to be known, because an import brings facts that were checked before.
+        Raises DocumentNotFoundError, and InputError if the fact contradicts existing facts.
         """
         existing = self._find_fact(fact, key)
         is_joined = keep_existing or fact.is_cumulative
@@ -481,10 +482,10 @@ class Transaction(Queryable):
         return True
 
     def _reembed_document(self, key: str) -> None:
-        """Have a stored document take its own place, since the vectors of its chunks are made from other texts now."""
+        """Re-embed a stored document whose embedding texts changed."""
         record = None if key in self._pending.documents else self._changes.documents.find_by_key(key)
         if record is None or record.own_vectors:
-            return  # one that waits is embedded when all that is stated of it is known
+            return  # a pending document is embedded later, with all its facts
         text = self._changes.documents.read_text(record.id).decode()
         valid_document = validate(
             key,
@@ -504,7 +505,7 @@ class Transaction(Queryable):
                 self._pending.put_fact(fact, key, value)
 
     def _find_fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
-        """What is stated under a key as the transaction sees it, or None."""
+        """Return the fact under a key as the transaction sees it, or None."""
         if isinstance(fact, DocumentFact):
             self._require_text(fact, str(key))
         pending_values: dict[Key, Value | None] = self._pending.facts[fact.name]
@@ -514,7 +515,7 @@ class Transaction(Queryable):
         return None if is_deleted else fact.find(self._changes.state, key)
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
-        """The document of this key, which there is, cut into chunks."""
+        """Return the document with this key, which must exist, as chunked text."""
         pending = self._pending.documents.get(key)
         if pending is not None:
             return self._chunk_document(pending)
@@ -523,7 +524,7 @@ class Transaction(Queryable):
         return load_chunked_text(self._changes.state, record, {})
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
-        """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""
+        """Raise DocumentNotFoundError if the document does not exist, and InputError if it consists of pairs."""
         document = self._find_document(key)
         if document is None:
             with self.state() as state:
@@ -556,7 +557,7 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def _find_document(self, key: str) -> ValidDocument | DocumentRecord | None:
-        """The document of this key as the transaction sees it: one that waits, or a stored one."""
+        """Return the document with this key as the transaction sees it (pending or stored), or None."""
         if key in self._pending.documents:
             pending = self._pending.documents[key]
             return None if pending is None else pending.document
@@ -564,10 +565,10 @@ class Transaction(Queryable):
 
     @in_owner_thread
     def commit(self) -> None:
-        """Make the changes durable and visible; on any error nothing has happened.
+        """Make the changes durable and visible; an error leaves the store unchanged.
 
-        Raises StoreFullError where the store may not grow, and what the embedder raises; in another thread than the one
-        that began the transaction TransactionError, and it stays open.
+        Raises StoreFullError if the store cannot grow, and the errors of the embedder. In a thread other than the one
+        that began the transaction, raises TransactionError and the transaction stays open.
 
         >>> transaction = store.transaction()
         >>> _ = transaction.put("milk", "Milk goes into tea.")
@@ -593,16 +594,16 @@ class Transaction(Queryable):
         self._open = False
         was_large = self._write_transaction.large
         if was_large:
-            # A load reads pages all over the file, each a few times: memory must not grow with the file for that.
+            # A load touches pages throughout the file; without this, resident memory would grow with the file.
             self._context.environment.release_pages()
         next_chunk = self._changes.counters.next_chunk
-        del self._changes  # what it holds is of no use any more, and large after a load
+        del self._changes  # no longer needed, and large after a load
         if was_large:
             release_free_memory()
         self._context.indexing.extend(next_chunk)
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:
-        """Commit what is applied, and applied once more in a larger map where this one cannot take it."""
+        """Commit the applied changes; if the map is too small, replay them in a larger one."""
         try:
             if fits:
                 self._changes.finish(hits)
@@ -617,9 +618,10 @@ class Transaction(Queryable):
         self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
 
     def rollback(self) -> None:
-        """Forget all changes; does nothing when the transaction is over.
+        """Discard all changes; does nothing if the transaction has ended.
 
-        Raises TransactionError in another thread than the one that began it, and it stays open.
+        In a thread other than the one that began the transaction, raises TransactionError and the transaction stays
+        open.
 
         >>> transaction = store.transaction()
         >>> _ = transaction.put("milk", "Milk goes into tea.")
@@ -641,16 +643,16 @@ class Transaction(Queryable):
     ) -> None:
         if kind is not None:
             self.rollback()
-        elif not self._ended:  # also where an error or the closing of the store has ended it: commit says so
+        elif not self._ended:  # if an error or closing the store ended it, commit raises that
             self.commit()
 
     def _apply_if_large(self) -> None:
-        """Apply what is pending where that is much."""
+        """Apply the pending changes if there are many."""
         if self._pending.size > (_MOST_PENDING_FIRST if self._changes.can_defer_linking else _MOST_PENDING):
             self._apply(expects_more=True)
 
     def _apply(self, *, expects_more: bool = False) -> None:
-        """Carry what is pending into the LMDB transaction; ``more`` is likely to come before anything is read."""
+        """Apply pending changes to the LMDB transaction; ``more``: further changes are likely before the next read."""
         if not self._pending:
             return
         with State(self._write_transaction, self._context.settings) as state:
@@ -671,7 +673,7 @@ class Transaction(Queryable):
     def _replay(self, write_transaction: WriteTransaction, hits: Mapping[str, int]) -> None:
         changes = self._open_changes(write_transaction)
         for pending in self._applied:
-            # Meanwhile another process may have changed what a store keeps of documents.
+            # Another process may have changed which derivations the store keeps in the meantime.
             complete_pending(pending, changes.state, self._context.embed)
             changes.apply(pending, more_follow=True)
             pending.release()
@@ -703,12 +705,14 @@ class Transaction(Queryable):
             )
 
     def _get_other_owner(self) -> str | None:
-        """The name of the thread that has begun this, where it is open and that is not the current thread."""
+        """Return the owner thread's name if the transaction is open and this is another thread, else None."""
         return self._thread.name if self._open and self._thread is not threading.current_thread() else None
 
     def _end_with_store(self, timeout: float) -> None:
-        """Roll back, in whatever thread, because the store is closed; raises TransactionError where the owner is in a
-        method for longer than ``timeout`` seconds."""
+        """Roll back, from any thread, because the store is being closed.
+
+        Raises TransactionError if the owner thread stays in a method for longer than ``wait`` seconds.
+        """
         if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
             raise TransactionError(
                 f"{self._context.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
@@ -722,7 +726,7 @@ class Transaction(Queryable):
             self._method_lock.release()
 
     def __del__(self) -> None:
-        # Nobody holds a reference, so nobody is in a method.
+        # No reference is left, so no thread is executing a method.
         if self._open:
             self._close()
 

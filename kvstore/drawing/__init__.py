@@ -1,1 +1,1 @@
-"""Pictures as SVG: plain data in, the text of a picture out; nothing is known here of stores or of statements."""
+"""Pictures as SVG, drawn from plain data without access to stores or statements."""

@@ -1,7 +1,8 @@
-"""The way of a question as a picture: its steps from top to bottom, with what each found and took, and the evidence.
+"""A picture of how a question was answered: its steps from top to bottom, with their results and times, and the
+evidence.
 
-In: what was asked, steps, and perhaps hits. Out: SVG. A step is a dot on a line: its name, what it has to say, how many
-it found; where times are known a bar says which share of the whole it took.
+In: the question, steps, and optional hits. Out: SVG. A step is a dot on a line with its name, its detail and its number
+    of results. If times are known, a bar compares the time of each step with the longest one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from . import svg
 _WIDTH = 760
 _LEFT_MARGIN, _RIGHT_MARGIN = 58, 28
 _BAR_WIDTH = 150
-#: Lines of a step's detail, and hits, that are shown.
+#: The most lines of a step's detail, and the most hits, that are shown.
 _MAX_LINES, _MAX_HITS = 3, 10
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnStep:
-    """A step: what it did, what it has to say, how many it found, and in how many milliseconds."""
+    """A step: its name, its detail, the number of results, and its time in milliseconds."""
 
     name: str
     detail: str
@@ -30,7 +31,7 @@ class DrawnStep:
 
 @dataclass(frozen=True, slots=True)
 class DrawnHit:
-    """Something found: what it is called, why it is there, and its score."""
+    """A hit: its title, the path that led to it, and its score."""
 
     title: str
     path: str
@@ -40,7 +41,7 @@ class DrawnHit:
 def draw_explanation(
     question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = (), *, total_milliseconds: float | None = None
 ) -> str:
-    """The picture; ``total_milliseconds`` are the milliseconds that all took, where they are known."""
+    """Draw the picture. ``whole`` is the total time in milliseconds, if known."""
     parts: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, 18, _WIDTH - 2 * _RIGHT_MARGIN, 3):

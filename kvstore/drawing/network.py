@@ -1,6 +1,7 @@
-"""A network of names as a picture: boxes with names, solid arrows from the lower to the higher, dashed lines else.
+"""A picture of a network of names: boxes with names, solid arrows from a child to its parent, other joins as dashed
+lines.
 
-In: names with how far each is from the middle, and what joins them. Out: SVG, or the places alone.
+In: names with their distances from the middle, and joins. Out: SVG, or only the positions.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from typing import NamedTuple
 from . import svg
 from .stress import Positions, compute_layout
 
-#: Names that a picture can hold and still be read; what is laid out takes the square of them in memory.
+#: The most names in a readable picture. The layout takes memory in proportion to the square of this number.
 MAX_DRAWN_NAMES = 2000
 _FONT_SIZE, _BOX_HEIGHT, _MAX_NAME_WIDTH = 13.0, 26.0, 190.0
 _MARGIN = 28.0
 
 
 class DrawnName(NamedTuple):
-    """A name, and how many steps it is from the middle."""
+    """A name, and its number of steps from the middle."""
 
     name: str
     distance: int
 
 
 class DrawnEdge(NamedTuple):
-    """A join of two names, by their numbers; ``solid`` from the name below to the name above."""
+    """A join of two names, by their numbers. ``solid`` joins go from a child to its parent."""
 
     source: int
     target: int
@@ -35,7 +36,7 @@ class DrawnEdge(NamedTuple):
 
 
 def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Positions:
-    """The places of the middles of names, in pixels; shape (names, 2)."""
+    """Return the centers of names in pixels, shape (names, 2)."""
     return compute_layout(
         len(names), [(edge.source, edge.target) for edge in edges], [*map(_measure_name, names)], _BOX_HEIGHT
     )
@@ -44,7 +45,7 @@ def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Pos
 def draw_network(
     title: str, names: Sequence[DrawnName], edges: Sequence[DrawnEdge], positions: Positions, remark: str = ""
 ) -> str:
-    """The picture, with the names in the ``positions`` that :func:`lay_out_names` gives."""
+    """Draw the picture, with the names at the ``places`` that :func:`placed` returned."""
     header_height = 44.0
     parts = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
     content_width = max(
@@ -70,7 +71,7 @@ def draw_network(
 
 
 def _draw_legend_line(kind: str, x: float, y: float, attributes: str) -> str:
-    """A line of the key below the picture."""
+    """Draw a line of the legend below the picture."""
     y = y - 4
     return f'<line class="{kind}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" {attributes}/>'
 
@@ -100,7 +101,7 @@ def _draw_box(x: float, y: float, name: DrawnName) -> str:
 
 
 def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
-    """A line from the rim of one box to that of the other, with a head where it is solid."""
+    """Draw a line between the rims of two boxes, with an arrowhead if it is solid."""
     (x1, y1), (x2, y2) = points[edge.source], points[edge.target]
     start = _find_rim_point(x1, y1, x2, y2, widths[edge.source])
     end = _find_rim_point(x2, y2, x1, y1, widths[edge.target])
@@ -118,7 +119,7 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
 
 
 def _find_rim_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
-    """Where the line from the middle of a box to another place leaves the box."""
+    """Return the point at which the line from the center of a box to another point leaves the box."""
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:
         return x, y

@@ -1,10 +1,10 @@
-"""Where the names of a network stand: a layout in which distances on paper are those in the network.
+"""The layout of a network, in which distances on paper match distances in the network.
 
-In: how many nodes, and edges between them. Out: a place for each, by stress majorization (Gansner, Koren and North
-2004, "Graph Drawing by Stress Majorization", Graph Drawing, sections 2 and 3.1), which begins at the two main axes of
-the distances (classical scaling, Torgerson 1952) and takes no chance: the same network is always drawn alike. Parts
-that nothing joins are laid out apart and packed beside one another. Then boxes, as wide as what is written on them, are
-pushed apart until none lies on another.
+In: the number of nodes, and edges between them. Out: a position for each node, by stress majorization (Gansner, Koren
+    and North 2004, "Graph Drawing by Stress Majorization", Graph Drawing, sections 2 and 3.1). It starts from the two
+    main axes of the distances (classical scaling, Torgerson 1952) and uses no random numbers, so the same network
+    always gets the same layout. Connected components are laid out separately and packed next to each other. Finally
+    boxes, as wide as their labels, are pushed apart until they do not overlap.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy.typing as npt
 
 Positions = npt.NDArray[np.float64]
 
-#: Rounds of majorization, and the change of stress, as a share, below which it ends.
+#: The most rounds of majorization, and the relative change of stress below which it ends.
 _MAX_ROUNDS, _MIN_IMPROVEMENT = 120, 1e-4
-#: Boxes are wider than they are high, and so is paper: how much the layout is widened before boxes are pushed apart.
+#: The factor by which the layout is widened before boxes are pushed apart, as both boxes and paper are wider than high.
 _X_STRETCH = 1.7
-#: It grows by steps until at most so many of the boxes lie on another, or so far, before they are pushed apart: what
-#: is pushed far no longer shows the network.
+#: The layout grows by this factor, up to a limit, until at most this many overlaps per box remain. Boxes that are
+#: pushed far apart no longer show the network.
 _GROWTH_FACTOR, _MAX_GROWTH, _MAX_OVERLAP_SHARE = 1.1, 2.4, 1.2
-#: Rounds of pushing boxes apart.
+#: The most rounds of pushing boxes apart.
 _MAX_PUSHES = 600
 #: The length of an edge.
 _EDGE_LENGTH = 75.0
 
 
 def compute_layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float) -> Positions:
-    """Positions of the middles of boxes, shape (count, 2), the least of them 0."""
+    """Return the centers of boxes, shape (count, 2), in a layout whose boxes begin at 0 on both axes."""
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for first, second in edges:
         neighbours[first].append(second)
@@ -61,7 +61,7 @@ def compute_layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequenc
 
 
 def _find_components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The nodes of each part that hangs together, the largest part first."""
+    """Return the nodes of each connected component, the largest component first."""
     seen: set[int] = set()
     components: list[list[int]] = []
     for start in range(len(neighbours)):
@@ -81,7 +81,7 @@ def _find_components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _compute_distances(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
-    """How many edges lie between each two nodes of a part."""
+    """Return the number of edges between each two nodes of a component."""
     rows = {node: number for number, node in enumerate(component)}
     distances = np.zeros((len(component), len(component)))
     for start in component:
@@ -104,7 +104,7 @@ def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> 
     distances = _compute_distances(component, neighbours)
     positions = _scale_classically(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
-    # The Laplacian of the weights, its null space filled, is inverted once for all rounds.
+    # The Laplacian of the weights, made invertible on its null space, is inverted once for all rounds.
     laplacian = np.diag(weights.sum(1)) - weights
     inverse = np.linalg.inv(laplacian + 1.0 / size)
     previous_stress = np.inf
@@ -122,7 +122,7 @@ def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> 
 
 
 def _scale_classically(distances: Positions) -> Positions:
-    """Classical scaling to two axes; nodes that fall on one point are moved onto a small spiral around it."""
+    """Scale distances classically to two axes. Nodes at the same point are moved onto a small spiral around it."""
     size = len(distances)
     centring = np.eye(size) - 1.0 / size
     products = -0.5 * centring @ (distances**2) @ centring
@@ -137,7 +137,7 @@ def _scale_classically(distances: Positions) -> Positions:
 
 
 def _grow(positions: Positions, boxes: Positions) -> Positions:
-    """The layout widened, and grown until few boxes lie on another."""
+    """Widen the layout and enlarge it until few boxes overlap."""
     widened, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
         overlaps = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
@@ -148,7 +148,7 @@ def _grow(positions: Positions, boxes: Positions) -> Positions:
 
 
 def _separate_boxes(positions: Positions, boxes: Positions) -> Positions:
-    """Push boxes that lie on one another apart, along the axis on which that is the shorter way."""
+    """Push overlapping boxes apart, along the axis with the smaller overlap."""
     positions = positions.copy()
     for _ in range(_MAX_PUSHES):
         gaps = positions[:, None] - positions[None]
@@ -158,7 +158,7 @@ def _separate_boxes(positions: Positions, boxes: Positions) -> Positions:
         if not is_overlapping.any():
             break
         sideways = overlaps[..., 0] < overlaps[..., 1]
-        # Of two in one line the one that comes first gives way to the left, or up.
+        # If two boxes are aligned, the first one moves left, or up.
         first = np.where(np.arange(len(positions))[:, None] < np.arange(len(positions))[None], -1.0, 1.0)
         push = np.zeros_like(positions)
         for axis, along in ((0, sideways), (1, ~sideways)):

@@ -1,8 +1,8 @@
-"""What every picture is made of: texts that fit, and a document that looks right alone, in a page and in a notebook.
+"""The elements of every picture: fitted texts, and an SVG document that works by itself, in a page and in a notebook.
 
-In: texts as they are stored. Out: SVG (1.1) without scripts, links to elsewhere or anything that a text could close:
-every text is escaped, and characters that XML cannot hold are left out. Colours follow the reader's scheme, light or
-dark; the classes have a prefix, so that a picture in a page changes nothing else of it.
+In: texts as they are stored. Out: SVG (1.1) without scripts or external links. Every text is escaped, so none can close
+    an element, and characters that XML forbids are removed. Colors follow the reader's light or dark scheme. The
+    classes have a prefix, so a picture does not change the page around it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-#: Widths of characters as shares of the size of a text, as a sans-serif face has them; wide enough for most faces.
+#: Widths of characters as shares of the font size in a sans-serif face, wide enough for most faces.
 _NARROW_CHARACTERS = frozenset("iljtfrI.,:;'!|()[]{}/\\`- ")
 _BROAD_CHARACTERS = frozenset("mwMW@%—…")
 _NOT_XML_PATTERN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -29,12 +29,12 @@ _FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans'
 
 
 def escape_text(text: str) -> str:
-    """A text as XML shows it."""
+    """Escape a text for XML."""
     return html.escape(_NOT_XML_PATTERN.sub("", text))
 
 
 def measure_text(text: str, size: float) -> float:
-    """About how wide a text is, in pixels, at a size of its face."""
+    """Return the approximate width of a text in pixels, at a font size."""
     return size * sum(map(_measure_character, text))
 
 
@@ -49,7 +49,7 @@ def _measure_character(character: str) -> float:
 
 
 def truncate(text: str, size: float, width: float) -> str:
-    """The beginning of a text that fits a width, with an ellipsis where it is cut."""
+    """Return the beginning of a text that fits a width, with an ellipsis if it is truncated."""
     if measure_text(text, size) <= width:
         return text
     remaining_width, length = width - size, 0
@@ -62,7 +62,7 @@ def truncate(text: str, size: float, width: float) -> str:
 
 
 def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
-    """A text in lines of a width, at most so many, the last of which is cut."""
+    """Break a text into at most ``most`` lines of a width. The last line is truncated."""
     lines: list[str] = []
     remaining = " ".join(text.split())
     while remaining and len(lines) < max_lines - 1:
@@ -79,7 +79,7 @@ def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]
 def render_text(
     x: float, y: float, words: str, kind: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
 ) -> str:
-    """A line of text; its direction is that of its first strong character, as in a page."""
+    """Format a line of text, whose direction is that of its first strong character, as in a page."""
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
     weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'
     position_attributes = f'x="{format_number(x)}" y="{format_number(y)}" font-size="{format_number(size)}"'
@@ -89,12 +89,12 @@ def render_text(
 
 
 def format_number(value: float) -> str:
-    """A coordinate: no more places than are seen."""
+    """Format a coordinate with the visible number of decimals."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
-    """The whole: a ground, and what is drawn on it; ``title`` is what a screen reader says."""
+    """Format the whole picture: a background and the parts. ``title`` is for screen readers."""
     size = f'width="{format_number(width)}" height="{format_number(height)}" viewBox="0 0 {format_number(width)} {format_number(height)}"'
     background = f'<rect class="kv-ground" width="{format_number(width)}" height="{format_number(height)}" rx="8"/>'
     title_element = f"<title>{escape_text(title)}</title>"

@@ -1,1 +1,1 @@
-"""One document to what is stored of it: pure functions of one text, which other processes may run."""
+"""Extraction: pure functions that derive everything stored about one document, and can run in other processes."""

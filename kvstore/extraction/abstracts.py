@@ -1,10 +1,10 @@
-"""Abstracts: groups of up to five consecutive chunks, and a tree above them that means something (Bridge-RAG §4.1).
+"""Abstracts: groups of up to five consecutive chunks, and a tree above them that follows headings (Bridge-RAG §4.1).
 
-In: a document's sections and chunks, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
-with an extractive summary in every node: places of the sentences that cover most of what is said below it
-(:mod:`~kvstore.text.greedy_cover`). A group ends where a top-level section ends. Parents follow the document's
-headings; where one section holds more groups than can be read at a glance, neighbours are joined by the similarity of
-their terms. A function of the document alone.
+In: the sections and chunks of a document, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
+with an extractive summary in every node: the spans of the sentences that cover most of the content below the node
+(:mod:`~kvstore.text.greedy_cover`). A group never crosses the end of a top-level section. Parent nodes follow the
+headings of the document; if a section has too many groups, neighbors are joined by the similarity of their terms. The
+result depends on the document alone.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from ..text.greedy_cover import (
 from ..text.words import FUNCTION_WORDS, count_text_terms
 from .chunking import Chunk, Heading, Span
 
-#: More neighbours than this under one heading are joined by similarity first.
+#: The maximum number of leaves under one heading; more are joined by similarity.
 _MAX_CHILDREN = 5
 _MAX_SUMMARY_WORDS = 60
 
 
 @dataclass(slots=True)
 class DraftAbstract:
-    """An abstract to be: numbers of its children among the drafts, the chunks (by ordinal) below it, and the spans of
-    the sentences that sum them up, the most telling first."""
+    """An abstract under construction.
+
+    ``children`` are its children among the drafts, and ``first_chunk`` to ``last_chunk`` the ordinals of the chunks
+    below it. ``summary`` has the spans of its summary sentences, most informative first.
+    """
 
     level: int
     first_chunk: int
@@ -50,15 +53,15 @@ class DraftAbstract:
 
 @dataclass(slots=True)
 class AbstractTree:
-    """The drafts of a document: the leaves first, in order of the text, and the root last."""
+    """The drafts of a document: the leaves in text order first, and the root last."""
 
     drafts: list[DraftAbstract]
     num_leaves: int
-    section_drafts: list[int]  # for each section, the draft that stands for it
+    section_drafts: list[int]  # for each section, its draft
 
     @property
     def leaf_sizes(self) -> list[int]:
-        """Chunks of each leaf."""
+        """The number of chunks in each leaf."""
         return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.num_leaves]]
 
 
@@ -72,10 +75,10 @@ def build_tree(
     texts: Sequence[str],
     stem: Callable[[str], str],
 ) -> AbstractTree:
-    """The abstract tree of a document of at least one chunk.
+    """Build the abstract tree of a document with at least one chunk.
 
-    ``sentences[i]`` are the sentences of chunk *i* by their spans, in order of the text; ``texts[i]`` is its text,
-    whose words ``stem`` makes terms.
+    ``sentences[i]`` maps the spans of the sentences of chunk *i*, in text order, to their texts. ``texts[i]`` is the
+    text of chunk *i*; ``stem`` converts its words to terms.
     """
     return _TreeBuilder(sections, chunks, sentences, texts, stem).build()
 
@@ -100,14 +103,14 @@ class _TreeBuilder:
         self._drafts: list[DraftAbstract] = []
         self._leaf_ends: list[int] = []
 
-    @cached_property  # most documents are too short to need it
+    @cached_property  # lazy: most documents are too short to need it
     def _chunk_terms(self) -> list[TermCounts]:
-        """Of each chunk its terms without function words."""
+        """The terms of each chunk, without function words."""
         return [count_text_terms(text, self._stem, FUNCTION_WORDS) for text in self._texts]
 
     @cached_property
     def _term_rarity(self) -> dict[str, float]:
-        """Of each such term how few chunks have it."""
+        """The rarity of each term: the fewer chunks contain it, the higher."""
         chunk_counts = Counter(chain.from_iterable(self._chunk_terms))
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
@@ -135,7 +138,7 @@ class _TreeBuilder:
         return path[::-1]
 
     def _find_common_section(self, first: int, last: int) -> int:
-        """The innermost section that holds all of these chunks."""
+        """Return the innermost section that contains all of these chunks."""
         first_path, last_path = (
             self._get_section_path(self._chunks[first].section),
             self._get_section_path(self._chunks[last].section),
@@ -162,7 +165,11 @@ class _TreeBuilder:
         return spans
 
     def _find_top_level(self) -> int:
-        """The level of top-level sections: the shallowest, or the next one where a lone first heading is the title."""
+        """Return the level of top-level sections.
+
+        It is the shallowest level. If the only heading of that level opens the document, it is the title, and the next
+        level is returned.
+        """
         levels = sorted({section.level for section in self._sections})
         if not levels:
             return 0
@@ -177,7 +184,7 @@ class _TreeBuilder:
         return -1
 
     def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
-        """The draft that stands for a section's leaves; made unless one child says it all."""
+        """Return the draft for the leaves of a section; create one unless a single child covers them all."""
         children: list[int] = []
         index = 0
         while index < len(leaves):
@@ -201,7 +208,7 @@ class _TreeBuilder:
         return number
 
     def _get_child_towards(self, section: int, inner_section: int) -> int | None:
-        """The child of ``section`` on the way down to ``inner_section``, or None where ``inner_section`` is ``section`` itself."""
+        """Return the child of ``section`` on the path to ``inner``, or None if ``inner`` is ``section``."""
         path = self._get_section_path(inner_section)
         if section == -1:
             return path[0] if path else None
@@ -226,8 +233,7 @@ class _TreeBuilder:
         return number
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
-        """Join neighbours, the most similar first, until few enough stand side by side (average-link, adjacent
-        only)."""
+        """Join neighbors, most similar first, until few enough are left (average linkage, adjacent only)."""
         while len(children) > _MAX_CHILDREN:
             groups = _cluster_adjacent([self._compute_vector(child) for child in children], _MAX_CHILDREN)
             children = [
@@ -245,15 +251,17 @@ class _TreeBuilder:
         return {term: (1 + math.log(count)) * self._term_rarity[term] for term, count in counts.items()}
 
     def _select_summary(self, first: int, last: int) -> list[Span]:
-        """The sentences of some chunks, ``first`` to ``last``, that have most of what these are about, within the
-        length of a summary; the most telling first."""
+        """Return the spans of the sentences that summarize chunks ``first`` to ``last``, most informative first.
+
+        The sentences cover most of the content of the chunks within the length of a summary.
+        """
         spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
         if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
             return spans
         sentences = [self._sentence_words[span] for span in spans]
         weights = compute_cover_weights(sentences, self._chunk_counts, len(self._chunks))
         selected = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
-        # No sentence is shown longer than a summary: where none says anything, the first fits.
+        # A displayed sentence is never longer than a summary, so the first fits if no sentence was selected.
         return [spans[number] for number in selected or range(1)]
 
     @cached_property
@@ -262,7 +270,7 @@ class _TreeBuilder:
 
     @cached_property
     def _chunk_counts(self) -> Mapping[str, int]:
-        """In how many chunks each word is that a summary should have."""
+        """The number of chunks that contain each word that a summary should cover."""
         chunks = (
             {word for span in chunk_spans for word in self._sentence_words[span].words} for chunk_spans in self._spans
         )
@@ -270,7 +278,10 @@ class _TreeBuilder:
 
 
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
-    """Groups of neighbouring vectors, at most ``max_size`` in one and about half as many groups as vectors or fewer."""
+    """Group adjacent vectors, at most ``largest`` per group.
+
+    Merging stops at about a third as many groups as vectors, or earlier if no merge fits.
+    """
     following = list(range(1, len(vectors) + 1))
     previous = list(range(-1, len(vectors) - 1))
     groups: list[list[int]] = [[index] for index in range(len(vectors))]
@@ -305,5 +316,5 @@ def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
         left, right = right, left
     product = sum(weight * right.get(term, 0.0) for term, weight in left.items())
     norms = math.sqrt(sum(w * w for w in left.values())) * math.sqrt(sum(w * w for w in right.values()))
-    # Rounded, so that the same texts join alike however the sums were ordered.
+    # Rounded, so that the order of summation does not change which texts are joined.
     return round(product / norms, 9) if norms else 0.0

@@ -1,11 +1,11 @@
-"""Chunks of a text: whole sentences under one heading, about as long as asked for.
+"""Chunking: the split of a text into chunks of whole sentences, each under one heading.
 
-In: a text, its blocks and a size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
-characters of that text. Sentences, list items, table rows and lines of code are kept whole; one that alone is more
-than twice the size is cut between words. What belongs together stays together: a block of code, a table or an item no
-longer than a chunk; of a longer one its beginning, that is the fence and the first line, the head and the first row,
-the term and what defines it first; and before each the sentence that leads into it. Every character that is not white
-space lies in exactly one chunk.
+In: a text, its blocks and a chunk size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
+characters of the text. Sentences, list items, table rows and lines of code stay whole; one longer than twice the chunk
+size is cut between words. A code block, table or item no longer than a chunk stays in one chunk. A longer one keeps its
+beginning together: the fence and the first line, the head and the first row, or the term and the start of its
+definition. A sentence that leads into a block stays with it. Every character that is not white space lies in exactly
+one chunk.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..text.blocks import Block, is_lead_in
 from ..text.sentences import split_sentences
 from ..text.words import UNSPACED_RANGES, count_text_tokens
 
-#: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
+#: A token, the unit of chunk size: a word (a long one counts as several) or a punctuation mark.
 TOKEN_PATTERN = re.compile(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
-#: A chunk is at most this long whatever its tokens are, so that offsets inside it fit 16 bits.
+#: The maximum length of a chunk in characters, regardless of its tokens, so that offsets inside it fit 16 bits.
 MAX_CHUNK_LENGTH = 16_000
-#: What is kept together is at most so many times as long as a chunk should be.
+#: The maximum size of a run of tied units, as a multiple of the chunk size.
 _MAX_RUN_FACTOR = 3
-#: An item whose first sentence has at most so many tokens goes on in the same chunk: it is a term, or a label.
+#: If the first sentence of an item has at most this many tokens, it is a term or label, and the next is tied to it.
 _MAX_LABEL_TOKENS = 8
 
 Span = tuple[int, int]
@@ -34,7 +34,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A section: its heading's level and title, the index of the enclosing section (-1: none), and its span."""
+    """A section: the level and title of its heading, the index of the enclosing section (-1: none), and its span."""
 
     level: int
     title: str
@@ -44,9 +44,9 @@ class Heading:
 
 
 class Unit(NamedTuple):
-    """What is never parted: a sentence, item, row or line, with its size and the kind of the block it is of.
+    """An indivisible part of a text: a sentence, item, row or line, with its size and the kind of its block.
 
-    ``tied``: no chunk should begin with it, because it belongs to what stands before it.
+    A ``tied`` unit should not begin a chunk, because it belongs to the unit before it.
     """
 
     start: int
@@ -58,7 +58,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk: its span, the innermost section it lies in (-1: none), and its units (sentences, items, lines)."""
+    """A chunk: its span, the innermost section around it (-1: none), and its units (sentences, items, lines)."""
 
     start: int
     end: int
@@ -67,11 +67,11 @@ class Chunk:
 
 
 def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
-    """Sections and chunks of a text, in order of the text; ``blocks`` are its blocks."""
+    """Return the sections and chunks of a text with the blocks ``found``, both in order of the text."""
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
     units: list[Unit] = []
-    lead_headings: list[Unit] = []  # headings that still wait for a body
+    lead_headings: list[Unit] = []  # headings without a body yet
     section = current_section = -1
     previous: Block | None = None
     for block in blocks:
@@ -93,8 +93,10 @@ def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[He
 def chunk_at_spans(
     text: str, blocks: Sequence[Block], spans: Sequence[Span], tokens: int
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Sections of a text, and chunks at given places, exactly these; each lies in the innermost section that has all
-    of it."""
+    """Return the sections of a text, and one chunk for each of the given spans.
+
+    Each chunk belongs to the innermost section that contains all of it.
+    """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
     chunks: list[Chunk] = []
@@ -118,7 +120,7 @@ def chunk_at_spans(
 
 
 def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -> int:
-    """The innermost section that a place lies in; -1: none."""
+    """Return the innermost section that contains a span, or -1."""
     index = bisect_right(sections, start, key=lambda section: section.start) - 1
     while index >= 0 and sections[index].end < end:
         index = sections[index].parent
@@ -126,7 +128,7 @@ def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -
 
 
 def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
-    """Whether a block belongs to the end of what stands before it: a heading, or a sentence that leads into it."""
+    """True if a block belongs to the block before it: a heading, or a sentence that leads into it."""
     if previous is None:
         return False
     if previous.kind == "heading":
@@ -137,7 +139,7 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 
 
 def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
-    """The units of a block, those tied that should not begin a chunk."""
+    """Return the units of a block, with those marked as tied that should not begin a chunk."""
     if not units:
         return units
     kind, tied_indexes = units[0].kind, {0} if is_attached else set()
@@ -198,7 +200,7 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
-    """Parts of a unit that is too long, cut before a token."""
+    """Yield the parts of a unit that is too long, cut before a token."""
     start, count = unit.start, 0
     for match in TOKEN_PATTERN.finditer(text, unit.start, unit.end):
         if count == tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
@@ -206,12 +208,12 @@ def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
             start, count = match.start(), 0
         count += 1
     if start < unit.end:
-        # White space without end is no text: only what stands before it is kept together.
+        # `_unit` strips white space, so a long run of it does not lengthen a part.
         yield _make_unit(text, start, unit.end, unit.kind)
 
 
 def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
-    """Chunks of about equal size from the units of one section."""
+    """Yield chunks of about equal size, made of the units of one section."""
     total = sum(unit.tokens for unit in units)
     quota = total / max(1, round(total / tokens))
     pending: list[Unit] = []
@@ -229,7 +231,10 @@ def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]
 
 
 def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
-    """Units in runs that stay in one chunk; a run that grew too long is parted all the same."""
+    """Yield runs of units that stay in one chunk.
+
+    A run that would grow too long is split even if its units are tied.
+    """
     run: list[Unit] = []
     size = 0
     for unit in units:

@@ -1,8 +1,8 @@
-"""Extraction: everything that is derived from one document alone.
+"""Extraction: everything that is derived from a single document.
 
-In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks with
-their terms, the outline, the abstract tree, the names it introduces, the relations it states. A pure function, so that
-it can run in other processes and on other machines. Empty or over-long text is an InputError.
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with
+their terms, the outline, the abstract tree, the names it introduces, and the relations it states. Extraction is a pure
+function, so it can run in other processes and on other machines. Empty or too long text is an InputError.
 """
 
 from __future__ import annotations
@@ -47,24 +47,26 @@ from .prose import Prose, read_prose
 from .relation import Relation, get_own_tree_name
 from .validation import ValidDocument, compute_digest, validate
 
-#: Vectors by space and text. What the embedder gave serves every space, under :data:`ANY_SPACE`; what a space holds may
-#: be less exact, and serves that one.
+#: Vectors by space and text. Vectors from the embedder serve every space, under :data:`ANY_SPACE`. Vectors stored in a
+#: space can be less exact, and serve only that space.
 EmbeddedTexts = Mapping[tuple[str, str], npt.NDArray[np.float32]]
 ANY_SPACE = ""
 
 Document = TypeVar("Document", bound=ValidDocument)
 
-#: So many documents have more derived of them than a program has objects otherwise.
+#: The number of documents whose derived objects outnumber the other objects of a program.
 _MIN_LARGE_BATCH = 256
 
-#: Makes something of embedding texts.
+#: A callback that receives the embedding texts.
 TextsCallback = Callable[[list[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
-    """A chunk to be: bytes ``start`` to ``end`` of the text, its section, and its terms (title and headings
-    included)."""
+    """A chunk under construction: bytes ``start`` to ``end`` of the text, its section, and its terms.
+
+    The terms include those of the title and the headings.
+    """
 
     start: int
     end: int
@@ -75,7 +77,7 @@ class ChunkDraft:
 
 
 class Introduction(NamedTuple):
-    """A name a document introduces: its normal form, as written, and the kind of name."""
+    """A name that a document introduces: its normal form, its form as written, and its kind."""
 
     key: str
     form: str
@@ -84,9 +86,10 @@ class Introduction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExtractedDocument(ValidDocument):
-    """A document and all that is derived from it alone.
+    """A document and everything derived from it alone.
 
-    Both names of every relation are among the introductions. ``parts``: what systems derived from it, by derivation.
+    The introductions include both names of every relation. ``parts`` has the data that systems derived from the
+    document, by derivation.
     """
 
     outline: list[Section] = field(default_factory=list)
@@ -97,13 +100,16 @@ class ExtractedDocument(ValidDocument):
     parts: dict[str, Any] = field(default_factory=dict)
 
     def get_headings(self, section: int) -> list[str]:
-        """Titles of the sections around a chunk, outermost first."""
+        """Return the titles of the sections around a chunk of ``section``, outermost first."""
         return build_heading_path(self.outline, section)
 
 
 def build_embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
-    """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text; in
-    between a ``context`` that the text does not say itself."""
+    """Return the text that a chunk's vector is computed from.
+
+    It has the document's title and the headings above the chunk, each once, then ``context`` unless the text contains
+    it, then the text.
+    """
     titles = list(dict.fromkeys(part for part in [title, *headings] if part))
     body = to_plain_text(text)
     prefix_lines = [" > ".join(titles), context if context not in body else ""]
@@ -111,8 +117,10 @@ def build_embedding_text(title: str | None, headings: list[str], text: str, cont
 
 
 def get_first_sentence(text: str) -> str:
-    """The first sentence of a document in plain words, from its first chunk; empty where that is all headings, tables
-    and code."""
+    """Return the first sentence of a document in plain words, given the text of its first chunk.
+
+    Returns an empty string if the chunk has only headings, tables and code.
+    """
     part = next((part for part in split_parts(text) if part.kind in ("prose", "item")), None)
     if part is None:
         return ""
@@ -132,7 +140,7 @@ def extract(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ExtractedDocument:
-    """Derive everything that follows from one document; raises InputError where it cannot be a document."""
+    """Derive everything from one document; raises InputError if it is invalid."""
     document = validate(
         key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
     )
@@ -140,7 +148,7 @@ def extract(
 
 
 def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
-    """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
+    """Derive everything from one validated document; raises InputError for invalid pairs, and LanguageError."""
     (extracted,) = derive_all([document], settings)
     if isinstance(extracted, InputError):
         raise extracted
@@ -148,7 +156,7 @@ def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocumen
 
 
 def ignore_texts(texts: list[str]) -> None:
-    """Make nothing of embedding texts."""
+    """Ignore the embedding texts."""
 
 
 def derive_all(
@@ -156,10 +164,10 @@ def derive_all(
     settings: FixedSettings,
     on_texts: TextsCallback = ignore_texts,
 ) -> list[ExtractedDocument | InputError]:
-    """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
+    """Derive everything from each document, in order; an invalid document yields its InputError.
 
-    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``on_texts`` is
-    told all their embedding texts before anything is parsed.
+    The results equal those of :func:`derive` for each document, but prose is parsed in batches, which is faster.
+    ``texts_known`` is called with all embedding texts before parsing starts. Raises LanguageError.
     """
     items: list[ChunkedDocument | ExtractedDocument | InputError] = []
     for document in documents:
@@ -174,13 +182,13 @@ def derive_all(
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
-    """Everything that follows from each of some documents that are cut into chunks; raises LanguageError."""
+    """Derive everything from each of these chunked documents; raises LanguageError."""
     pipeline = open_language(settings.language)
     if pipeline is None:
         with pause_collection():
             extracted = [_derive_document(item, Prose(), settings) for item in documents]
             if len(documents) >= _MIN_LARGE_BATCH:
-                promote_objects()  # it lives until it is stored: a collection right behind the pause would look at all
+                promote_objects()  # the results live until stored; the next collection would scan them all
         return extracted
     prose = read_prose(
         [(item.text, item.list_parsable_chunks(settings.language), item.byte_offsets) for item in documents], pipeline
@@ -192,7 +200,7 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
 
 @dataclass(frozen=True, slots=True)
 class ChunkedDocument:
-    """A document of prose, cut into chunks; nothing else is derived from it yet."""
+    """A prose document split into chunks; nothing else is derived from it yet."""
 
     document: ValidDocument
     text: str
@@ -203,20 +211,23 @@ class ChunkedDocument:
     english: list[bool]
 
     def add_vectors_to_digest(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
-        """The same with vectors of the user's own; see :func:`add_vectors_to_digest`."""
+        """Return this document with the user's own vectors in its digest.
+
+        See :func:`add_vectors_to_digest`.
+        """
         document = add_vectors_to_digest(self.document, vectors)
         return ChunkedDocument(
             document, self.text, self.blocks, self.sections, self.chunks, self.byte_offsets, self.english
         )
 
     def list_parsable_chunks(self, language: str) -> list[Chunk]:
-        """The chunks that a pipeline is to parse: what is no English says nothing to ``en``."""
+        """Return the chunks for the pipeline to parse; for ``en``, only chunks in English."""
         if language != ENGLISH:
             return self.chunks
         return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
 
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
-        """For each chunk the text its vector is made from where nothing else is stated of the document."""
+        """Return the embedding text of each chunk, if nothing else is stated about the document."""
         pieces = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
         context = get_first_sentence(pieces[0]) if settings.chunk_context else ""
         paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
@@ -227,7 +238,10 @@ class ChunkedDocument:
 
 
 def cut(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
-    """A document cut into chunks, or all that follows from one of pairs; raises InputError where it cannot be one."""
+    """Split a document into chunks, or derive everything if it consists of pairs.
+
+    Raises InputError if the document is invalid.
+    """
     text = document.text.decode()
     if document.format == "pairs":
         check_tree_name(get_own_tree_name(document.key, document.meta))
@@ -250,7 +264,7 @@ def cut(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | E
 
 
 def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
-    """The places where a document is cut that its user has cut."""
+    """Return the spans of the chunks set by the user."""
     return [(0, len(text))] if chunks is None or chunks == "whole" else chunks
 
 
@@ -269,7 +283,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     tree_relations = (
         extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english)) if _has_tree(document) else []
     )
-    if document.own_chunks is not None:  # what stands between the chunks says nothing
+    if document.own_chunks is not None:  # text between the chunks is ignored
         chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunks]
         tree_relations = [
             one for one in tree_relations if any(start <= one.start and one.end <= end for start, end in chunk_spans)
@@ -305,7 +319,7 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
 
 
 def _has_tree(document: ValidDocument) -> bool:
-    """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
+    """True if a document can have its own tree; a key too long for the name of a tree states no outline."""
     return len(get_own_tree_name(document.key, document.meta).encode()) <= MAX_ENTITY_KEY_BYTES
 
 
@@ -318,10 +332,10 @@ def collect_vectors(
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
     cached: EmbeddedTexts,
 ) -> list[dict[str, npt.NDArray[np.float32]]]:
-    """The vectors of each document's texts, by space, shape (texts, dimension).
+    """Return the vectors of each document's texts by space, with shape (texts, dimension).
 
-    ``cached`` has vectors of texts that need not be made again. ``embed`` is called once for all that are missing, each
-    once, and not for no text.
+    ``kept`` has known vectors. ``embed`` is called once with all missing texts, each once, and only if some are
+    missing.
     """
     all_texts = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)
     uncached_texts = (
@@ -345,19 +359,22 @@ def collect_vectors(
 
 
 def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) -> Document:
-    """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
+    """Return the document with a digest that includes the user's own vectors.
+
+    The vectors have shape (chunks, dimension).
+    """
     d = document
     vector_bytes = vectors.astype("<f4").tobytes()
     digest = compute_digest(d.title, d.source, d.meta, d.format, d.text, vector_bytes, d.left_out, d.own_chunks)
     return replace(document, digest=digest)
 
 
-#: What the first byte of a character is at least, as a number with a sign: those that follow it are less.
+#: The minimum of the first byte of a character as a signed integer; continuation bytes are smaller.
 _MIN_FIRST_BYTE = -0x40
 
 
 def compute_byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
-    """The byte offset of every character of ``text``, and of its end."""
+    """Return the byte offset of every character of ``text``, and of its end."""
     if length == len(text):
         return np.arange(length + 1)
     offsets = np.empty(len(text) + 1, np.int64)
@@ -367,7 +384,10 @@ def compute_byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
 
 
 def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
-    """The sentences of a chunk as a summary gives them, by their places in bytes; headings and table rules are none."""
+    """Return the sentences of a chunk as they are displayed in a summary, by their spans in bytes.
+
+    Headings and rules of tables are skipped.
+    """
     spans = []
     for unit in chunk.units:
         piece = text[unit.start : unit.end]
@@ -381,7 +401,7 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
 
 
 def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
-    """The names found by rule."""
+    """Yield the names found by rule."""
     text, english = chunked.text, any(chunked.english)
     if chunked.document.title:
         yield from extract_title_names(chunked.document.title, "title", english)
@@ -393,7 +413,7 @@ def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
         for unit in chunk.units
     ]
     code_units = [unit for unit, kind, _ in units if kind == "code"]
-    # What stands above the rule of a table are the heads of its columns, capitalised for that.
+    # The row above the rule of a table has column heads, which are capitalized without being names.
     header_indexes = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
     text_units = [
         (unit, kind, english)
@@ -419,7 +439,7 @@ def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
 
 
 def _collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
-    """Each name once, under its first form and the kind it was seen as first."""
+    """Return each name once, with its first form and the kind of its first occurrence."""
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()
     for form, kind in names:
@@ -439,8 +459,8 @@ def _collect_introductions(names: Iterable[Name], max_words: int | None, documen
     return [introductions[name_key] for name_key in sorted(introductions)]
 
 
-@lru_cache(maxsize=1 << 13)  # the names of a text stand in others as well
+@lru_cache(maxsize=1 << 13)  # names recur across documents
 def _to_name_key(form: str, max_words: int) -> str:
-    """The normal form of a name, empty where it may not become an entity by rule."""
+    """Return the normal form of a name, or an empty string if it cannot become an entity by rule."""
     key = to_entity_key(form)
     return key if is_name_key(key, max_words) else ""

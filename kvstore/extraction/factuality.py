@@ -1,21 +1,21 @@
-"""Whether a clause states what it says: what is denied, asked, supposed or doubted does not.
+"""Factuality of clauses: a clause that is denied, asked, supposed or doubted states nothing.
 
-In: a parsed sentence and the place of a clause's head. Out: a weight: 1 where it is stated, less where it only can or
-may be so, 0 where it is not stated at all.
+In: a parsed sentence and the place of a clause's head. Out: a weight: 1 if the clause is stated as a fact, less if it
+is only possible, and 0 if it is not stated.
 """
 
 from __future__ import annotations
 
 from .syntax import Sentence
 
-#: What counts of a relation that only can, may or must hold.
+#: The weight of a clause with an auxiliary such as *can*, *may* or *must*.
 POSSIBLE_WEIGHT = 0.8
 
 _NEGATIONS = frozenset("not n't n’t never hardly scarcely barely rarely seldom neither nor no".split())
 _POSSIBLE_AUXILIARIES = frozenset("can may must should shall".split())
 _HYPOTHETICAL_AUXILIARIES = frozenset("would might could 'd ’d".split())
 _CONDITIONAL_WORDS = frozenset("if unless whether lest".split())
-#: Verbs whose clause is only thought, asked or denied.
+#: Verbs whose complement clause is only thought, asked or denied.
 _NONFACTUAL_VERBS = frozenset(
     """
     deny doubt wonder ask claim believe think suspect allege hope fear assume suppose imagine pretend guess want wish
@@ -26,14 +26,14 @@ _CLAUSE_LABELS = ("ccomp", "xcomp", "advcl", "conj", "csubj", "parataxis")
 
 
 class Factuality:
-    """How far the clauses of one sentence are stated."""
+    """The factuality of the clauses of one sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
         self._words = sentence.words
 
     def compute_weight(self, head: int) -> float:
-        """The weight of what the clause of this verb or predicate says."""
+        """Return the weight of the clause with this verb or predicate as its head."""
         if self._is_negated(head):
             return 0.0
         words = self._words
@@ -55,7 +55,7 @@ class Factuality:
                 and index == head
                 and not any(True for _ in self._sentence.find_dependents(index, "nsubj"))
             ):
-                # "may contain A and include B": what the first says of itself holds for the second too.
+                # "may contain A and include B": the auxiliary of the first verb applies to the second too.
                 auxiliaries |= self._get_auxiliaries(governor)
             index = governor
         if auxiliaries & _HYPOTHETICAL_AUXILIARIES:

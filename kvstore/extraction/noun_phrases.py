@@ -1,8 +1,8 @@
-"""Names of noun phrases: what a parsed phrase is called where it stands in a relation.
+"""Names of noun phrases: the form of a parsed phrase as one end of a relation.
 
-In: a :class:`~kvstore.extraction.syntax.Sentence` and the place of a noun in it. Out: the phrase's name: the noun with
-the nouns and classing adjectives before it, or a proper name as it is written, and the nouns that stand beside it. What
-names nothing (pronouns, words like *thing*, what is denied) has none.
+In: a :class:`~kvstore.extraction.syntax.Sentence` and the place of a noun in it. Out: the name of the phrase: the noun
+with the nouns and classifying adjectives before it, or a proper name as written; also the nouns coordinated with it. A
+phrase that names nothing (a pronoun, a word like *thing*, a negated noun) has no name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..text.everyday import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyd
 from ..text.names import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES, is_people_adjective, is_term, to_singular
 from .syntax import Sentence, Word
 
-#: Nouns that stand for others or for nothing: on their own they name nothing.
+#: Nouns that refer to others or to nothing specific: alone they name nothing.
 _EMPTY_NOUNS = frozenset(
     """
     thing something anything nothing everything one way lot deal number amount kind sort type form variety example
@@ -24,18 +24,18 @@ _EMPTY_NOUNS = frozenset(
     everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
     """.split()
 )
-#: How often a document uses a term: of several words, of one.
+#: The minimum number of uses of a term in a document, for a term of several words and of one.
 _MIN_TERM_USES, _MIN_WORD_USES = 2, 3
 _LATIN_PATTERN = re.compile("[A-Za-z]")
-#: The first half of a word that is broken at the end of a line.
+#: The first half of a word that is hyphenated at the end of a line.
 _BROKEN_WORD_PATTERN = re.compile(r"\w[-\u2010]\s+\Z")
-#: A stroke one word before a name, and a mark that joins a name to what stands behind it.
+#: A slash one word before a name, and a mark that joins a name to the text after it.
 _SLASH_BEFORE_PATTERN = re.compile(r"/\w+\s\Z")
 _JOINED_AFTER_PATTERN = re.compile("[-\u2010/][^\\W\\d_]")
 _NEGATIONS = frozenset(("no", "neither", "nor", "not"))
-#: Tags of finite verbs: no list of nouns goes on over them.
+#: Tags of finite verbs; a list of nouns ends before them.
 FINITE_VERB_TAGS = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
-#: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
+#: Prepositions inside a proper name, and the labels of words before a noun that belong to its name.
 _NAME_PREPOSITIONS = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
 _PREMODIFIER_LABELS = frozenset(
     ("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod")
@@ -43,8 +43,11 @@ _PREMODIFIER_LABELS = frozenset(
 
 
 class Term(NamedTuple):
-    """The name of a common noun phrase, and how often a document has to use it that it is a term there: ``clear``
-    where its head is a term; ``verbal`` where it may be a noun and its verb (``client advertises``)."""
+    """The name of a common noun phrase, and the number of uses ``often`` that make it a term of a document.
+
+    ``clear`` is True if it is certainly a term. ``verbal`` is True if it could be a noun and its verb (``client
+    advertises``).
+    """
 
     form: str
     min_uses: int
@@ -61,8 +64,7 @@ class NounPhrases:
         self._members: dict[int, tuple[int, ...]] = {}
 
     def get_name(self, index: int) -> str | None:
-        """What the phrase around the noun at ``place`` is called, a plural in the singular; None where it names
-        nothing."""
+        """Return the name of the phrase around the noun at ``place``, in the singular; None if it names nothing."""
         word = self._words[index]
         if not word.nominal or self._is_negated(index):
             return None
@@ -80,9 +82,9 @@ class NounPhrases:
             or _BROKEN_WORD_PATTERN.search(preceding_text)
             or _SLASH_BEFORE_PATTERN.search(preceding_text)
         ):
-            return None  # no name, or cut off of what stands before it
+            return None  # not a name, or part of a longer word or phrase that begins before it
         if _JOINED_AFTER_PATTERN.match(self._sentence.text, end) or _has_repeated_word(form):
-            return None  # cut off of what stands behind it, or a term and its explanation run together
+            return None  # part of a longer word, or a term and its explanation run together
         if word.proper or last != index:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
@@ -90,7 +92,7 @@ class NounPhrases:
         return form[: len(form) - len(word.text)] + _to_singular_form(word, form[len(form) - len(word.text) :])
 
     def find_terms(self) -> list[Term]:
-        """The names of common noun phrases of several words, and of nouns that are no everyday words."""
+        """Return the names of common noun phrases of several words, and of nouns that are not everyday words."""
         inner_labels = ("compound", "flat", "amod", "nmod:desc")
         found = []
         for index, word in enumerate(self._words):
@@ -105,7 +107,7 @@ class NounPhrases:
                     continue
                 is_plain = get_everyday_kind(name.split()[0]) not in (VERB, OTHER)
                 if is_compound or (is_plain and word.lemma not in _EMPTY_NOUNS):
-                    # A plural is a name as it is written too: nothing else of it may stand in the text.
+                    # The plural as written is also a name, because the singular is not always in the text.
                     first, last = self.get_extent(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
                     clear = is_compound and self._is_clear(first, last)
@@ -115,8 +117,11 @@ class NounPhrases:
         return found
 
     def _is_clear(self, first: int, last: int) -> bool:
-        """Whether a name of nouns alone is one beyond doubt: two of them, the second no everyday word, neither a verb
-        taken for a noun (``prints information``, ``CMake runs``)."""
+        """True if a name made only of nouns is certainly one.
+
+        It has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
+        information``, ``CMake runs``).
+        """
         modifier, head = self._words[first], self._words[last]
         if last - first != 1 or not modifier.text[:1].islower():
             return False
@@ -125,7 +130,7 @@ class NounPhrases:
         return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
     def is_noun_compound(self, index: int) -> bool:
-        """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
+        """True if a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
         first, last = self.get_extent(index)
         words = self._words[first : last + 1]
         if not all(word.nominal or word.tag == "HYPH" for word in words):
@@ -133,7 +138,7 @@ class NounPhrases:
         return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
     def get_extent(self, index: int) -> tuple[int, int]:
-        """Places of the first and last word of the name around a noun."""
+        """Return the places of the first and last word of the name around a noun."""
         head = self._words[index]
         first = index
         while first > 0 and self._is_premodifier(first - 1, first, index):
@@ -148,7 +153,7 @@ class NounPhrases:
         return first, last
 
     def find_descriptor(self, index: int) -> int | None:
-        """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
+        """Return the common noun right before a proper name that describes it (``the mathematician Emmy Noether``)."""
         if not self._words[index].proper:
             return None
         first, _ = self.get_extent(index)
@@ -156,13 +161,13 @@ class NounPhrases:
         if previous < 0 or not self._is_descriptor(self._words[previous]) or not self._words[previous].text.isalpha():
             return None
         if self._words[index].text.isupper() or self._words[index].text[:-1].isupper():
-            return None  # the backup API: what the letters stand for is the kind, and what is before them its name
+            return None  # the backup API: the acronym is the kind, and the noun before it the name
         head = self._words[previous].head
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_members(self, index: int) -> tuple[int, ...]:
-        """The noun at ``place`` and those coordinated with it, clauses left out."""
-        if index not in self._members:  # each member of a long list asks for the list
+        """Return the noun at ``place`` and the nouns coordinated with it, without clauses."""
+        if index not in self._members:  # cached: each member of a long list needs the list
             self._members[index] = tuple(self._find_members(index))
         return self._members[index]
 
@@ -181,7 +186,10 @@ class NounPhrases:
         return members
 
     def find_list_items(self, index: int) -> list[int]:
-        """The noun at ``place`` and all that its list goes on with (``X, the Y and Z``), however they are attached."""
+        """Return the noun at ``place`` and all nouns of its list (``X, the Y and Z``).
+
+        The list is read from the text, so that wrong attachments in the parse do not matter.
+        """
         items = [index]
         words = self._words
         position = self.get_extent(index)[1] + 1
@@ -206,7 +214,7 @@ class NounPhrases:
         return [*items, *(member for member in members if member > items[-1])]
 
     def _find_next_head(self, index: int) -> int | None:
-        """The head of a plain noun phrase that begins right here, or None."""
+        """Return the head of a plain noun phrase that begins exactly here, or None."""
         words = self._words
         while index < len(words) and (
             words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
@@ -223,8 +231,10 @@ class NounPhrases:
         return index
 
     def _find_list_continuation(self, index: int, apposition: int, determiners: set[str]) -> list[int]:
-        """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
-        lungs``."""
+        """Return the conjuncts of an apposition that is really the middle of a list.
+
+        An example is ``the nose, the throat and the lungs``.
+        """
         if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []
         is_alike = self._words[index].proper == self._words[apposition].proper and (
@@ -241,12 +251,15 @@ class NounPhrases:
         )
 
     def is_phrase_head(self, index: int) -> bool:
-        """Whether the word heads a noun phrase, not a clause."""
+        """True if the word heads a noun phrase, not a clause."""
         labels = {self._words[child].label.partition(":")[0] for child in self._words[index].children}
         return self._words[index].nominal and not labels & {"cop", "nsubj", "expl"}
 
     def find_complements(self, index: int, *prepositions: str) -> list[int]:
-        """The nouns that follow the noun at ``place`` with one of these prepositions, those coordinated included."""
+        """Return the nouns after the noun at ``place`` with one of these prepositions.
+
+        Nouns coordinated with them are included.
+        """
         return [
             member
             for child in self._sentence.find_dependents(index, "nmod", "obl")
@@ -255,7 +268,10 @@ class NounPhrases:
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """The prepositions before the phrase around a noun (or of another word), wherever in it they hang."""
+        """Return the prepositions of the phrase around a noun, or of another word.
+
+        Any word of the phrase can govern them.
+        """
         first, last = self.get_extent(index) if self._words[index].nominal else (index, index)
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
         return {self._words[child].lemma for child in case_markers if child < first}
@@ -274,12 +290,12 @@ class NounPhrases:
         if word.nominal:
             if word.lemma in ("example", "instance") and index > 0 and self._words[index - 1].text.lower() == "for":
                 return False
-            # A common noun before a proper name says what it is, and is no part of it.
+            # A common noun before a proper name describes it and is not part of it.
             return not (head.proper and self._is_descriptor(word))
         if head.proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
         if not head.proper and is_people_adjective(word.text) and not self._words[next_index].text.istitle():
-            return False  # who a Filipino rapper is of, and not what; but European Union measures
+            return False  # a Filipino rapper: the adjective is not part of the class; but European Union measures
         is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
         return (
             is_adjective and word.lemma not in QUALIFYING_ADJECTIVES and word.text.lower() not in QUALIFYING_ADJECTIVES
@@ -299,7 +315,10 @@ class NounPhrases:
         ) and previous.end + 1 == word.start
 
     def _extend_over_complement(self, last: int) -> int:
-        """The last word of a proper name that may go on: ``Faculty of Law``, ``Bureau of Weights and Measures``."""
+        """Return the last word of a proper name that can continue after ``last``.
+
+        Examples are ``Faculty of Law`` and ``Bureau of Weights and Measures``.
+        """
         words = self._words
         while last + 2 < len(words) and words[last + 1].text in _NAME_PREPOSITIONS:
             next_index = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
@@ -322,18 +341,18 @@ class NounPhrases:
 
 
 def _has_repeated_word(form: str) -> bool:
-    """Whether the same word stands twice in a row, in whatever number (``Bookmark Bookmarks``)."""
+    """True if a word is repeated in a row, in singular or plural (``Bookmark Bookmarks``)."""
     singulars = [to_singular(word) or word for word in form.lower().split()]
     return any(map(str.__eq__, singulars, singulars[1:]))
 
 
 def _is_adjacent(left: Word, right: Word) -> bool:
-    """Whether a single space stands between two words."""
+    """True if exactly one character separates two words."""
     return left.end + 1 == right.start
 
 
 def _to_singular_form(word: Word, form: str) -> str:
-    """A noun as written, or its singular where it is a common plural."""
+    """Return a noun as written, or its singular if it is a common plural."""
     if word.proper or word.tag != "NNS" or not word.text[1:].islower():
         return form
     singular_form = to_singular(form)

@@ -1,8 +1,8 @@
-"""Which names occur in a document: only those can be found again, and only those are introduced.
+"""Occurrence of names in a document: only a name that occurs in its document is introduced.
 
-In: the texts of a document that mentions are looked for in (title, headings, chunks), and normal forms. Out: those that
-occur in one of the texts, by the definition of :mod:`~kvstore.text.normalize`. The cost grows with the length of the
-texts, not with the number of names: a name is looked for only where its longest word stands.
+In: the texts of a document in which kvstore looks for mentions (title, headings, chunks), and normal forms. Out: the
+normal forms that occur in one of the texts, as defined by :mod:`~kvstore.text.normalize`. The cost grows with the
+length of the texts, not with the number of names: a name is searched for only if the text contains its longest word.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ..structures.filter.entity_filter import occurring_keys
 from ..text.normalize import fold_to_bytes
 
 _WORD_PATTERN = re.compile(r"\w+")
-#: So many words are looked for one by one, which is faster than to cut a text into all of its words.
+#: Up to this many words are searched for one by one, which is faster than splitting the text into words.
 _MAX_WORD_SEARCHES = 128
-#: In the chunks of a document this short each name is looked for as it is.
+#: With up to this many texts, every name is searched for directly.
 _MAX_DIRECT_TEXTS = 4
 
 
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """The normal forms that occur in one of some texts.
+    """Return the normal forms that occur in at least one of the texts.
 
-    >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
+    >>> sorted(occurring(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']
     """
     if len(texts) <= _MAX_DIRECT_TEXTS:
@@ -54,7 +54,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """As :func:`find_occurring_keys`, with no note taken of the words of names."""
+    """Do the work of :func:`occurring` without an index of names by word."""
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:

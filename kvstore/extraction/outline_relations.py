@@ -1,9 +1,8 @@
-"""Hierarchies that a document is laid out in: nested lists and headings under headings.
+"""Hierarchies in the layout of a document: nested lists, and headings below headings.
 
-In: the blocks of a text. Out: :class:`~kvstore.extraction.relation.Relation` objects of full confidence: the item of an
-inner list under the item it stands in, a heading under the one above it. Only what is a name counts: a sentence, a
-question or a heading that any document may have (*Introduction*, *See also*) is passed over, and what stands below it
-belongs to the next name above.
+In: the blocks of a text. Out: :class:`~kvstore.extraction.relation.Relation` objects of full confidence, from an item
+of a nested list to the item around it, and from a heading to the one above it. Only names count. A sentence, a question
+or a generic heading (*Introduction*, *See also*) is skipped; its children go to the nearest name above it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .relation import Relation
 LIST, HEADING = "list", "heading"
 _MAX_NAME_WORDS = 6
 
-#: Words that a name may run over; with any other function word in it, it is a phrase or a sentence.
+#: Function words that a name can contain; with any other, the text is a phrase or a sentence.
 _JOINING_WORDS = frozenset("of the and or for in to with on by a an from at as under over between".split())
 _EXPLANATION_PATTERN = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
 _TASK_MARKER_PATTERN = re.compile(r"\A\[[ xX]\]\s+")
@@ -33,9 +32,9 @@ _SENTENCE_MARK_PATTERN = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
 def extract_outline_relations(
     blocks: Sequence[Block], byte_offsets: npt.NDArray[np.int64], english: bool = True
 ) -> list[Relation]:
-    """The relations of the lists and headings among the blocks of a text, each pair of names once a kind.
+    """Return the relations in the lists and headings of a text, each pair of names once per kind.
 
-    ``byte_offsets`` gives the byte offset of every character of the text; ``english`` says whether any of it is.
+    ``to_bytes`` maps each character of the text to its byte offset; ``english`` is True if any of the text is English.
     """
     relations: dict[tuple[str, str, str], Relation] = {}
     for kind, child, parent, block in _iter_pairs(blocks, english):
@@ -47,7 +46,7 @@ def extract_outline_relations(
 
 
 def _iter_pairs(blocks: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
-    """Kind, child, parent, and the block that the child stands in."""
+    """Yield the kind, child and parent of each pair, and the block of the child."""
     headings: list[tuple[int, str | None]] = []
     items: list[tuple[int, str | None]] = []
     for block in blocks:

@@ -1,8 +1,8 @@
-"""Chunks that the user has cut: a document whole, or places of its text, in place of what the rules would cut.
+"""Chunks set by the user, in place of automatic chunking: the whole document, or spans of its text.
 
-In: what was given with a document. Out: :data:`OwnChunks`, checked, in characters of the text with its lines ended by
-``\\n``. On disk, in the document's record: None, ``whole``, or a list of two numbers a chunk: how many characters its
-start is behind the end of the chunk before (or the text's beginning), and its length. What cannot be chunks is an
+In: the ``chunks`` argument given with a document. Out: checked :data:`OwnChunks`, in characters of the text with
+``\\n`` line ends. On disk, in the document's record: None, ``whole``, or two numbers per chunk: the distance in
+characters from the end of the previous chunk (or the beginning of the text), and the length. Invalid chunks are an
 InputError.
 """
 
@@ -15,14 +15,14 @@ from typing import Any, Literal
 from ..arguments import format_value
 from ..errors import InputError
 
-#: How a document is cut: by rule (None), not at all, or at these places: characters, the last not included.
+#: The chunking of a document: automatic (None), one chunk, or these spans in characters, end excluded.
 OwnChunks = Literal["whole"] | tuple[tuple[int, int], ...] | None
-#: Bytes of the longest chunk, so that offsets inside it fit 16 bits.
+#: The maximum size of a chunk in bytes, so that offsets inside it fit 16 bits.
 MAX_OWN_CHUNK_BYTES = 65_535
 
 
 def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
-    """The chunks of a document as its user gives them, in characters of ``text``, its lines ended in any way."""
+    """Check and return the user's chunks of a document, given in characters of ``text`` with any line ends."""
     if chunks is None:
         return None
     if isinstance(chunks, str):
@@ -31,7 +31,7 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
         _check_length(key, text.replace("\r\n", "\n"), "it is one chunk and")
         return "whole"
     spans: list[tuple[int, int]] = []
-    previous_end = num_dropped = 0  # shorter: by how many line ends the text is, up to ``last``
+    previous_end = num_dropped = 0  # characters removed with CRLF line ends so far
     for number, bounds in enumerate(chunks):
         start, end = _parse_span(key, number, bounds)
         if not previous_end <= start < end <= len(text):
@@ -54,7 +54,7 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
 
 
 def _count_crlf_ends(text: str, start: int, end: int) -> int:
-    """How many line ends of two characters end after ``start``, and not after ``end``."""
+    """Count the two-character line ends that end after ``start`` and not after ``end``."""
     return text.count("\r\n", max(0, start - 1), end)
 
 
@@ -78,7 +78,7 @@ def _check_length(key: str, piece: str, label: str) -> None:
 
 
 def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
-    """What a record holds for such chunks."""
+    """Return these chunks as a record stores them."""
     if chunks is None or chunks == "whole":
         return chunks
     packed: list[int] = []
@@ -90,7 +90,7 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """The chunks that a record holds."""
+    """Return the chunks stored in a record."""
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
     spans: list[tuple[int, int]] = []

@@ -1,8 +1,8 @@
 """Hierarchies given as data: CSV lines ``child,parent``, each a relation of full confidence.
 
-In: the text of a document of format ``pairs``. Out: :class:`~kvstore.extraction.relation.Relation` objects, each pair
-of names once, with the bytes of its line. A line that is not two names is an InputError; one that names the same twice
-states nothing.
+In: the text of a document of format ``pairs``. Out: :class:`~kvstore.extraction.relation.Relation` objects, one for
+each distinct pair of names, with the bytes of its line. A line that does not have two names is an InputError. A line
+that gives the same name twice is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PAIR_KIND = "pair"
 
 
 def parse_pairs(text: str) -> list[Relation]:
-    """The relations that a document of format ``pairs`` states, in its order."""
+    """Return the relations in a document of format ``pairs``, in document order."""
     lines = io.StringIO(text).readlines()
     relations: dict[tuple[str, str], Relation] = {}
     reader = csv.reader(lines)

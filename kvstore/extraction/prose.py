@@ -1,9 +1,9 @@
-"""What the parse of a document's prose brings: relations, and terms that it keeps using.
+"""Parsing of a document's prose: the relations it states and the terms it uses repeatedly.
 
 In: a text, its chunks and a language pipeline. Out: :class:`~kvstore.extraction.relation.Relation` objects with the
-bytes of the sentence that states each, and names. Every chunk is parsed once, as one text: its sentences and list items
-without their marks; headings, tables, code and what is hardly made of words are not parsed. Documents go through the
-pipeline together, because that is faster; the parse of a text depends on nothing but the text.
+bytes of the sentence that states each, and names. Every chunk is parsed once, as one text: its sentences, and its list
+items without their markers. Headings, tables, code and text with few words are not parsed. Documents go through the
+pipeline in batches, which is faster; the parse of a text depends only on the text.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .relation import Relation
 from .relations import StatedRelation, extract_statements
 from .syntax import iter_sentences
 
-#: How often a document uses the head of a term that it uses once.
+#: The minimum number of uses of a term's head that makes a clear term a name.
 _MIN_HEAD_USES = 2
 
-#: What the prose of a chunk states, and its noun phrases.
+#: The relations stated in the prose of a chunk, and its noun phrases.
 _ChunkStatements = tuple[list[StatedRelation], list[Term]]
 
 _MARKER_PATTERN = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
@@ -37,15 +37,17 @@ _MARKER_PATTERN = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 
 @dataclass(slots=True)
 class Prose:
-    """What was found in the prose of a document: relations, and the names of its noun phrases as often as they
-    occur."""
+    """The relations found in the prose of a document, and the names of its noun phrases with their counts."""
 
     relations: list[Relation] = field(default_factory=list)
     phrases: Counter[Term] = field(default_factory=Counter)
 
     def iter_names(self) -> Iterator[Name]:
-        """The names introduced: both ends of each relation, and terms that are used often enough, in whatever number,
-        or whose heads are."""
+        """Yield the names that the prose introduces.
+
+        They are both ends of each relation, and the terms that are frequent in singular or plural, or have a frequent
+        head.
+        """
         for relation in self.relations:
             yield _make_name(relation.child)
             yield _make_name(relation.parent)
@@ -58,10 +60,10 @@ class Prose:
             if singular_forms[form] not in form_counts or form == singular_forms[form]:
                 head_counts[form.rpartition(" ")[2]] += count
         for term in self.phrases:
-            # Each plural counts for its singular too.
+            # A plural also counts as its singular.
             singular_form = singular_forms[term.form]
             if term.verbal and singular_form != term.form and form_counts[singular_form] <= form_counts[term.form]:
-                continue  # it is never one in the singular
+                continue  # never used in the singular: probably a noun and its verb
             has_repeated_head = term.clear and head_counts[singular_form.rpartition(" ")[2]] >= _MIN_HEAD_USES
             if has_repeated_head or max(form_counts[term.form], form_counts[singular_form]) >= term.min_uses:
                 yield _make_name(term.form)
@@ -69,7 +71,7 @@ class Prose:
 
 @dataclass(slots=True)
 class _ChunkProse:
-    """The prose of a chunk; ``starts[i]`` is where unit *i* begins in it."""
+    """The prose of a chunk; ``starts[i]`` is the offset of unit *i* in it."""
 
     text: str = ""
     starts: list[int] = field(default_factory=list)
@@ -89,9 +91,9 @@ class _ChunkProse:
 def read_prose(
     documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
 ) -> Iterator[Prose]:
-    """Parse the prose of documents: of each its text, its chunks, and the byte offset of every character.
+    """Parse the prose of documents, each given as its text, its chunks, and the byte offset of every character.
 
-    Raises LanguageError where the pipeline cannot be loaded.
+    Raises LanguageError if the pipeline cannot be loaded.
     """
     prose_by_document = [
         ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).units], to_bytes)
@@ -102,7 +104,7 @@ def read_prose(
         _collect_statements,
     )
     for document_prose, to_bytes in prose_by_document:
-        # The document's prose first: zip must not take a result that has none.
+        # The document's prose must come first, so that zip does not consume a result of the next document.
         yield _build_prose(zip(document_prose, chunk_statements, strict=False), to_bytes)
 
 
@@ -149,7 +151,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
 
 
 def _is_prose(piece: str) -> bool:
-    """Whether something is made of words: three or more, and two thirds of it letters."""
+    """True if a text has at least three words and two thirds of it are letters."""
     letters = sum(character.isalpha() for character in piece)
     return piece.count(" ") >= 2 and 3 * letters >= 2 * (len(piece) - piece.count(" "))
 

@@ -1,6 +1,6 @@
-"""The words that relations are told by: verbs with what they say, and nouns that are not what they stand for.
+"""Words that state relations: verbs with their frames, and classes of nouns.
 
-In: nothing. Out: the kinds of relations in prose, a :class:`Frame` for what each verb says, and sets of base forms.
+In: nothing. Out: the kinds of relations in prose, a :class:`Frame` for each pattern of a verb, and sets of lemmas.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ DEPENDS_ON, LOCATED_IN, OF = "depends_on", "located_in", "of"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a verb says of its subject and of another noun: its object, or the noun after one of ``prepositions``.
+    """A relation that a verb states between its subject and its object, or the noun after one of ``prepositions``.
 
-    ``subject_is_child`` where the subject is the child; ``passive`` where the verb has to be, must not be (False), or may be
-    (None).
+    ``upward`` is True if the subject is the child. ``passive`` is True if the verb must be passive, False if it must
+    not be, and None if either is allowed.
     """
 
     kind: str
@@ -49,9 +49,9 @@ VERB_FRAMES: dict[str, list[Frame]] = {
     "base": [Frame(LOCATED_IN, True, ("in",), True)],
     "lie": [Frame(LOCATED_IN, True, ("in", "within"))],
 }
-#: Verbs of which no form is a noun, whatever the tagger says.
+#: Verbs without a form that is also a noun; the tagger is overruled.
 UNAMBIGUOUS_VERBS = VERB_FRAMES.keys() - {"report", "base", "divide", "lie"}
-#: Predicates that only lead to the noun after their ``of``, and what they say of it.
+#: Predicates that state a relation to the noun after their ``of``: its kinds, its parts, collections of it.
 KIND_NOUNS = frozenset("kind type sort form class variety species subtype category genre".split())
 PART_NOUNS = frozenset(
     """
@@ -67,11 +67,11 @@ QUANTITY_NOUNS = frozenset(
     """.split()
 )
 LEADING_NOUNS = COLLECTION_NOUNS | QUANTITY_NOUNS
-#: Classes whose ``of`` names the one meant: the city of Bergen.
+#: Classes with their instance after ``of``: the city of Bergen.
 NAMED_CLASSES = frozenset(
     "city town village state province county kingdom republic island isle district region country month river".split()
 )
-#: Things done, not things had: the removal of an index is no part of it.
+#: Nouns for acts, not possessions: the removal of an index is not part of it.
 ACT_NOUNS = frozenset(
     """
     use removal loss death birth lack absence presence result case end start beginning course cost risk way rise fall
@@ -80,7 +80,7 @@ ACT_NOUNS = frozenset(
     analysis example account exchange exercise favor favour front spite light terms top basis means help support
     """.split()
 )
-#: Nouns that end like acts and are none.
+#: Nouns with the ending of an act that are not acts.
 THING_NOUNS = frozenset(
     """
     section station position location condition function version dimension department element segment fragment
@@ -90,7 +90,7 @@ THING_NOUNS = frozenset(
     spring evening engine precision opinion
     """.split()
 )
-#: What X is not in "X of Y" where Y has an X.
+#: Nouns whose "X of Y" is not a possession.
 UNOWNED_NOUNS = QUANTITY_NOUNS | COLLECTION_NOUNS | KIND_NOUNS | ACT_NOUNS
 ACT_ENDINGS = ("tion", "sion", "ment", "ing")
 EXAMPLE_ADVERBS = frozenset(("especially", "particularly", "notably", "e.g.", "namely"))

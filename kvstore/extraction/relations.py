@@ -1,13 +1,12 @@
-"""Relations that prose states (CFT-RAG §2.2, Bridge-RAG §3.2): which of two names stands under the other.
+"""Relations stated in prose (CFT-RAG §2.2, Bridge-RAG §3.2): pairs of names of which one is the child of the other.
 
 In: a parsed sentence. Out: :class:`StatedRelation` objects, always from child to parent: belonging, parts, kinds,
-dependence, place, and ``X of Y``. A noun before a noun states nothing that its words do not say (*disk space*). Rules
-over the heads and labels of Universal Dependencies; what is denied, asked, supposed or doubted states nothing.
-Conjuncts stand under one parent each.
+dependence, location, and ``X of Y``. A compound states nothing beyond its own words (*disk space*). Rules use the heads
+and labels of Universal Dependencies. Clauses that are denied, asked, supposed or doubted state nothing. Each conjunct
+is a separate child of the parent.
 
-The confidence of a statement says how seldom its shape means something else: what a verb says outright 0.9, a list of
-examples 0.85, a predicate 0.85, apposition 0.75, ``X of Y`` 0.6; what only can or may be so
-counts for four fifths of that.
+The confidence reflects how rarely the construction means something else: an outright verb 0.9, a list of examples 0.85,
+a predicate 0.85, apposition 0.75, ``X of Y`` 0.6. A statement that is only possible gets four fifths of that.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ _VERB_CONFIDENCE, _LIST_CONFIDENCE, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENC
 
 @dataclass(frozen=True, slots=True)
 class StatedRelation:
-    """That ``child`` stands under ``parent``; ``start`` to ``end`` are the characters that the two names lie in.
+    """A statement that ``child`` is below ``parent``, in characters ``start`` to ``end``, which span both names.
 
-    ``is_informative`` where it says something outside its sentence too (:mod:`~kvstore.extraction.telling`).
+    ``telling`` is True if it is also informative outside its sentence (:mod:`~kvstore.extraction.telling`).
     """
 
     child: str
@@ -66,12 +65,12 @@ class StatedRelation:
     is_informative: bool = True
 
     def shift(self, offset: int) -> StatedRelation:
-        """The same statement in a text that begins ``offset`` characters earlier."""
+        """Return the same statement with its offsets increased by ``by`` characters."""
         return replace(self, start=self.start + offset, end=self.end + offset) if offset else self
 
 
 def extract_statements(sentence: Sentence) -> list[StatedRelation]:
-    """The relations that a sentence states, each pair of names once a kind, the most confident."""
+    """Return the relations that a sentence states, with the most confident statement per pair and kind."""
     found = _SentenceRelations(sentence).find_statements()
     best_statements: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in found:
@@ -82,12 +81,12 @@ def extract_statements(sentence: Sentence) -> list[StatedRelation]:
 
 
 def _to_singular_key(name: str) -> str:
-    """The normal form of a name in the singular."""
+    """Return the normal form of a name in the singular."""
     return to_entity_key(to_singular(name) or name)
 
 
 class _SentenceRelations:
-    """One reading of a sentence, rule by rule."""
+    """The rules, applied to one sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
@@ -95,12 +94,12 @@ class _SentenceRelations:
         self._phrases = NounPhrases(sentence)
         self._factuality = Factuality(sentence)
         self._filter = RelationFilter(sentence, self._phrases)
-        # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
+        # A sentence without a verb is a title, or its verb was tagged as a noun.
         has_verb = any(word.tag in FINITE_VERB_TAGS or word.pos in ("VERB", "AUX") for word in self._words)
         self._is_misread = not has_verb and len(self._words) > 4 and self._words[-1].text == "."
-        # Nouns whose "of" was already read: "the capital of France" said of Paris.
+        # Predicate nouns whose "of" is already used: "the capital of France" in a statement about Paris.
         self._described_nouns: set[int] = set()
-        # The predicate whose subject is looked for: a parse may lead from there to another, or back.
+        # The predicate whose subject is being searched for; guards against cycles in a parse.
         self._followed_predicate: int | None = None
 
     def find_statements(self) -> Iterator[StatedRelation]:
@@ -129,7 +128,7 @@ class _SentenceRelations:
     # Verbs.
 
     def _get_frame_name(self, verb: int) -> str:
-        """The name under which :data:`VERB_FRAMES` knows a verb, or an empty string."""
+        """Return the key of a verb in :data:`FRAMES`, or an empty string."""
         lemma = self._words[verb].lemma
         if lemma == "make":
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
@@ -156,7 +155,7 @@ class _SentenceRelations:
                 yield from self._make_statements(lower, upper, kind, _VERB_CONFIDENCE * weight)
 
     def _is_generic_plural(self, noun: int) -> bool:
-        """Whether a plural stands for all of a class: ``formats``, but not ``the collections``."""
+        """True if a plural refers to a whole class: ``formats``, but not ``the collections``."""
         return (
             self._words[noun].tag == "NNS"
             and not self._sentence.get_dependent_lemmas(noun, "det", "nmod:poss")
@@ -164,7 +163,7 @@ class _SentenceRelations:
         )
 
     def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
-        """``X became a Y``, ``X forms part of Y``."""
+        """Yield the relations of ``X became a Y`` and ``X forms part of Y``."""
         weight = self._factuality.compute_weight(verb)
         if not weight or self._is_passive(verb):
             return
@@ -179,7 +178,7 @@ class _SentenceRelations:
         yield from self._find_descriptions(list(self._find_subjects(verb)), predicates, _PREDICATE_CONFIDENCE * weight)
 
     def _find_predicate_relations(self, predicate: int) -> Iterator[StatedRelation]:
-        """``X is a Y``."""
+        """Yield the relations of ``X is a Y``."""
         weight = self._factuality.compute_weight(predicate)
         subjects = list(self._find_subjects(predicate))
         if not weight or not subjects:
@@ -194,8 +193,10 @@ class _SentenceRelations:
             )
 
     def _find_conjuncts(self, noun: int) -> list[int]:
-        """The nouns coordinated with a noun; what follows the one that an ``and`` stands before is another's
-        apposition (``the director and producer of the play, a comedy``)."""
+        """Return the nouns coordinated with a noun, up to the one introduced by ``and``.
+
+        Later nouns belong to an apposition (``the director and producer of the play, a comedy``).
+        """
         conjuncts: list[int] = []
         for index in self._sentence.find_dependents(noun, "conj"):
             if (
@@ -208,7 +209,7 @@ class _SentenceRelations:
         return conjuncts
 
     def _find_subjects(self, verb: int) -> Iterator[int]:
-        """The nouns a verb or predicate is about, relative pronouns and missing subjects resolved."""
+        """Yield the subjects of a verb or predicate, with relative pronouns and missing subjects resolved."""
         word = self._words[verb]
         subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]
         for index in subjects:
@@ -228,7 +229,7 @@ class _SentenceRelations:
             yield from self._find_pronoun_antecedents(pronoun, verb)
             return
         if self._sentence.get_dependent_lemmas(verb, "mark"):
-            return  # a step to becoming a member
+            return  # a step to becoming a member: no subject is inferred
         if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
             yield from self._find_antecedents(word.head)
         elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):
@@ -240,8 +241,10 @@ class _SentenceRelations:
             )
 
     def _is_singular(self, verb: int, subject: int) -> bool:
-        """Whether a verb or predicate is in the singular: what follows its subject is no list of subjects then, but
-        belongs to its name (``Edward, Duke of York and Albany, was``)."""
+        """True if a verb or predicate is singular and its subject is not a list with ``or``.
+
+        The nouns after the subject then belong to its name (``Edward, Duke of York and Albany, was``).
+        """
         tags = {
             self._words[verb].tag,
             *(self._words[index].tag for index in self._sentence.find_dependents(verb, "cop", "aux")),
@@ -253,7 +256,7 @@ class _SentenceRelations:
         )
 
     def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
-        """What a relative pronoun stands for: after a comma the noun before it, else what its clause hangs on."""
+        """Yield the antecedents of a relative pronoun: the noun before a comma, or the governor of its clause."""
         word = self._words[verb]
         previous_noun = self._find_previous_noun(pronoun)
         is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","
@@ -264,7 +267,7 @@ class _SentenceRelations:
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:
         if self._followed_predicate is None and any(True for _ in self._sentence.find_dependents(noun, "cop")):
-            # What is said of a predicate is said of its subject: "Bergen is a town located in Norway".
+            # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
             self._followed_predicate = noun
             subjects = list(self._find_subjects(noun))
             self._followed_predicate = None
@@ -273,12 +276,12 @@ class _SentenceRelations:
             yield from self._resolve_noun(noun)
 
     def _resolve_noun(self, noun: int) -> Iterator[int]:
-        """A noun and its conjuncts; where they only lead to the noun after their ``of``, that one."""
+        """Yield a noun and its conjuncts, each replaced by the noun after its ``of`` if it only leads to that."""
         for member in self._phrases.find_list_items(noun):
             yield from self._follow_leading_noun(member)
 
     def _follow_leading_noun(self, noun: int) -> list[int]:
-        """A noun, or what stands after its ``of`` where it only leads to that."""
+        """Return a noun, or the nouns after its ``of`` if it only leads to those."""
         complements = self._phrases.find_complements(noun, "of")
         is_leading = self._words[noun].lemma in LEADING_NOUNS or not self._words[noun].nominal
         return complements if complements and is_leading else [noun]
@@ -314,7 +317,7 @@ class _SentenceRelations:
     def _find_descriptions(
         self, subjects: list[int], predicates: Iterable[int], confidence: float
     ) -> Iterator[StatedRelation]:
-        """What nouns said of others state: kinds, parts, members, and what they are the Y of."""
+        """Yield the kinds, wholes, parts and owners that predicate nouns state about their subjects."""
         for predicate in predicates:
             word = self._words[predicate]
             complements = self._phrases.find_complements(predicate, "of")
@@ -341,7 +344,7 @@ class _SentenceRelations:
                     yield from self._make_statements([subject], owners, OF, confidence)
 
     def _is_bare(self, predicate: int) -> bool:
-        """Whether a singular noun has no article before it: an adjective or a participle taken for a noun."""
+        """True if a singular noun has no determiner: it is probably a mistagged adjective or participle."""
         word = self._words[predicate]
         return (
             word.tag == "NN"
@@ -350,7 +353,7 @@ class _SentenceRelations:
         )
 
     def _find_apposition_relations(self, noun: int, apposed: int) -> Iterator[StatedRelation]:
-        """``X, a Y`` and ``Ys, X and Z``."""
+        """Yield the relations of ``X, a Y`` and ``Ys, X and Z``."""
         if not (self._words[noun].nominal and self._words[apposed].nominal):
             return
         if apposed in self._phrases.get_members(noun):
@@ -368,8 +371,7 @@ class _SentenceRelations:
             yield from self._find_descriptions([noun], members, _APPOSITION_CONFIDENCE)
 
     def _is_set_off(self, noun: int, apposed: int) -> bool:
-        """Whether an apposition stands behind a comma, a bracket or a dash, or right behind its noun: what follows a
-        colon explains, or lists something else."""
+        """True if an apposition follows a comma, bracket or dash, or its noun, but not a colon or slash."""
         between = {word.text for word in self._words[min(noun, apposed) + 1 : self._phrases.get_extent(apposed)[0]]}
         return not between & {":", ";", "/", '"', "”"}
 
@@ -379,7 +381,7 @@ class _SentenceRelations:
         return tuple(word.text.lower() for word in self._words[index : index + 2]) in EXAMPLE_PHRASES
 
     def _find_preposition_examples(self, index: int) -> Iterator[StatedRelation]:
-        """``Ys such as X``, ``such Ys as X``, ``Ys including X``."""
+        """Yield the relations of ``Ys such as X``, ``such Ys as X`` and ``Ys including X``."""
         words = self._words
         if words[index].text.lower() == "such":
             if index + 1 == len(words) or words[index + 1].text != "as":
@@ -398,14 +400,14 @@ class _SentenceRelations:
             return
         is_plural = words[upper].tag in ("NNS", "NNPS")
         if not is_plural and self._phrases.get_prepositions(upper) - {"of"}:
-            return  # "names in the industry, including Ada": she is no part of the industry
+            return  # "names in the industry, including Ada": Ada is not part of the industry
         kind = PART_OF if words[index].text.lower() == "including" and not is_plural else IS_A
         yield from self._make_statements(
             self._find_listed_nouns(first), self._follow_leading_noun(upper), kind, _LIST_CONFIDENCE
         )
 
     def _find_adverb_examples(self, index: int) -> Iterator[StatedRelation]:
-        """``Ys, especially X``, ``Ys, for example X``."""
+        """Yield the relations of ``Ys, especially X`` and ``Ys, for example X``."""
         if index == 0 or self._words[index - 1].text not in (",", "(", ";", ":", "–", "—"):
             return
         length = 1 if self._words[index].lemma in EXAMPLE_ADVERBS else 2
@@ -417,7 +419,7 @@ class _SentenceRelations:
             yield from self._make_statements(self._find_listed_nouns(lower), [upper], IS_A, _LIST_CONFIDENCE)
 
     def _find_next_phrase(self, start: int) -> int | None:
-        """The head of the noun phrase that begins at ``place``."""
+        """Return the head of the noun phrase that begins at ``place``, or None."""
         for index in range(start, min(start + 8, len(self._words))):
             word = self._words[index]
             if word.nominal and not (
@@ -429,7 +431,7 @@ class _SentenceRelations:
         return None
 
     def _find_previous_noun(self, end: int) -> int | None:
-        """The noun right before ``place``, a comma or bracket aside."""
+        """Return the noun right before ``place``, skipping commas and brackets, or None."""
         index = end - 1
         while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
             index -= 1
@@ -440,7 +442,7 @@ class _SentenceRelations:
         return index
 
     def _find_listed_nouns(self, first: int) -> list[int]:
-        """A noun and the nouns coordinated with it that follow it."""
+        """Return a noun and the nouns coordinated with it that follow it."""
         word = self._words[first]
         nouns = self._phrases.find_list_items(first)
         if word.label == "conj" and word.head >= 0:
@@ -448,7 +450,7 @@ class _SentenceRelations:
         return nouns
 
     def _find_noun_relations(self, index: int) -> Iterator[StatedRelation]:
-        """What a noun phrase says by itself."""
+        """Yield the relations that a noun phrase states by itself."""
         word = self._words[index]
         if (
             word.label == "conj"
@@ -466,14 +468,14 @@ class _SentenceRelations:
         if descriptor is not None:
             yield from self._make_statements([index], [descriptor], IS_A, _APPOSITION_CONFIDENCE)
         next_tag = self._words[index + 1].tag if index + 1 < len(self._words) else ""
-        # An article or a pronoun follows at once after verbs taken for nouns.
+        # An article or pronoun directly after a noun means that the noun is a mistagged verb.
         if word.proper or word.lemma in UNAMBIGUOUS_VERBS or next_tag in ("DT", "PRP", "PRP$"):
             return
         if index not in self._described_nouns:
             yield from self._find_possession_relations(index)
 
     def _find_possession_relations(self, index: int) -> Iterator[StatedRelation]:
-        """``X of Y``, ``Y's X``, ``Y, whose X``."""
+        """Yield the relations of ``X of Y``, ``Y's X`` and ``Y, whose X``."""
         word = self._words[index]
         for owner in self._sentence.find_dependents(index, "nmod:poss"):
             is_relative = self._words[owner].lemma == "whose"
@@ -491,7 +493,7 @@ class _SentenceRelations:
         yield from self._make_statements([index], complements[:1], OF, _POSSESSION_CONFIDENCE)
 
     def _find_relative_clause(self, index: int) -> int:
-        """The relative clause that a word stands in, or -1."""
+        """Return the head of the relative clause around a word, or -1."""
         for _ in range(len(self._words)):
             if index < 0 or self._words[index].label == "acl:relcl":
                 break

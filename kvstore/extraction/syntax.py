@@ -1,9 +1,9 @@
-"""Parsed sentences in one shape, whichever labels the pipeline has.
+"""Parsed sentences in one format, independent of the labels of the pipeline.
 
-In: a document of spaCy. Out: a :class:`Sentence` for each of its sentences, with heads and labels as Universal
-Dependencies have them: a noun governs its preposition, a predicate its copula, the first conjunct all others. Pipelines
-with the labels of ClearNLP (``pobj``, ``dobj``, ``attr`` …) are brought into that shape; words without a parse hang
-on nothing. Words of blanks are left out.
+In: a document of spaCy. Out: a :class:`Sentence` for each of its sentences, with heads and labels of Universal
+Dependencies: a noun governs its preposition, a predicate its copula, the first conjunct all others. Parses with the
+labels of ClearNLP (``pobj``, ``dobj``, ``attr`` …) are converted. A word without a parse has no head. White space
+tokens are dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..text.names import to_singular
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
-#: Labels of ClearNLP that only have another name in Universal Dependencies.
+#: Labels of ClearNLP with only a different name in Universal Dependencies.
 _UNIVERSAL_LABELS = {
     "dobj": "obj",
     "nsubjpass": "nsubj:pass",
@@ -36,9 +36,9 @@ _CLEARNLP_LABELS = frozenset(("pobj", "attr", *_UNIVERSAL_LABELS))
 
 @dataclass(slots=True)
 class Word:
-    """A word: its ``head`` is a place in the sentence (-1: none), ``start`` and ``end`` are characters of the text.
+    """A word: ``head`` is a place in the sentence (-1: none), ``start`` and ``end`` are characters of the text.
 
-    ``nominal`` is a noun, common or proper; ``proper`` is (part of) a proper name.
+    ``nominal`` is True for a noun, common or proper; ``proper`` for a proper name or part of one.
     """
 
     text: str
@@ -56,25 +56,25 @@ class Word:
 
 @dataclass(slots=True)
 class Sentence:
-    """The words of a sentence of ``text``, and how they hang together."""
+    """The words of a sentence of ``text``, with their dependencies."""
 
     text: str
     words: list[Word]
 
     def find_dependents(self, index: int, *labels: str) -> Iterator[int]:
-        """The dependents of a word under one of these labels, subtypes (``nmod:poss`` of ``nmod``) included."""
+        """Yield the dependents of a word with one of these labels or their subtypes (``nmod:poss`` of ``nmod``)."""
         for child in self.words[index].children:
             label = self.words[child].label
             if label in labels or label.partition(":")[0] in labels:
                 yield child
 
     def get_dependent_lemmas(self, index: int, *labels: str) -> set[str]:
-        """Lemmas of the dependents of a word under one of these labels."""
+        """Return the lemmas of the dependents of a word with one of these labels."""
         return {self.words[child].lemma for child in self.find_dependents(index, *labels)}
 
 
 def iter_sentences(doc: Doc) -> Iterator[Sentence]:
-    """The parsed sentences of a document; none where the pipeline does not parse."""
+    """Yield the parsed sentences of a document; nothing if the pipeline does not parse."""
     if doc.has_annotation("DEP"):
         text = doc.text
         for span in doc.sents:
@@ -99,10 +99,10 @@ def _build_words(span: Span) -> list[Word]:
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else None
         if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.nominal):
-            # What has an article and no noun after it is a noun, though the tagger has not met it.
+            # A word with an article and no noun after it is a noun, even if the tagger does not know it.
             word.nominal = any(other.head == index and other.label == "det" for other in words[:index])
     for word in words:
-        # Conjuncts in a chain, each on the one before, all hang on the first.
+        # Attach every conjunct of a chain to the first one.
         while word.label == "conj" and word.head >= 0 and words[word.head].label == "conj":
             word.head = words[word.head].head
     for index, word in enumerate(words):
@@ -116,15 +116,18 @@ def _make_word(token: Token, head: int, is_first: bool) -> Word:
     nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
     proper = nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
     if is_first and tag == "NNPS" and text[1:].islower():
-        # At the start of a sentence any plural is capitalised.
+        # At the start of a sentence, every plural is capitalized.
         tag, proper = "NNS", False
     lemma = (token.lemma_ or text).lower()
     return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), nominal, proper)
 
 
 def _correct_opening_word(words: list[Word]) -> None:
-    """Take the capital of a plural that opens a sentence for what it is where the verb after it is a plural, and a
-    plural for a name where it is none (``Sims is``)."""
+    """Correct the tag of a plural that opens a sentence.
+
+    A capitalized plural before a plural verb is a common noun. A plural before ``is`` or ``was`` is a name (``Sims
+    is``).
+    """
     if len(words) > 1 and words[0].tag == "NNS" and words[1].text in ("is", "was") and words[0].text.istitle():
         if not is_everyday(words[0].text):
             words[0].tag, words[0].proper = "NNP", True
@@ -137,7 +140,7 @@ def _correct_opening_word(words: list[Word]) -> None:
 
 
 def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
-    """Let a name after a common noun (``brother Tom``) govern the noun, as in ``the mathematician Emmy Noether``."""
+    """Make a name after a common noun (``brother Tom``) govern it, as in ``the mathematician Emmy Noether``."""
     words[name].head, words[name].label = words[noun].head, words[noun].label
     words[noun].head, words[noun].label = name, "nmod:desc"
     for index, word in enumerate(words):
@@ -146,7 +149,7 @@ def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
 
 
 def _convert_to_universal(words: list[Word]) -> None:
-    """Turn heads and labels of ClearNLP into those of Universal Dependencies."""
+    """Convert heads and labels of ClearNLP to those of Universal Dependencies."""
     for word in words:
         word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):

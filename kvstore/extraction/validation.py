@@ -1,7 +1,7 @@
-"""A document as it is given, checked: nothing of it is derived yet but its digest.
+"""Validation of a document as given; nothing is derived from it yet except its digest.
 
-In: a key, a text and what goes with it. Out: a :class:`ValidDocument`, whose digest says whether the store has it as it
-is already, before anything dear is done with it. What cannot be a document is an InputError.
+In: a key, a text, and the document's other fields. Out: a :class:`ValidDocument`. Its digest shows if the store already
+has the same document, before any expensive work. An invalid document is an InputError.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ..errors import InputError
 from ..storage.records import pack
 from .own_chunks import OwnChunks, pack_chunks, parse_own_chunks
 
-#: The format of a document that is rows of a tree, and no text.
+#: The format of a document with the rows of a tree instead of text.
 PAIRS_FORMAT = "pairs"
 FORMATS = ("text", "markdown", PAIRS_FORMAT)
-#: Bytes of the longest text of one document.
+#: The maximum size of the text of one document in bytes.
 MAX_TEXT_BYTES = 32 << 20
-#: Bytes of the longest document key.
+#: The maximum size of a document key in bytes.
 MAX_KEY_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ValidDocument:
-    """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does.
+    """A document as given, with ``\\n`` line ends; ``digest`` changes if any part of it does.
 
-    ``left_out``: how many characters of the page it was read from were left out as navigation; ``own_chunks``: how its
-    user has cut it, in characters of the text.
+    ``left_out`` is the number of characters of the source page that were removed as navigation. ``own_chunks`` are the
+    chunks set by the user, in characters of the text.
     """
 
     key: str
@@ -57,7 +57,7 @@ def validate(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ValidDocument:
-    """Take a document as it is given; raises InputError where it cannot be one."""
+    """Check a document as given and return it as a :class:`ValidDocument`; raises InputError if it is invalid."""
     check_integer("left_out", left_out, 0, MAX_TEXT_BYTES)
     for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or field in ("key", "text")):
@@ -71,7 +71,7 @@ def validate(
         raise InputError(f"document {key!r} is made of pairs, which have no chunks; leave chunks out")
     own_spans = parse_own_chunks(key, chunks, original_text)
     try:
-        # What is stored is what JSON keeps: an export then says all of it.
+        # Only JSON values are stored, so that an export contains all of the metadata.
         metadata = json.loads(_METADATA_ENCODER.encode(dict(meta))) if meta else {}
         pack(metadata)
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
@@ -83,13 +83,13 @@ def validate(
 
 
 def _encode_date(value: object) -> str:
-    """A date or a time as ISO 8601; raises TypeError for what is neither."""
+    """Return a date or time as ISO 8601; raises TypeError for other values."""
     if isinstance(value, (date, time)):  # a datetime is a date
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
-#: Encoders that are made once: that takes longer than to encode a little.
+#: Encoders are created once, because creating one takes longer than a small encoding.
 _METADATA_ENCODER = json.JSONEncoder(default=_encode_date)
 _DIGEST_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
 
@@ -104,7 +104,10 @@ def compute_digest(
     left_out: int = 0,
     own_chunks: OwnChunks = None,
 ) -> bytes:
-    """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
+    """Return 16 bytes that change if any part of a document does.
+
+    ``vectors`` are the vectors supplied by the user, if any.
+    """
     parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
     parts += [["chunks", pack_chunks(own_chunks)]] if own_chunks is not None else []
     head = _DIGEST_ENCODER.encode(parts).encode()

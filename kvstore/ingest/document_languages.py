@@ -1,7 +1,7 @@
-"""The language of the documents of an ingest: what a new store takes from it, and what does not fit it.
+"""The language of an ingest's documents: the settings it implies for a new store, and mismatches with an existing one.
 
 In: the texts of the first documents. Out: settings for a new store, and remarks for the report of the ingest. Only
-documents that show their language count (see :func:`kvstore.text.languages.document_language`).
+documents with a recognizable language count (see :func:`kvstore.text.languages.document_language`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..models.language import ENGLISH, RULES
 from ..settings import FixedSettings
 from ..text.languages import document_language
 
-#: Documents whose language is looked at, and bytes of each.
+#: The number of documents whose language is detected, and the bytes examined in each.
 FIRST_DOCUMENTS, _FIRST_BYTES = 24, 8000
-#: Stemmers under other names than those of their languages.
+#: Stemmers that are not named after their language.
 _STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
 
 
 class DocumentLanguages:
-    """Counts the languages of the first documents."""
+    """Counter of the languages of the first documents."""
 
     def __init__(self) -> None:
         self._documents = 0
@@ -31,11 +31,11 @@ class DocumentLanguages:
 
     @property
     def full(self) -> bool:
-        """True if no further document counts."""
+        """True if no further documents count."""
         return self._documents >= FIRST_DOCUMENTS
 
     def add(self, document: ValidDocument) -> None:
-        """Count a document of prose, unless enough are counted."""
+        """Count a document of prose, unless enough documents are counted."""
         if not self.full and document.format != "pairs":
             self._documents += 1
             language = document_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))
@@ -44,14 +44,14 @@ class DocumentLanguages:
 
     @property
     def main_language(self) -> str | None:
-        """The language of most documents that show one, or None."""
+        """The language of the majority of documents with a recognizable language, or None."""
         for language, count in self._counts.most_common(1):
             if 2 * count > self._counts.total():
                 return language
         return None
 
     def settings(self) -> dict[str, str]:
-        """Return the settings that fit most documents; none if no language is that of most."""
+        """Return the settings that fit most documents, or an empty dictionary if no language has a majority."""
         language = self.main_language
         if language is None:
             return {}
@@ -59,7 +59,7 @@ class DocumentLanguages:
         return {"stemmer": stemmer, "language": ENGLISH if language == "english" else RULES}
 
     def remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
-        """Say what was chosen for a new store, and which settings do not fit most documents."""
+        """Yield remarks on the settings chosen for a new store and on settings that do not fit most documents."""
         language = self.main_language
         if language is None:
             return

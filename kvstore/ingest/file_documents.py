@@ -1,10 +1,11 @@
-"""The documents of files: read, compared with what is stored, and extracted where they are new.
+"""The documents of files: read, compared with the store, and extracted if they are new.
 
-In: a :class:`~kvstore.ingest.sources.Source` and how to read it. Out: a :class:`FileDocument` for each document, a
-:class:`Failure` for whatever could not be read and a :class:`~.readers.PassedOver` for what is not meant to be, in the
-order of the file. What is read is gathered into portions,
-because documents are extracted faster together. Depends on nothing but the files and the digests of what is stored, so
-that it can run in another process (``worker.py``).
+In: a :class:`~kvstore.ingest.sources.Source` and the options of its reader. Out, in the order of the file: a
+:class:`FileDocument` for each document, a :class:`Failure` for each part that could not be read, and a
+:class:`~.readers.PassedOver` for each part that is skipped on purpose.
+
+Items are grouped into portions, because documents are extracted faster together. The module depends only on the files
+and on the stored digests, so that it can run in another process (``worker.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that was not ingested: the file (and row), and why."""
+    """A file or row that was not ingested, and the reason."""
 
     place: str
     reason: str
@@ -34,10 +35,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:
-    """A document of a file and its place there; ``extract_portion`` is None where the store has it already.
+    """A document of a file and its place there; ``extracted`` is None if the store already has it.
 
-    ``vectors``: by space, where they are made already; shape (texts, dimension). ``left_out``: the parts of its
-    page that were taken for navigation. ``other_key``: see :class:`~.readers.RawDocument`.
+    ``vectors``: by space, if already computed; shape (texts, dimension). ``left_out``: the parts of its page that were
+    omitted as navigation. ``other_key``: see :class:`~.readers.RawDocument`.
     """
 
     key: str
@@ -51,7 +52,7 @@ class FileDocument:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document of a file that the store has not as it is, and its place there; nothing is derived from it yet."""
+    """A new or changed document of a file, and its place there; nothing is derived from it yet."""
 
     place: str
     validated: ValidDocument
@@ -61,17 +62,17 @@ class NewDocument:
 
 FileItem = FileDocument | RawFact | SkippedPart | Failure
 
-#: The number of a file and something read from it, or found in it; None where there is no more.
+#: The number of a file and an item of it, or None at the end of the file.
 ReadItem = tuple[int, NewDocument | FileItem | None]
 NumberedItem = tuple[int, FileItem | None]
 
-#: What is read is extracted (and embedded) when it comes to so many items, or bytes of texts of new documents.
+#: A portion is extracted (and embedded) when it reaches this many items, or bytes of texts of new documents.
 MAX_PORTION_ITEMS = 512
 MAX_PORTION_BYTES = 256 << 10
 
 MEMORY_SHORTAGE_MESSAGE = "there is too little memory for it; raise the memory limit, or split it"
 
-#: The digest of the stored document of a key, or None.
+#: Returns the digest of the stored document with a key, or None.
 GetStoredDigest = Callable[[str], bytes | None]
 
 
@@ -82,10 +83,10 @@ def read_documents(
     get_stored_digest: GetStoredDigest,
     content: bytes | None = None,
 ) -> Iterator[NewDocument | FileItem]:
-    """The documents of a file, and what failed: a file that makes its reader fail is a failure among others.
+    """Yield the documents and the failures of a file. A reader that crashes also yields a failure.
 
-    Its ``content`` is read where that is at hand, and else the file. Raises InputError for an unknown format or option,
-    and what ``get_stored_digest`` raises.
+    Reads ``content`` if it is given, else the file. Raises InputError for an unknown format or option, and the errors
+    of ``stored``.
     """
     place = source.place
     location = source.location
@@ -107,17 +108,17 @@ def read_documents(
         raise
     except MemoryError:
         yield Failure(place, f"could not be read: {MEMORY_SHORTAGE_MESSAGE}")
-    except Exception as error:  # a fault of ours, or of a library, must not cost the files behind this one
+    except Exception as error:  # a bug here or in a library must not fail the remaining files
         yield Failure(place, f"made its reader fail ({type(error).__name__}: {error}); please report it with the file")
 
 
 def make_failure(place: str, error: Exception | str) -> Failure:
-    """A failure at a place; readers name the file in their messages, here it is named beside it."""
+    """Return a failure at a place, without the file name that readers put in front of their messages."""
     return Failure(place, str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: "))
 
 
 def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
-    """What is read, in lists of which each is worth to be extracted."""
+    """Yield the items in lists that are large enough to extract efficiently."""
     portion: list[ReadItem] = []
     size = 0
     for number, item in items:
@@ -133,9 +134,9 @@ def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
 def extract_portion(
     portion: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
 ) -> Iterator[NumberedItem]:
-    """A portion with its new documents extracted, together, or failed; raises LanguageError.
+    """Extract the new documents of a portion together and yield its items and failures. Raises LanguageError.
 
-    ``on_texts_known`` is told their embedding texts before anything is parsed, where one of them does not forbid it.
+    ``texts_known`` receives the embedding texts before anything is parsed, unless one of the documents prevents it.
     """
     documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))
@@ -167,7 +168,7 @@ def _extract_documents(
         return list(derive_all(documents, settings, on_texts_known))
     except KvstoreError:
         raise
-    except Exception as error:  # a fault of ours, or of a library, must not cost the other documents
+    except Exception as error:  # a bug here or in a library must not fail the other documents
         if len(documents) > 1:
             return [outcome for document in documents for outcome in _extract_documents([document], settings)]
         if isinstance(error, MemoryError):

@@ -1,10 +1,11 @@
-"""A file on its way through an ingest: whether it must be read, and what is recorded of it afterwards.
+"""A file during an ingest: whether it must be read, and the record made of it afterwards.
 
-In: a source and how it is read. Out: the record of a file that was ingested whole. A file is as it was when its path,
-size, times of change (which no program can set: that of the inode is among them) and inode are, and it is read in the
-same way, and under the same key, by the same version of kvstore and of its readers. One that changed a moment before it
-was read is not recorded: a second change within one tick of the clock could not be told. Of a file at an address counts
-what its file system tells of it.
+In: a source and the options of its reader. Out: the record of a file that was ingested completely. A file is unchanged
+if its path, size, timestamps (including that of the inode, which no program can set) and inode are the same. It must
+also be read with the same options, under the same key, by the same version of kvstore and of its readers.
+
+A file that changed shortly before it was read is not recorded, because a second change within the same clock tick would
+go unnoticed. For a file at an address, the metadata of its file system counts.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from . import remote_files
 from .readers import READING, get_reader_version
 from .sources import Source
 
-#: Seconds for which a file must have been as it is before it is read.
+#: The number of seconds for which a file must be unchanged before it is read.
 SETTLED = 2.0
 
 
 def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> bytes:
-    """Sixteen bytes that differ where files are read in another way."""
+    """Return a 16-byte digest of how files are read."""
     description = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
     return hashlib.blake2b(description.encode(), digest_size=16).digest()
 
 
 class FileVisit:
-    """One file of an ingest; made before it is read."""
+    """One file of an ingest; created before the file is read."""
 
     __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "location", "settled", "source")
 
     def __init__(self, source: Source, reading_digest: bytes) -> None:
         self.source = source
         self.failed = False
-        #: Whether what becomes of its documents depends on no other file.
+        #: True if the outcome for its documents does not depend on another file.
         self.settled = True
-        # A file that was ingested under another key is not known under this one, nor what another package has read.
+        # The record of a file applies only to the same key and to the same version of an external reader.
         description = reading_digest + source.key.encode() + get_reader_version(source.format).encode()
         self._reading = hashlib.blake2b(description, digest_size=16).digest()
         self.location = source.location
@@ -52,27 +53,28 @@ class FileVisit:
 
     @property
     def size(self) -> int:
-        """Bytes of the file; 0 where it cannot be looked at."""
+        """The size of the file in bytes; 0 if it cannot be accessed."""
         return self._signature[0] if self._signature else 0
 
     @property
     def root(self) -> str | None:
-        """The folder it was found in, if it was not named itself."""
+        """The folder that contained the file, or None if the file was named directly."""
         return self.source.root
 
     def matches_record(self, file: IngestedFile | None) -> bool:
-        """Whether it is what a record was made of."""
+        """True if the file is the one that a record describes."""
         own_state = (self._path, self._signature, self._reading)
         return file is not None and (file.path, file.signature, file.reading) == own_state
 
     def add_document(self, key: str, digest: bytes) -> None:
-        """Note a document of it that is, or will be, stored."""
+        """Note that a document of the file is stored, or will be."""
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
-        """What to record of it after the last of its documents, with their digests; None where it must be read again.
+        """Return the file's record after its last document, with the documents' digests; None if the file must be read
+        again.
 
-        Its name must be text: others are written in another way in the source of its documents.
+        The path must be valid Unicode, since the source of the documents escapes other paths.
         """
         signature = self._signature
         if (

@@ -1,8 +1,8 @@
-"""What an ingest would do: a sample of the files is read, and what it costs is scaled by their bytes.
+"""A forecast of an ingest: a sample of the files is read, and its cost is scaled by bytes.
 
-In: what :func:`kvstore.ingest.pipeline.create_ingestion` takes. On disk: nothing. Out: a :class:`Forecast`. The sample is
-read by a worker, for a few seconds at most; embedding is timed on a few of its texts where the embedder runs here, and
-an endpoint is not called.
+In: the arguments of :func:`kvstore.ingest.pipeline.ingestion`. On disk: nothing. Out: a :class:`Forecast`. A worker
+reads the sample, for a few seconds at most. Embedding is timed on a few texts if the embedder runs locally; an endpoint
+is not called.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .sources import Source, find_sources
 from .worker import Limits
 from .worker_pool import WorkerPool
 
-#: Files that are read, the seconds that is given, and the texts that embedding is timed on.
+#: The number of sampled files, the time limit in seconds, and the number of texts that embedding is timed on.
 MAX_SAMPLE_FILES = 24
 SAMPLE_SECONDS = 5.0
 MAX_TIMED_TEXTS = 16
-#: Tokens of a text are about as many as its characters divided by this (English prose in the usual vocabularies).
+#: The approximate number of characters per token (English prose, common vocabularies).
 CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What an ingest would find and do; everything from ``sampled`` on is estimated from that many files.
+    """The forecast of an ingest. Everything from ``sampled`` on is estimated from that many files.
 
-    ``ingested_files`` files would be passed over, ``bytes`` are those of the others. ``embedder`` is its name, ``tokens`` are
-    those of the texts it would get, ``calls`` the requests to an endpoint, 0 where it needs none. ``seconds`` leave out
-    the commits, which run beside the workers; None where the embedder cannot be timed without being called.
+    ``known`` files would be skipped; ``bytes`` counts the others. ``embedder`` is the embedder's name, ``tokens`` are
+    those of the texts to embed, and ``calls`` the requests to an endpoint, 0 without an endpoint. ``seconds`` excludes
+    commits, which run in parallel with the workers; None if timing the embedder would need a request.
     """
 
     files: int
@@ -62,8 +62,8 @@ class Forecast:
 
 @dataclass(slots=True)
 class NavigationSummary:
-    """What is left out of pages as navigation: an element, why, on how many of the sampled pages, with how many
-    characters in all, and how it begins on the first."""
+    """A part that is omitted from pages as navigation: its element, the reason, the number of sampled pages with it,
+    the total characters, and how it begins on the first page."""
 
     element: str
     reason: str
@@ -79,7 +79,7 @@ def build_forecast(
     options: Mapping[str, Any],
     include: Sequence[str] = (),
 ) -> Forecast:
-    """Say what an ingest of ``paths`` would do; raises what it would raise before it reads a file."""
+    """Forecast an ingest of ``paths``. Raises the errors that the ingest would raise before it reads a file."""
     reading_digest = compute_reading_digest(format, options)
     files: list[Source] = []
     failures: list[str] = []
@@ -139,7 +139,8 @@ def _read_sample(
     failures: list[str],
     left_out: dict[tuple[str, str], NavigationSummary],
 ) -> tuple[float, int, int, list[str]]:
-    """Bytes read of a sample, the documents in it, and of those that are new the chunks and the texts to embed."""
+    """Return the bytes read of a sample, the number of its documents, and the chunks and embedding texts of the new
+    ones."""
     if not sample:
         return 0.0, 0, 0, []
     deadline = time.monotonic() + SAMPLE_SECONDS
@@ -162,7 +163,7 @@ def _read_sample(
                         document = derive_parts(item.extracted, destination.settings, derivations)
                         texts += chain(*list_missing_texts(document, (), destination.settings, derivations).values())
                 if time.monotonic() > deadline:
-                    # What gave nothing in that time is likely to be read.
+                    # A file that produced nothing by then counts as read.
                     return bytes_read + min(file_bytes or math.inf, max(1, source.size)), documents, chunks, texts
             bytes_read += source.size
     return bytes_read, documents, chunks, texts
@@ -179,7 +180,7 @@ def _add_left_out(left_out: dict[tuple[str, str], NavigationSummary], page: File
 
 
 def _time_embedding(destination: Destination, texts: Sequence[str]) -> float:
-    """How long embedding takes, once the embedder is loaded."""
+    """Return the seconds per text of the loaded embedder."""
     timed_texts = texts[:MAX_TIMED_TEXTS]
     destination.embed(timed_texts[:1])
     started = time.monotonic()

@@ -1,8 +1,8 @@
-"""How fast an ingest goes, by the bytes of its files, and how long it will take yet.
+"""The speed of an ingest in bytes, and the time it still needs.
 
-In: the bytes that must be read, and those that are done as they are. Out: seconds left, at the pace of the last
-:data:`WINDOW_SECONDS` seconds, so that a kind of file that takes longer than those before shows. The beginning, when models are
-loaded, does not count: the pace is that after the first bytes. Nothing is said before :data:`SETTLING_SECONDS` seconds of it.
+In: the bytes to read, and the bytes that are done. Out: the seconds left, at the speed of the last :data:`WINDOW`
+seconds, so that a slower kind of file shows. The time before the first bytes, when models load, does not count. No
+estimate is given before :data:`SETTLING` seconds.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections import deque
 
 WINDOW_SECONDS = 60.0
 SETTLING_SECONDS = 3.0
-#: Seconds between two points of the window.
+#: The seconds between two points of the window.
 _STEP_SECONDS = 0.25
 
 
 class Pace:
-    """The pace of one ingest; ``done`` bytes of ``total``."""
+    """The speed of one ingest; ``done`` bytes of ``total``."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -30,23 +30,23 @@ class Pace:
         return self._bytes_ended + self._bytes_within
 
     def start(self, total: int) -> None:
-        """Nothing of ``total`` bytes is done."""
+        """Start with ``total`` bytes to do."""
         self.total = total
         self._add_point()
 
     def add_partial(self, size: int, file_size: int) -> None:
-        """Some ``size`` bytes more of a file that has ``file_size`` are done."""
+        """Add ``size`` bytes of the current file, up to ``most`` for the whole file."""
         self._bytes_within = min(self._bytes_within + size, file_size)
         self._add_point()
 
     def end_file(self, size: int) -> None:
-        """A file of ``size`` bytes is done."""
+        """Finish a file of ``size`` bytes."""
         self._bytes_ended += size
         self._bytes_within = 0
         self._add_point()
 
     def seconds_left(self) -> float | None:
-        """Seconds for the bytes that are left; None while nothing is known of the pace."""
+        """Return the estimated seconds for the remaining bytes; None while the speed is unknown."""
         if self.done >= self.total:
             return 0.0
         if not self._points:

@@ -1,9 +1,9 @@
-"""Files in, documents stored: reading, extracting, embedding and committing in batches.
+"""The ingest pipeline: files are read, extracted, embedded and committed in batches.
 
-In: paths and globs. On disk: nothing but what each batch's commit brings, so that an interruption keeps whole
-documents and a second run goes on where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document
-is one :class:`Failure` with its reason; the rest goes on. Files of what others found in documents
-bring none: what they state joins the documents that the store has.
+In: paths and globs. On disk: only the commit of each batch, so that an interruption keeps whole documents and a second
+run continues where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document becomes one
+:class:`Failure` with its reason, and the rest continues. Files of external extraction results contain no documents:
+their facts are joined to documents of the store.
 """
 
 from __future__ import annotations
@@ -46,42 +46,43 @@ from .readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, f
 from .sources import Coverage, Source, find_sources, format_skipped
 from .worker import Job, Limits
 
-#: A batch is committed when it holds this many chunks or documents. In a large store it is this share of the store's
-#: chunks, up to so many: a commit writes every page that it changes, and what a few hundred chunks change lies on half
-#: of the pages, so that a batch eight times as large writes twice as much.
+#: The number of chunks or documents at which a batch is committed. In a large store the limit is this share of the
+#: store's chunks, up to a maximum. A commit writes every page that it changes, and the changes of a few hundred chunks
+#: touch half of the pages; a batch eight times as large writes only twice as much.
 BATCH_CHUNKS = 512
 BATCH_DOCUMENTS = 512
 STORE_SHARE = 16
 MOST_TOGETHER = 4096
-#: What workers have embedded already waits so many seconds for more, up to as many together: new names are then sought
-#: in older texts a few times, not at every few hundred chunks, and an interruption costs no more than these seconds.
+#: Batches that workers have already embedded wait this many seconds for more, up to the maximum. New names are then
+#: searched in older texts only a few times instead of at every few hundred chunks. An interruption loses no more than
+#: these seconds.
 QUICK_SECONDS = 5.0
-#: It is committed before it takes more memory than this. What is extracted was measured to take no more than so much a
-#: chunk, and so much a byte of text, beside its vector.
+#: A batch is committed before it uses more memory than this. An extracted chunk and a byte of text were measured to use
+#: no more than the amounts below, without the vectors.
 BATCH_BYTES = 1 << 26
 BYTES_PER_EXTRACTED_CHUNK, BYTES_PER_EXTRACTED_CHARACTER = 4096, 40
 
-#: Files stored under two keys that a remark names.
+#: The maximum number of doubly stored files that a remark names.
 _MAX_DUPLICATES_SHOWN = 3
 
-#: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
-#: save. A file larger than its reader is trusted with is read by a worker always.
+#: By default an ingest starts workers only for this many bytes of files; for less, starting them costs more than it
+#: saves. A worker always reads a file that is larger than its reader is trusted with.
 MIN_BYTES_FOR_WORKERS = 1 << 20
-#: Failures that are told, a line each; there may be one for every row of a file.
+#: The maximum number of failures that are listed; there may be one for every row of a file.
 _MAX_PROBLEMS_SHOWN = 100
-#: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
+#: The maximum number of workers: each holds models. The default is the number of processors minus the writer's.
 MAX_WORKERS = 4
 
 
 @dataclass(slots=True)
 class IngestReport:
-    """What an ingest did; ``documents`` and ``chunks`` count those written, ``seconds`` is wall time.
+    """The outcome of an ingest. ``documents`` and ``chunks`` count those written; ``seconds`` is wall time.
 
-    ``skipped_by`` counts the files passed over by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...),
-    ``skipped`` is their sum. ``remarks`` are sentences about what was ingested as asked and may not be meant so.
-    Documents that a file states something of count as changed where that changes anything, and else as unchanged.
-    ``left_out`` says of each page that was read how many of its characters were left out as navigation, if any.
-    ``problems`` tells the ``failures`` as people read them, those beyond the first hundred by their number.
+    ``skipped_by`` counts the skipped files by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...), and
+    ``skipped`` is their sum. ``remarks`` are sentences about possibly unintended effects. Documents to which a file
+    adds facts count as changed if that changes anything, else as unchanged. ``left_out`` maps each page that was read
+    to the number of characters omitted as navigation, if any. ``problems`` formats the ``failures``; beyond the first
+    hundred it gives only their number.
     """
 
     added: int = 0
@@ -100,12 +101,12 @@ class IngestReport:
 
     @property
     def skips(self) -> str:
-        """``skipped_by`` in words, such as ``2 .png, 1 no suffix``."""
+        """``skipped_by`` as text, such as ``2 .png, 1 no suffix``."""
         return format_skipped(self.skipped_by)
 
     @property
     def problems(self) -> list[str]:
-        """The failures, a line each: what and why."""
+        """The failures, one line each, with place and reason."""
         lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_MAX_PROBLEMS_SHOWN]]
         num_more = len(self.failures) - len(lines)
         return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
@@ -113,11 +114,12 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class IngestProgress:
-    """How far an ingest is: files done of all (``known``: before this one), chunks written, and what is being read.
+    """The progress of an ingest: files done and total (``known``: done by earlier ingests), chunks written, and the
+    current file.
 
-    ``bytes_done`` of ``bytes`` of the files that must be read are done; of the file being read that is an estimate from
-    the texts it gave. ``seconds_left`` follows from them, at the pace of the last while; None until that is known.
-    ``documents`` and ``chunks`` are committed.
+    ``bytes_done`` of ``bytes`` of the files to read are done; for the current file this is an estimate from its texts.
+    ``seconds_left`` is computed from them at the recent speed, None while that is unknown. ``documents`` and ``chunks``
+    are committed.
     """
 
     done: int
@@ -133,36 +135,36 @@ class IngestProgress:
 
 
 class Destination(Protocol):
-    """Where documents go: the store, as the pipeline needs it."""
+    """The destination of documents: the store, as seen by the pipeline."""
 
     @property
     def settings(self) -> FixedSettings:
-        """The settings that the store was made with."""
+        """The creation-time settings of the store."""
         ...
 
     @property
     def texts_per_request(self) -> int:
-        """How many texts the embedder sends to an endpoint at once; 0 where it needs none."""
+        """The number of texts that the embedder sends to an endpoint per request; 0 if it needs no endpoint."""
         ...
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Give a new store the settings that ``choose`` returns, unless they are fixed; return those that changed."""
+        """Give a new store the settings that ``choose`` returns, unless they are fixed; return the changed ones."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of some texts, shape (n, dimension)."""
+        """Return the vectors of texts, shape (n, dimension)."""
         ...
 
     def open_state(self) -> AbstractContextManager[State]:
-        """What is stored, while the context is open."""
+        """Return a context manager of the current state."""
         ...
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Say in which folder unchanged documents were found last."""
+        """Record the folder in which each unchanged document was last found."""
         ...
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
-        """What workers are told; with ``embed`` they make the vectors too, where that is possible."""
+        """Return the job for workers. With ``embed`` they also compute the vectors, if possible."""
         ...
 
     def write(
@@ -171,24 +173,24 @@ class Destination(Protocol):
         deleted: Sequence[str] = (),
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
-        """Commit extracted documents, each with the folder it came from; embeds what is not yet.
+        """Commit extracted documents, each with its origin folder, and embed those without vectors.
 
-        In the same commit others are deleted, and files recorded as ingested, each with the digests of its documents.
+        The same commit deletes other documents and records files as ingested, each with the digests of its documents.
         """
         ...
 
     def store_facts(
         self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
-        """Commit what is stated of documents in place of what was, or (``added_keys``) besides it.
+        """Commit the facts about documents; they replace earlier facts or (``more``) are added to them.
 
-        Says for each key whether that changed anything, and what could not be committed.
+        Returns for each key whether anything changed, and the facts that could not be committed.
         """
         ...
 
 
 class IngestOptions(TypedDict, total=False):
-    """What may be said of an ingest beside its paths, and which files of folders it takes: see :func:`create_ingestion`."""
+    """The options of an ingest besides its paths and the patterns of files to include: see :func:`ingestion`."""
 
     format: str | None
     prune: bool
@@ -200,10 +202,10 @@ class IngestOptions(TypedDict, total=False):
 
 
 class Ingestion(Iterator[IngestProgress]):
-    """An ingest that goes on while it is iterated over, in the thread that does; each step says how far it is.
+    """An ingest that runs while it is iterated, in the iterating thread; each step reports the progress.
 
-    ``report`` is what was done so far. Whoever stops early, or closes it, or leaves its context, keeps what was
-    committed, and the same ingest goes on from there.
+    ``report`` is the outcome so far. If the caller stops early, closes it or leaves its context, the committed part is
+    kept, and the same ingest continues from there.
     """
 
     def __init__(self, steps: Generator[IngestProgress, None, None], report: IngestReport) -> None:
@@ -214,7 +216,7 @@ class Ingestion(Iterator[IngestProgress]):
         return next(self._steps)
 
     def close(self) -> None:
-        """End its workers, and drop what is not committed."""
+        """Stop its workers and drop what is not committed."""
         self._steps.close()
 
     def __enter__(self) -> Self:
@@ -238,16 +240,16 @@ def create_ingestion(
     memory_limit: float | None = None,
     on_finish: Callable[[], None] = lambda: None,
 ) -> Ingestion:
-    """What brings the documents under ``paths`` into ``destination``, when it is iterated over, and calls ``on_finish``;
-    with ``prune``, it removes those whose files vanished from what the folders and patterns among them cover.
+    """Return an ingest that stores the documents under ``paths`` in ``destination`` as it is iterated, and finally
+    calls ``then``. With ``prune`` it removes documents whose files vanished from the given folders and patterns.
 
     ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
 
-    ``workers`` is how many processes read, extract and embed (0: this one; None: what the files are worth, or the
-    engine has room for), ``engine`` where they run (:mod:`.engines`); what comes of it is the same. A file at which a
-    worker is silent for ``time_limit`` seconds is a failure, and so is one for which it wants more than
-    ``memory_limit`` megabytes (None: its share of half of the machine's). Raises InputError for a format, an option or
-    an engine that is none, and an empty path; EngineError where the engine cannot be had, or is lost.
+    ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
+    the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
+    file fails if its worker is silent for ``time_limit`` seconds, or needs more than ``memory_limit`` megabytes (None:
+    its share of half of the machine's memory). Raises InputError for an invalid format, option or engine, and for an
+    empty path; EngineError if the engine is unavailable or lost.
     """
     ReadOptions.parse(options)
     if format is not None:
@@ -273,9 +275,9 @@ def create_ingestion(
 
 @dataclass(frozen=True, slots=True)
 class _SeenDocument:
-    """A document of this ingest: where it stands, and its digest, empty where the store has that.
+    """A document of this ingest: its place and its digest, which is empty if the store has it.
 
-    ``is_stored``: the store had the same, be it from another file.
+    ``kept``: true if the store had the same document, possibly from another file.
     """
 
     place: str
@@ -309,7 +311,7 @@ class _IngestRun:
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
         self._batch_bytes = 0
-        #: When the first document of the batch came, and whether all of them are embedded.
+        #: The arrival time of the batch's first document, and whether all documents are embedded.
         self._batch_start = 0.0
         self._is_batch_embedded = True
         self._stored_chunks: int | None = None
@@ -323,12 +325,12 @@ class _IngestRun:
         self._chosen: dict[str, str] = {}
         self._unread_roots: set[str] = set()
         self._unchanged_origins: dict[str, str | None] = {}
-        # What is stated of documents, by their keys: what waits for the next commit, and of which some was committed.
+        # The facts about documents by key: those that wait for the next commit, and the keys with committed facts.
         self._facts: dict[str, list[RawFact]] = {}
         self._stored_fact_keys: set[str] = set()
 
     def iter_steps(self, paths: Sequence[str | Path], prune: bool) -> Generator[IngestProgress, None, None]:
-        """Ingest; an interrupt passes through, the last step having counted every commit before it."""
+        """Run the ingest. An interrupt propagates after a last step that counts every earlier commit."""
         sources = self._find_sources(paths)
         try:
             yield from self._iter_steps(sources, prune)
@@ -361,9 +363,9 @@ class _IngestRun:
                 record = visit.build_record()
                 if record is not None:
                     self._files.append(record)
-            # Whatever the workers needed is given up while the last batch is written.
+            # Release the workers' resources while the last batch is written.
             next(items, None)
-            # What is left of it and what is pruned go in one commit: a file that was renamed is never missing.
+            # Commit the last batch together with the pruned documents, so that a renamed file is never missing.
             self._write_batch(self._list_vanished_keys() if prune else ())
         self._store_facts()
         self._destination.settle_origins(self._unchanged_origins)
@@ -381,7 +383,7 @@ class _IngestRun:
             except ReaderError as error:
                 self._add_failure(str(path), error)
                 continue
-            # A file that several paths stand for is read once, unless they give it several keys.
+            # A file that several paths refer to is read once, unless they give it several keys.
             sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
             self._report.skipped_by += path_sources.skipped
             self._report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
@@ -392,14 +394,14 @@ class _IngestRun:
         return list(sources_by_location.values())
 
     def _find_known_file(self, visit: FileVisit) -> IngestedFile | None:
-        """What is recorded of a file that need not be read."""
+        """Return the record of a file that need not be read, else None."""
         with self._destination.open_state() as state:
             file = state.ingested_files.get(visit.location)
         return file if visit.matches_record(file) else None
 
     def _iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """What each source holds, in order; None after the last of each, and perhaps once more, when the workers have
-        ended."""
+        """Yield the items of each source in order, with None after each source, and possibly once more when the
+        workers have ended."""
         workers, embed = self._workers, True
         if workers is None and self._engine == PROCESSES:
             workers, embed = self._estimate_workers(sources)
@@ -409,7 +411,7 @@ class _IngestRun:
             with closing(self._sample(sources[:FIRST_DOCUMENTS])) as documents:
                 self._decide_settings(documents)
             with start_engine(self._engine, workers, self._destination.open_state) as engine:
-                # What keys and addresses of endpoints the process that ingests has, others need not.
+                # Keys and addresses of endpoints may exist only in the ingesting process.
                 embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
                 job = self._destination.make_job(self._format, self._options, embed=embed)
                 with WorkerPool(job, sources, engine, self._limits) as pool:
@@ -447,7 +449,7 @@ class _IngestRun:
         self._chosen = self._destination.decide_settings(choose)
 
     def _sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
-        """Read the documents in some files, before workers read them with the settings that are chosen."""
+        """Read the documents of some files before the workers read them with the chosen settings."""
         if not any(map(self._is_risky, sources)):
             for _, item in self._read_sources(sources):
                 if isinstance(item, NewDocument):
@@ -457,7 +459,7 @@ class _IngestRun:
         from .worker_pool import WorkerPool
 
         job = self._destination.make_job(self._format, self._options, embed=False)
-        job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are wanted
+        job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are needed
         with WorkerPool(job, sources, ProcessEngine(1), self._limits) as pool:
             for item in pool.iter_items():
                 if isinstance(item, FileDocument) and item.extracted is not None:
@@ -470,13 +472,13 @@ class _IngestRun:
             yield number, None
 
     def _get_stored_digest(self, key: str) -> bytes | None:
-        """The digest of the stored document of this key, or None."""
+        """Return the digest of the stored document with this key, or None."""
         with self._destination.open_state() as state:
             record = state.documents.find_by_key(key)
         return None if record is None else record.digest
 
     def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
-        """How many workers the files are worth, and whether it is worth that these load the embedder too."""
+        """Return the number of workers for the files, and whether they should load the embedder too."""
         total = 0
         has_risky_file = False
         for source in sources:
@@ -493,7 +495,7 @@ class _IngestRun:
 
     def _take_item(self, item: FileItem, visit: FileVisit) -> None:
         if isinstance(item, RawFact):
-            # A file may speak of a document in several lines.
+            # A file may describe a document in several lines.
             self._facts.setdefault(item.key, []).append(item)
             if len(self._facts) > BATCH_DOCUMENTS:
                 self._store_facts()
@@ -515,7 +517,7 @@ class _IngestRun:
     def _take_document(self, file_document: FileDocument, visit: FileVisit) -> None:
         if file_document.key in self._seen_documents:
             seen = self._seen_documents[file_document.key]
-            # What becomes of this one depends on another file, which may change or vanish.
+            # The outcome for this document depends on another file, which may change or vanish.
             visit.settled = visit.settled and seen.location == visit.location
             if self._is_duplicate(file_document, seen):
                 self._count_skipped("the same document again")
@@ -540,7 +542,7 @@ class _IngestRun:
             record = state.documents.find_by_key(file_document.key)
         document = file_document.extracted
         unchanged = document is None or (record is not None and record.digest == file_document.digest)
-        # Only where it came from another file may it be the same under another digest.
+        # A document can equal the stored one under another digest only if it comes from another file.
         is_stored = unchanged or _is_moved(document, record)
         self._seen_documents[file_document.key] = _SeenDocument(
             file_document.place, visit.location, file_document.digest, is_stored
@@ -568,15 +570,15 @@ class _IngestRun:
             self._write_batch()
 
     def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:
-        """Whether a document says what the first of its key does, wherever it stands."""
-        if file_document.extracted is None:  # it is as the store had it before
+        """True if a document equals the first one with its key, wherever it is stored."""
+        if file_document.extracted is None:  # it equals the stored document
             return seen.is_stored
         return _compute_digest_at(file_document.extracted, seen.location) == (
             seen.digest or self._get_stored_digest(file_document.key)
         )
 
     def _is_batch_full(self) -> bool:
-        """Whether what waits is worth a commit."""
+        """True if the batch is large enough to commit."""
         if self._stored_chunks is None:
             with self._destination.open_state() as state:
                 self._stored_chunks = state.counters.chunks
@@ -590,13 +592,13 @@ class _IngestRun:
         )
 
     def _get_max_wait(self) -> float:
-        """Seconds that a batch waits for more: towards the end fewer and fewer, since the workers that find the rest go
-        on during a commit, and nobody works beside the last one."""
+        """Return the seconds that a batch waits for more. The wait shrinks towards the end: workers continue during
+        a commit, but none runs during the last one."""
         seconds_left = self._pace.seconds_left()
         return QUICK_SECONDS if seconds_left is None else min(QUICK_SECONDS, seconds_left)
 
     def _note_other_key(self, key: str, visit: FileVisit) -> None:
-        """Note where the same file is stored under another key already: another folder above it was named then."""
+        """Note a file that is already stored under another key, because another parent folder was named then."""
         if not key.startswith(visit.source.key):
             return
         row = key.removeprefix(visit.source.key)
@@ -619,7 +621,7 @@ class _IngestRun:
             )
 
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
-        """Note which readers of installed packages cannot be used, where one of them may have been wanted."""
+        """Add remarks on broken readers of installed packages, if one of them could have read a skipped file."""
         has_unknown_suffix = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
         if has_unknown_suffix or (self._format is None and any(find_format(source.key) is None for source in sources)):
             broken = (plugin for plugin in READERS.list_plugins() if plugin.problem is not None)
@@ -645,7 +647,7 @@ class _IngestRun:
             self._stored_chunks = None
 
     def _list_vanished_keys(self) -> list[str]:
-        """The keys of the documents that are to be pruned."""
+        """Return the keys of the documents to prune."""
         vanished: list[str] = []
         roots: dict[str, list[Coverage]] = {}
         for covered in self._coverages:
@@ -688,13 +690,13 @@ class _IngestRun:
 
 
 def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
-    """Whether a document is the stored one in another file."""
+    """True if a document is the stored one in another file."""
     if document is None or record is None or document.source == record.source:
         return False
     return _compute_digest_at(document, record.source) == record.digest
 
 
 def _compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
-    """The digest that a document would have if it stood in another file."""
+    """Return the digest that a document would have if it came from another file."""
     content = document.title, source, document.meta, document.format, document.text
     return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

@@ -1,9 +1,9 @@
-"""Files at an address, such as ``s3://bucket/folder``: listed and read through fsspec (the extra ``remote``).
+"""Files at an address, such as ``s3://bucket/folder``, listed and read through fsspec (the extra ``remote``).
 
-In: an address ``scheme://...`` of a file, of a folder, or of files by a pattern with ``**``, ``*`` or ``?``; fsspec
-reads what gives access to it where its own documentation says, never from here. Out: which files there are, their
-sizes, their bytes, and numbers that are others once a file has changed. What cannot be reached is a ReaderError. Only
-addresses that were asked for are read, none that stands in a document, and pages of the web are not fetched.
+In: an address ``scheme://...`` of a file, of a folder, or of files by a pattern with ``**``, ``*`` or ``?``. fsspec
+finds credentials as its documentation describes; kvstore passes none. Out: the files, their sizes and bytes, and
+numbers that change when a file changes. An unreachable address is a ReaderError. Only addresses that the caller names
+are read, never an address inside a document, and web pages are not fetched.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _WILDCARD_PATTERN = re.compile(r"[*?]")
 
 
 class RemoteListing(NamedTuple):
-    """What stands at an address: the folder that was asked for, or the part of a pattern without wildcards, and the
-    paths of the files in it, ascending, without what is hidden."""
+    """The files at an address: the named folder, or the part of a pattern without wildcards, and the sorted paths of
+    its files without hidden ones."""
 
     root: str
     is_folder: bool
@@ -32,7 +32,7 @@ class RemoteListing(NamedTuple):
 
 
 def is_address(value: str) -> bool:
-    """Whether this is an address rather than a path.
+    """True if this is an address rather than a path.
 
     >>> is_address("s3://bucket/notes"), is_address("notes/a.md"), is_address("c:/notes")
     (True, False, False)
@@ -41,7 +41,7 @@ def is_address(value: str) -> bool:
 
 
 def list_remote(address: str) -> RemoteListing:
-    """What stands at an address; raises ReaderError where nothing does, or it cannot be reached."""
+    """List the files at an address. Raises ReaderError if there are none, or if it cannot be reached."""
     parts = address.split("/")
     num_fixed = next(
         (index for index, part in enumerate(parts) if index > 2 and _WILDCARD_PATTERN.search(part)), len(parts)
@@ -57,7 +57,7 @@ def list_remote(address: str) -> RemoteListing:
         paths = file_system.find(base_path)
     except ReaderError:
         raise
-    except Exception as error:  # every file system has errors of its own
+    except Exception as error:  # every file system has its own errors
         raise _make_unreachable_error(address, error) from error
     start = len(base_path.rstrip("/")) + 1
     relative = sorted(path[start:] for path in paths)
@@ -65,12 +65,12 @@ def list_remote(address: str) -> RemoteListing:
 
 
 def get_size(address: str) -> int:
-    """Bytes of a file; raises OSError where it is not there."""
+    """Return the size of a file in bytes. Raises OSError if it does not exist."""
     return int(_get_info(address).get("size") or 0)
 
 
 def open_remote(address: str) -> BinaryIO:
-    """The bytes of a file, which can be sought in."""
+    """Open a file for reading; the stream is seekable."""
     file_system, path = _open_file_system(address)
     try:
         return cast(BinaryIO, file_system.open(path, "rb"))
@@ -79,8 +79,8 @@ def open_remote(address: str) -> BinaryIO:
 
 
 def compute_signature(address: str) -> list[int]:
-    """Numbers that are others once a file has changed: its size, and 8 bytes of a digest of what else its file system
-    tells of it; none where it is not there."""
+    """Return numbers that change when a file changes: its size, and part of a digest of its other file system
+    metadata. The list is empty if the file does not exist."""
     try:
         info = _get_info(address)
     except (OSError, ReaderError):

@@ -1,14 +1,15 @@
-"""Paths, folders and globs become the files to read, each with the key that its document gets.
+"""Resolution of paths, folders and globs to the files to read, each with the key of its document.
 
-In: paths, and addresses of what fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked
-in sorted order; a pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix; what is hidden (its name
-begins with a dot, or it is a system's own) is passed over, and so are links to folders and links to files outside the
-root. Out: :class:`Sources`. In a folder only files of known suffixes are taken (of those of the format, where one is
-named), and those on this machine whose names say nothing of their format but whose content does
-(:mod:`.readers.content_format`), or those that one of some patterns includes; the others are counted by their suffixes.
-What Sphinx keeps of the sources of pages is counted apart where the pages are there. A file that is named, or that a
-pattern matches, is taken whatever its suffix. A path that does not exist and a pattern that matches nothing are
-ReaderErrors; a folder that cannot be listed is a failure.
+In: paths, and addresses that fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked in
+sorted order. A pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix. Hidden names (those that begin
+with a dot, or that an operating system reserves), links to folders and links to files outside the root are skipped.
+Out: :class:`Sources`.
+
+In a folder, files with known suffixes are taken (those of the format, if one is named), or those that match the
+``include`` patterns. Local files with an unknown suffix are taken if their content shows their format
+(:mod:`.readers.content_format`). The other files are counted by suffix. Sphinx's copies of page sources are counted
+separately if the pages exist. A file that is named, or that a pattern matches, is taken with any suffix. A missing path
+and a pattern without matches are ReaderErrors; a folder that cannot be listed is a failure.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from .readers import ReadFailure, check_format, describe_skipped, find_format, g
 from .readers.content_format import MAX_START_BYTES, can_be_read, detect_format, is_hidden
 from .remote_files import is_address
 
-#: Where sites made by Sphinx keep what a page was made from, to be looked at.
+#: The paths at which sites built by Sphinx keep the sources of pages for display.
 _PAGE_SOURCE_PATTERN = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
 _WILDCARD_PATTERN = re.compile(r"[*?]")
-#: What a name has where another has a byte that is no UTF-8.
+#: A backslash that looks like the escape of a byte that is not UTF-8.
 _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read: ``key`` names its document, ``format`` how to read it (None: by looking at it).
+    """A file to read: ``key`` names its document, ``format`` is the format to read (None: detect it).
 
-    ``path`` is its path or address as it is told, ``location`` its address, or its absolute path, the links in its
-    folders followed: where it can be opened, if it is text. ``root`` is the folder that was asked for, or the fixed
-    prefix of the pattern, as an address or as an absolute path without links, so that it is the same however it was
-    written; None for a single file. All but ``path`` are text whatever bytes the names have.
+    ``place`` is the path or address to display. ``location`` is the address, or the absolute path with the links in its
+    folders resolved; it can be opened if it is text. ``root`` is the named folder, or the fixed prefix of the pattern.
+    It is an address or an absolute path without links, so that it does not depend on how it was written; None for a
+    single file. All but ``place`` are valid Unicode, even if the names contain other bytes.
     """
 
     place: str
@@ -53,46 +54,46 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Its name, without its folders."""
+        """The file's name without its folders."""
         return self.place.rpartition("/")[2]
 
     @property
     def is_remote(self) -> bool:
-        """Whether it has an address rather than a path."""
+        """True if the file has an address rather than a path."""
         return is_address(self.place)
 
     @property
     def size(self) -> int:
-        """Its bytes; 0 where it cannot be looked at."""
+        """The size in bytes; 0 if the file cannot be accessed."""
         with suppress(OSError):
             return remote_files.get_size(self.place) if self.is_remote else os.stat(self.place).st_size
         return 0
 
     def open(self) -> BinaryIO:
-        """Its bytes, to be read; raises OSError, and ReaderError for an address that cannot be read."""
+        """Open the file for reading. Raises OSError, and ReaderError for an address that cannot be read."""
         return remote_files.open_remote(self.place) if self.is_remote else open(self.place, "rb")
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was asked for of a folder: all files there that would be taken, of which vanished ones may be pruned."""
+    """A named folder and the files that would be taken from it; documents of vanished files can be pruned."""
 
     root: str
     accepts: Callable[[str], bool]
 
     def is_covered(self, location: str) -> bool:
-        """Whether a file at this location (see :attr:`Source.location`) would be taken if it were there."""
+        """True if a file at this location (see :attr:`Source.location`) would be taken if it existed."""
         root = self.root.rstrip("/")
-        # Older versions kept the path below the root.
+        # Older versions stored the path below the root.
         return self.accepts(location.removeprefix(root + "/"))
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The files found, in order; iterating yields them.
+    """The sources in order; iterating yields them.
 
-    ``covered``: the folders that were asked for, whole or by a pattern. ``skipped``: how many files were passed over,
-    by reason. ``failures``: folders and files that are there but cannot be looked at.
+    ``covered``: the folders that were named, completely or by a pattern. ``skipped``: the number of skipped files by
+    reason. ``failures``: folders and files that exist but cannot be accessed.
     """
 
     files: tuple[Source, ...]
@@ -110,11 +111,11 @@ class Sources:
 def find_sources(
     paths: Iterable[str | os.PathLike[str]], format: str | None = None, include: Sequence[str] = ()
 ) -> Sources:
-    """Find the files that paths, folders and patterns stand for.
+    """Find the files that paths, folders and patterns refer to.
 
-    Where ``include`` has patterns, the files taken from folders are those whose names (of a pattern with a ``/``: whose
-    paths in the folder) match one of them, whatever their suffixes. Raises ReaderError for a path that does not exist
-    or is no file or folder, and for a pattern that matches nothing; InputError for an unknown format and an empty path.
+    If ``include`` has patterns, the files taken from folders are those whose names match one of them, with any suffix;
+    a pattern with a ``/`` matches paths in the folder. Raises ReaderError for a path that does not exist or is neither
+    a file nor a folder, and for a pattern without matches; InputError for an unknown format and an empty path.
     """
     if format is not None:
         check_format(format)
@@ -125,7 +126,7 @@ def find_sources(
 
 
 def format_skipped(skipped: Mapping[str, int]) -> str:
-    """Files that were passed over, by reason, the commonest first.
+    """Format the skipped files by reason, the most frequent first.
 
     >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
@@ -145,7 +146,7 @@ class _FileSearch:
         self._accepts = _make_filter(format, include)
 
     def add_path(self, requested: str) -> None:
-        """Add what one path stands for."""
+        """Add the files of one path."""
         if not requested:
             raise InputError("an empty path names nothing; write . for the current folder")
         if is_address(requested):
@@ -173,7 +174,7 @@ class _FileSearch:
         self.files.append(Source(path, _to_text(relative), format, root, location))
 
     def _has_known_format(self, relative: str) -> bool:
-        """Whether a file that is taken need not be looked at to know that it can be read."""
+        """True if a file that is taken can be read without looking at its content."""
         return self._has_include or self._format is not None or find_format(relative) is not None
 
     def _count_skipped(self, relative: str) -> None:
@@ -235,13 +236,13 @@ class _FileSearch:
                     yield path, relative
                 continue
             if relative and os.path.islink(path):
-                # What it leads to inside the root is met under its own name, and a link may lead round in a circle.
+                # The target inside the root is visited under its own name, and a link may form a cycle.
                 self.skipped["links to folders"] += 1
                 continue
             if depth is not None and level > depth:
                 continue
             try:
-                names = sorted(os.listdir(path), reverse=True)  # a stack: what is pushed last comes first
+                names = sorted(os.listdir(path), reverse=True)  # a stack: the last item is popped first
             except OSError as error:
                 self.failures.append(ReadFailure(str(path), f"cannot be listed: {error.strerror}"))
                 continue
@@ -264,7 +265,7 @@ class _FileSearch:
 
 
 def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a file is taken from a folder, by its path there."""
+    """Return a predicate that is true if a file, given by its path in a folder, is taken from the folder."""
     if include:
         patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]
         return lambda relative: any(
@@ -278,13 +279,13 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
 
 
 def _has_built_page(root: Path, relative: str) -> bool:
-    """Whether a file of a folder is what a page beside it was made from: it says the same once more."""
+    """True if a file is the source of a built page next to it, which contains the same text."""
     source = _PAGE_SOURCE_PATTERN.fullmatch(relative)
     return source is not None and os.path.isfile(root / f"{source['above']}{source['page']}.html")
 
 
 def _detect_format(path: str) -> str | None:
-    """The format of a file on this machine by how it begins, None where that is none or it cannot be read."""
+    """Return the format of a local file by its first bytes, or None if it is unknown or cannot be read."""
     if is_address(path):
         return None
     with suppress(OSError), open(path, "rb") as stream:
@@ -293,7 +294,8 @@ def _detect_format(path: str) -> str | None:
 
 
 def _compile_glob(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression: ``**`` is any number of folders, ``*`` and ``?`` stay within a name."""
+    """Translate a glob to a regular expression: ``**`` matches any number of folders, ``*`` and ``?`` match within a
+    name."""
     expression = ""
     parts = pattern.split("/")
     for index, part in enumerate(parts):
@@ -312,10 +314,10 @@ def _get_location(path: Path) -> str:
 
 
 def _to_text(path: str) -> str:
-    r"""A path as text, another for every path: bytes that are no UTF-8 are written ``\xNN``, and a backslash before
-    what looks like that ``\x5c``.
+    r"""Return a path as text, unique for every path: bytes that are not UTF-8 become ``\xNN``, and a backslash before a
+    similar sequence becomes ``\x5c``.
 
-    >>> [_to_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
+    >>> [_as_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
     ['café', 'caf\\xe9', 'caf\\x5cxe9']
     """
     path = _ESCAPE_PATTERN.sub(r"\\x5c", path.replace(os.sep, "/"))

@@ -1,8 +1,9 @@
-"""Messages between the process that ingests and its workers: plain data, framed.
+"""Framed messages of plain data between the ingesting process and its workers.
 
-In: plain data and instances of the classes below. On the wire: eight bytes of length (big-endian), then msgpack, in
-which an instance is the tag of its class and the list of its fields. Out: what equals it. No code travels: anything
-else is a ValueError where it is sent, and an EngineError where it arrives, since only another version sends it.
+In: plain data and instances of the classes below. On the wire: eight bytes of length (big-endian), then msgpack; an
+instance is the tag of its class and the list of its fields. Out: an equal message. No code is transferred: any other
+object is a ValueError at the sender. An unknown tag or field is an EngineError at the receiver, since only another
+version sends it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .readers import LeftOut, RawFact, SkippedPart
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
-#: The tag of each class. A tag is never given to another class, since a cluster may run an older version.
+#: The tag of each class. Tags are never reused, since a cluster may run an older version.
 _TAGS: dict[type, int] = {
     FixedSettings: 0,
     Section: 1,
@@ -48,13 +49,13 @@ _TUPLE, _PATH, _MATRIX = 100, 101, 102
 
 
 def frame_message(message: object) -> bytes:
-    """A message as bytes, its length first."""
+    """Encode a message, prefixed with its length."""
     body = _pack(message)
     return _LENGTH.pack(len(body)) + body
 
 
 def read_message(stream: BinaryIO) -> Any:
-    """The next message of a stream; raises EOFError where it ends."""
+    """Read the next message of a stream. Raises EOFError at its end."""
     head = stream.read(_LENGTH.size)
     size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
     body = stream.read(size)
@@ -64,13 +65,13 @@ def read_message(stream: BinaryIO) -> Any:
 
 
 class Inbox:
-    """Messages out of bytes that arrive piece by piece."""
+    """A decoder of messages that arrive in pieces."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Any, int]]:
-        """Take some bytes; returns the messages complete now, each with its size in bytes."""
+        """Add bytes; return the messages that are now complete, each with its size in bytes."""
         self._buffer += data
         messages, start = [], 0
         while len(self._buffer) - start >= _LENGTH.size:

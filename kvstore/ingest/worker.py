@@ -1,16 +1,17 @@
-"""A worker: reads, extracts and embeds files for the process that ingests, in a process of its own.
+"""A worker process, which reads, extracts and embeds files for the ingesting process.
 
-In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, Source)``. Out: ``("ready",)`` at first,
-``("begin", number)`` when a file is read on, ``("busy",)`` when it does something else, ``("found", number, Found)`` in
-the order of the file, ``("done", number)``, or ``("absent", number)`` for a file that it does not see; ``("loading",)``
-and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for what ends the ingest. A portion
-is embedded from the moment when its texts are known, while it is parsed and then while the next is read and parsed;
-where a worker has one processor for itself, as in a cluster, at that moment.
+In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, Source)``. Out: ``("ready",)`` first;
+``("begin", number)`` when it reads a file, ``("busy",)`` when it does something else; ``("found", number, Found)`` in
+the order of the file; ``("done", number)``, or ``("absent", number)`` for a file that it cannot see; ``("loading",)``
+and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for an error that ends the ingest.
 
-:func:`main` is a worker on this machine: messages of ``transport.py`` come on standard input and go to standard output.
-It opens the store to read only, to tell which documents are in it already. When standard input ends, because the other
-process closed it or died, it ends too, whatever it is doing. One elsewhere (:mod:`.engines.ray`) is told what it needs
-of the store with each task.
+Embedding of a portion starts as soon as its texts are known, and runs while the portion is parsed and the next one is
+read and parsed. If a worker has only one processor, as in a cluster, it embeds the texts at once.
+
+:func:`main` is a local worker: messages of ``transport.py`` arrive on standard input and leave on standard output. It
+opens the store read-only, to check which documents are already stored. It exits when standard input ends, because the
+other process closed it or died. A remote worker (:mod:`.engines.ray`) receives what it needs of the store with each
+task.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ from .file_documents import (
 from .sources import Source
 from .transport import frame_message, read_message
 
-#: Bytes of memory that a worker gets at least where no limit is given.
+#: The minimum memory of a worker in bytes, if no limit is given.
 MIN_MEMORY = 2 << 30
 
-#: What is said where models need more megabytes than a worker may have.
+#: The error message if the models need more megabytes than a worker may use.
 SHORTAGE_MESSAGE = (
     "the models need more memory than a worker may take ({:,.0f} MB): raise the memory limit; what was committed is "
     "kept, and the same ingest goes on from there"
@@ -65,7 +66,7 @@ SHORTAGE_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every task of a worker shares; ``embedder`` is None where its vectors are made elsewhere."""
+    """The parameters shared by all tasks of a worker; ``embedder`` is None if vectors are computed elsewhere."""
 
     store: str
     settings: FixedSettings
@@ -75,23 +76,23 @@ class Job:
     buffered: list[str]
 
     def to_message(self) -> tuple[Any, ...]:
-        """The first message to a worker."""
+        """Return the first message to a worker."""
         return self.store, self.settings, self.format, self.options, self.embedder, self.buffered
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a worker may take: seconds of silence while it reads a file, and megabytes of memory.
+    """The limits of a worker: seconds of silence while it reads a file, and megabytes of memory.
 
-    Without being told, a worker gets its share of half of the machine's memory, but not less than
-    :data:`MIN_MEMORY`: models need some.
+    By default a worker gets its share of half of the machine's memory, but at least :data:`MIN_MEMORY`, which models
+    need.
     """
 
     seconds: float = TIME_LIMIT
     megabytes: float | None = None
 
     def get_memory_bytes(self, workers: int) -> int:
-        """How much each of some workers may take."""
+        """Return the memory limit in bytes of each of ``workers`` workers."""
         if self.megabytes is not None:
             return int(min(self.megabytes * 1e6, 1 << 62))
         machine_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -99,23 +100,24 @@ class Limits:
 
 
 class WorkerContext(Protocol):
-    """What a worker knows of the store, and of the files that it reads."""
+    """A worker's view of the store and of the files that it reads."""
 
     def get_digest(self, key: str) -> bytes | None:
-        """The digest of the stored document of a key, or None."""
+        """Return the digest of the stored document with a key, or None."""
         ...
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
-        """The derivations that the store keeps."""
+        """Return the derivations that the store keeps."""
         ...
 
     def get_content(self, source: Source) -> bytes | None:
-        """The bytes of a file, if they are at hand; raises FileNotFoundError for one that cannot be seen from here."""
+        """Return the bytes of a file if they were sent, else None. Raises FileNotFoundError if the worker cannot see
+        the file."""
         ...
 
 
 class _LocalContext:
-    """What a worker on the machine of the store knows."""
+    """The store as seen by a worker on the same machine."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -133,13 +135,13 @@ class _LocalContext:
         return None
 
 
-#: Takes a message, in the thread that has it.
+#: Sends a message from the calling thread.
 Send = Callable[[tuple[Any, ...]], None]
 
 
 def limit_memory(memory: int) -> None:
-    """Take at most so many bytes of memory of one's own: what is mapped of a file is none."""
-    with suppress(OSError, ValueError):  # the system knows no such limit, or has set a lower one
+    """Limit this process to so many bytes of private memory; mapped files do not count."""
+    with suppress(OSError, ValueError):  # the system does not support the limit, or has a lower one
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
@@ -151,13 +153,13 @@ def run_worker(
     *,
     has_one_processor: bool = False,
 ) -> None:
-    """Work on one task after the other until one cannot be had, and end the process."""
+    """Process one task after another until an error, which is sent to the ingesting process or printed."""
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
         send(("ready",))
         while True:
             worker.run_task(*get_task())
-    except MemoryError:  # of its models; what a reader or a document lacks is a failure of its file
+    except MemoryError:  # of the models; if a reader or a document runs out of memory, only its file fails
         send(("failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory / 1e6)))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))
@@ -168,10 +170,11 @@ def run_worker(
 
 
 def main(memory: int) -> None:
-    """Work until standard input ends, with at most so many bytes of memory of its own (the store's map is none)."""
+    """Work until standard input ends, with at most ``memory`` bytes of private memory (the store's map does not
+    count)."""
     limit_memory(memory)
     tasks = sys.stdin.buffer
-    # Whatever a library prints goes to standard error: standard output is for messages.
+    # Standard output is for messages, so output of libraries goes to standard error.
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     job = Job(*read_message(tasks))
@@ -189,7 +192,7 @@ def main(memory: int) -> None:
     except KvstoreError as error:
         send_message(("failed", type(error).__name__, str(error)))
     finally:
-        # Python would wait for its threads, which may wait for ever where memory is short.
+        # Python would wait for its threads, which may hang when memory is short.
         os._exit(1)
 
 
@@ -202,7 +205,7 @@ def _receive_tasks(tasks: BinaryIO, queued_tasks: queue.SimpleQueue[list[Any]]) 
 
 
 class _SynchronousExecutor(Executor):
-    """Does what it is given while it is given."""
+    """An executor that runs each call in ``submit``."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -214,20 +217,20 @@ class _SynchronousExecutor(Executor):
 
 
 class Worker:
-    """Reads, extracts and embeds the files of tasks, one after the other, and sends what it finds."""
+    """Reader, extractor and embedder of the files of tasks, which sends the results."""
 
     def __init__(self, job: Job, send: Send, embedding: Executor) -> None:
         self._job = job
         self._send_unlocked = send
         self._send_lock = threading.Lock()
-        # A portion is embedded while the one before it waits for the other process to take it.
+        # A portion is embedded while the one before it is being delivered.
         self._embedding_executor = embedding
         self._delivery_executor = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
         self._is_loaded = False
 
     def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
-        """Read the files of a task, and send what is found."""
+        """Process the files of a task and send the results."""
         settings = self._job.settings
         delivery: Future[None] | None = None
         derivations = context.list_derivations()
@@ -263,18 +266,18 @@ class Worker:
     def _add_derived_parts(
         self, derivations: Sequence[StoredDerivation], number: int, item: FileItem | None
     ) -> NumberedItem:
-        """Something found, a document with what the store keeps of what the systems derive."""
+        """Return an item; a document gets the parts that systems derive and the store keeps."""
         if isinstance(item, FileDocument) and item.extracted:
             item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
         return number, item
 
     def _submit_embedding(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
-        """Begin to embed the texts of a portion."""
+        """Start to embed the texts of a portion."""
         if texts:
             embedded.append(self._embedding_executor.submit(self._embed_texts, texts))
 
     def _load_models(self) -> None:
-        """Load the models while nothing else is done: where they do not fit into memory, no file is to blame."""
+        """Load the models while nothing else runs, so that running out of memory is not attributed to a file."""
         self._send_message(("loading",))
         embedder, language = self._embedder, open_language(self._job.settings.language)
         embedder_load = (
@@ -286,7 +289,7 @@ class Worker:
             language.load_lean()
         if embedder_load is not None:
             embedder_load.result()
-        # From the thread that delivers, which needs memory too: it is there then.
+        # The delivery thread needs memory too; this starts it.
         self._delivery_executor.submit(self._send_message, ("loaded",)).result()
         self._is_loaded = True
 
@@ -299,7 +302,7 @@ class Worker:
         items: Sequence[NumberedItem],
         embedded: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
-        """Send a portion, with the vectors of its documents."""
+        """Send a portion with the vectors of its documents."""
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:

@@ -1,10 +1,12 @@
-"""Workers that read, extract and embed, watched by the process that ingests.
+"""A pool of workers that read, extract and embed, supervised by the ingesting process.
 
-In: sources, a :class:`~kvstore.ingest.worker.Job`, and the engine (:mod:`.engines`) where workers run. Out: what is
-found in each source, in the order of the sources, however the workers share them. Memory is bounded: what comes before
-its turn waits here up to a limit, and then with its worker, which waits with it. A worker that is silent for longer
-than the time limit while it reads costs the file it was at: a failure; another takes its place and goes on behind that
-file. A worker that ends costs its file too: where it had several, each is tried again by itself, to find out which.
+In: sources, a :class:`~kvstore.ingest.worker.Job`, and the engine (:mod:`.engines`) that runs the workers. Out: the
+items of each source, in the order of the sources, however the workers share them. Memory is bounded: early items wait
+here up to a limit, and then in the worker, which blocks.
+
+If a worker is silent for longer than the time limit while it reads a file, the file fails, and another worker continues
+with the next file. If a worker dies, its file fails; if it had several files, each is retried in its own task to find
+out which one failed.
 """
 
 from __future__ import annotations
@@ -21,35 +23,34 @@ from .sources import Source
 from .transport import Inbox
 from .worker import SHORTAGE_MESSAGE, Job, Limits
 
-#: A task holds at most so many files and bytes: enough to keep a worker busy while what was found is committed.
+#: The maximum number of files and bytes of a task: enough to keep a worker busy during a commit.
 MAX_TASK_FILES = 256
 MAX_TASK_BYTES = 1 << 20
-#: Bytes of messages that may wait for their turn.
+#: The maximum number of bytes of waiting messages.
 MAX_WAITING_BYTES = 64 << 20
 
-#: Seconds after which the time limit is looked at again.
+#: The seconds between two checks of the time limit.
 _MAX_WAIT_SECONDS = 0.5
 
 
 class _WatchedWorker:
-    """A worker, the files it has yet to finish, and when it was last heard."""
+    """A worker, its unfinished files, and the time of its last message."""
 
     def __init__(self, handle: WorkerHandle) -> None:
         self.handle = handle
         self.inbox = Inbox()
         self.task: SourceRanges = []
-        #: The task that it goes on with then.
+        #: The task that follows.
         self.next_task: SourceRanges = []
-        #: The number of the file it is reading, if it is reading one.
+        #: The number of the file that it is reading, or None.
         self.current_file: int | None = None
         self.is_ready = False
-        #: Whether it loads its models.
+        #: True while it loads its models.
         self.is_loading = False
         self.last_heard = time.monotonic()
 
     def finish_file(self, number: int) -> None:
-        """Have it be done with a file, be it of its next task: what is sent one after the other may come in another
-        order."""
+        """Mark a file as finished in either task, since messages of two tasks may arrive out of order."""
         self.task = [entry for entry in self.task if entry[0] != number]
         self.next_task = [entry for entry in self.next_task if entry[0] != number]
         if not self.task:
@@ -57,7 +58,7 @@ class _WatchedWorker:
 
 
 class WorkerPool:
-    """Workers that share a list of sources; a context manager, which ends them when it is left."""
+    """A pool of workers that share a list of sources; as a context manager, it ends them on exit."""
 
     def __init__(self, job: Job, sources: Sequence[Source], engine: Engine, limits: Limits) -> None:
         self._job = job
@@ -69,9 +70,9 @@ class WorkerPool:
         self._items_by_source: list[deque[tuple[FileItem, int]]] = [deque() for _ in sources]
         self._num_received = [0] * len(sources)
         self._is_done = [False] * len(sources)
-        #: Files that are tried again by themselves.
+        #: Files that are retried in their own task.
         self._isolated_files: set[int] = set()
-        #: How often a worker ended at a file that it had alone.
+        #: The number of times a worker died at a file that was alone in its task.
         self._num_crashes: Counter[int] = Counter()
         self._failed_starts = 0
         self._waiting_bytes = 0
@@ -85,9 +86,9 @@ class WorkerPool:
             worker.handle.end()
 
     def iter_items(self) -> Iterator[FileItem | None]:
-        """What each source holds, in order; None says that there is no more in it.
+        """Yield the items of each source in order, with None at the end of each source.
 
-        Raises what ended a worker: EmbedderError, OutOfMemoryError, LanguageError, CorruptionError.
+        Raises the error that ended a worker: EmbedderError, OutOfMemoryError, LanguageError, CorruptionError.
         """
         while self._current_source < len(self._items_by_source):
             pending = self._items_by_source[self._current_source]
@@ -103,7 +104,7 @@ class WorkerPool:
                 self._poll_workers()
 
     def _assign_tasks(self) -> None:
-        """Give every worker something to do, and start those that are wanted and missing."""
+        """Give every idle worker a task, and start missing workers."""
         num_busy = sum(bool(worker.task) for worker in self._workers)
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
@@ -118,9 +119,10 @@ class WorkerPool:
                 worker.handle.assign(worker.next_task)
 
     def _can_queue_task(self, worker: _WatchedWorker) -> bool:
-        """Whether a worker gets its next task while it is at the one before, lest it wait while this process commits.
+        """True if a worker gets its next task before it finishes the current one, so that it need not wait during a
+        commit.
 
-        Not where few are left, which had better be shared, nor with a file that shows by itself whether it can be read.
+        False if few tasks are left, which are better shared, or if a file is being retried in its own task.
         """
         return (
             bool(worker.task)
@@ -131,8 +133,9 @@ class WorkerPool:
         )
 
     def _poll_workers(self) -> None:
-        """Take what workers say, and replace those that have ended or are silent for too long."""
-        # Past the limit only the one is heard whose turn it is, and who has nothing yet; the others wait.
+        """Handle the workers' messages, and replace workers that died or are silent for too long."""
+        # Past the limit, read only from the worker at the first unfinished file and from those that are not ready; the
+        # others wait.
         polled = {
             worker.handle: worker
             for worker in self._workers
@@ -191,7 +194,7 @@ class WorkerPool:
         self._waiting_bytes += size
 
     def _send_content(self, number: int) -> None:
-        """Have a file that its worker does not see sent to it."""
+        """Send a file that its worker cannot see with its next task."""
         source = self._sources[number]
         reason = self._engine.send_content(source)
         if reason is None:
@@ -204,13 +207,13 @@ class WorkerPool:
         self._is_done[number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
-        """Go on without a worker: the file that ended it failed, if it is known, and the others are another's."""
+        """Replace a worker: the file that ended it fails, if it is known, and its other files are reassigned."""
         self._workers.remove(worker)
         task, next_task = worker.task, worker.next_task
         if culprit in {number for number, _, _ in next_task}:
             task, next_task = next_task, task
         if next_task:
-            # Another's as it is: if the worker was at it after all, that one ends at it too.
+            # Reassign the next task unchanged: if one of its files killed the worker, the next worker dies at it too.
             self._tasks.appendleft([(number, self._num_received[number], source) for number, _, source in next_task])
         unfinished = {number: (number, self._num_received[number], source) for number, _, source in task}
         if not worker.is_ready or worker.is_loading:
@@ -232,7 +235,7 @@ class WorkerPool:
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
         else:
-            # It reads one file while it extracts and embeds others: each must show by itself whether it can be read.
+            # The worker reads one file while it extracts and embeds others, so each file is retried in its own task.
             self._isolated_files |= unfinished.keys()
             self._tasks.extendleft([item] for item in reversed(unfinished.values()))
 
@@ -251,7 +254,7 @@ class WorkerPool:
 
 
 def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[SourceRanges]:
-    """The files in tasks, of fewer files towards the end, so that all workers end together."""
+    """Yield the files in tasks, which get smaller towards the end so that all workers end together."""
     task: SourceRanges = []
     size = max_files = 0
     for number, source in enumerate(sources):

@@ -1,4 +1,4 @@
-"""Stores inside other people's programs: each module is an adapter to one framework, and imported when it is used.
+"""Adapters of stores to other frameworks, one module each, imported on use.
 
-An adapter stands on the public face of kvstore alone, as an application does, and needs the extra that it names.
+An adapter uses only the public API of kvstore, as an application does, and needs the extra that it names.
 """

@@ -1,9 +1,9 @@
-"""Names and what joins them, as a network to be drawn: around one name, or the trees of a store.
+"""Networks of names for drawing: around one name, or of a store's trees.
 
-In: a store, and perhaps a name or a tree. Out: an :class:`EntityNetwork` of names and joins; a join is *solid* where a
-tree has it, from the name below to the name above, and *dashed* where links or shared passages do. It stands on the
-public face: the walk asks :meth:`~kvstore.database.queryable.Queryable.neighbours` of name after name, nearest and
-strongest first, so that what is cut is what says least. Everything is a function of what the store holds.
+In: a store, and optionally a name or a tree. Out: an :class:`EntityNetwork` of names and joins. A join is *solid* if a
+tree contains it, from the lower name to the higher, and *dashed* if it comes from links or shared passages. The module
+uses only the public API: it calls :meth:`~kvstore.database.queryable.Queryable.neighbours` name by name, nearest and
+strongest first, so that a limit cuts the least relevant names. Results depend only on the content of the store.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from kvstore import Neighbour
 
 from ..errors import InputError
 
-#: Neighbours taken of the name in the middle, and of each further on.
+#: The number of neighbors taken of the central name, and of every other name.
 MAX_NEIGHBOURS, MAX_FURTHER_NEIGHBOURS = 40, 8
-#: Neighbours of a name that are looked through for joins between names that are there.
+#: The number of a name's neighbors that are searched for joins between included names.
 MAX_SCANNED_NEIGHBOURS = 60
-#: Dashed joins that a name brings to names that are there, beside the one by which it came.
+#: The maximum number of dashed joins from a name to included names, besides the join that added it.
 _MAX_CROSS_EDGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkName:
-    """A name, and how many steps it is from the middle; of a whole store 0 is a root, and 1 any other."""
+    """A name and its distance from the center; in the network of a whole store, roots have 0 and other names 1."""
 
     name: str
     distance: int
@@ -35,8 +35,8 @@ class NetworkName:
 
 @dataclass(frozen=True, slots=True)
 class NetworkEdge:
-    """What joins two names: ``trees`` in which ``source`` stands directly under ``target``; or else ``links`` and how
-    many ``passages`` name both, with their ``score``."""
+    """A join of two names: the ``trees`` in which ``source`` is directly under ``target``, or else their ``links``
+    and the number of ``passages`` that mention both, with their ``score``."""
 
     source: str
     target: str
@@ -47,14 +47,13 @@ class NetworkEdge:
 
     @property
     def solid(self) -> bool:
-        """Whether a tree has it."""
+        """True if a tree contains the join."""
         return bool(self.trees)
 
 
 @dataclass(slots=True)
 class EntityNetwork:
-    """Names and joins, the nearest and strongest first; ``left_out`` counts names that the limit cut, as far as they
-    were met."""
+    """Names and joins, the nearest and strongest first; ``left_out`` counts the visited names that the limit cut."""
 
     names: list[NetworkName] = field(default_factory=list)
     edges: list[NetworkEdge] = field(default_factory=list)
@@ -62,7 +61,7 @@ class EntityNetwork:
 
 
 def build_edges(neighbour: Neighbour) -> list[NetworkEdge]:
-    """The joins of an entity to one of its neighbours: a solid one for each way, or one that is dashed."""
+    """Return the joins of an entity to a neighbor: a solid one per direction, or a single dashed one."""
     entity, other = neighbour.entity, neighbour.name
     details = neighbour.links, neighbour.passages, neighbour.score
     solid = [NetworkEdge(entity, other, neighbour.above, *details)] if neighbour.above else []
@@ -80,10 +79,11 @@ def build_network_around(
     breadth: int = MAX_NEIGHBOURS,
     known_neighbours: Sequence[Neighbour] | None = None,
 ) -> EntityNetwork:
-    """The network around a name, ``depth`` steps wide, of at most ``limit`` names; with ``tree`` of that tree alone.
+    """Return the network around a name, up to distance ``depth``, of at most ``limit`` names; with ``tree`` only of
+    that tree.
 
-    ``breadth`` is how many neighbours of the name itself are taken. ``near`` are these, where they are known already:
-    at least so many, and :data:`MAX_SCANNED_NEIGHBOURS`, if there are.
+    ``breadth`` is the number of neighbors taken of the name itself. ``near`` are its neighbors, if already known: at
+    least ``breadth`` and at least :data:`MAX_SCANNED_NEIGHBOURS`, if there are as many.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
@@ -120,8 +120,9 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """The trees of a store (or one of them) with what else joins their names, of at most ``limit`` names (None: all):
-    the names of most edges, each with what lies around it. A store without trees has its most mentioned names.
+    """Return a store's trees (or one of them) with the other joins of their names, of at most ``limit`` names (None:
+    all). The names with the most edges come first, each with its surroundings. A store without trees has its most
+    mentioned names.
 
     Raises InputError for an unknown tree.
     """
@@ -150,7 +151,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
-    """The accepted edges, as child and parent, with the trees that have each."""
+    """Return the accepted edges as (child, parent), each with its trees."""
     if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
         tree_names = (
             ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"
@@ -165,7 +166,7 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
 
 
 def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[str]:
-    """Names in order of how many edges they have, each followed by what lies around it, step by step."""
+    """Return names by descending number of edges, each followed by its surroundings in breadth-first order."""
     seeds = sorted(neighbours, key=lambda name: (-len(neighbours[name]), name))
     ordered: dict[str, None] = {}
     for seed in seeds:
@@ -182,7 +183,7 @@ def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[st
 
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
-    """What stands above and below a name in one tree."""
+    """Return the relatives of a name in one tree."""
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
@@ -210,7 +211,7 @@ def _get_neighbours(store: kvstore.Store, cache: dict[str, list[Neighbour]], nam
 
 
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
-    """Keep a join of each two names; one that a tree has stands for what else joins them."""
+    """Add edges with at most one join per pair of names; a solid join replaces a dashed one."""
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
         if edge.solid or not (pair in edges or reverse in edges):
@@ -225,7 +226,7 @@ def _add_cross_edges(
     names: dict[str, int],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add what joins the names that are there among each other: all that trees have, of the rest the strongest."""
+    """Add the joins among the included names: all solid ones, and the strongest dashed ones."""
     num_added: Counter[str] = Counter()
     for name in names:
         for neighbour in _get_neighbours(store, cache, name):

@@ -1,7 +1,7 @@
-"""A framework's embedding as the embedder of a store.
+"""A framework's embedding model as the embedder of a store.
 
-In: how the framework embeds passages and questions. Out: an embedder, whose name is kept in the store, so that another
-process that opens it by path brings the same. A model that cannot be had raises
+In: the framework's functions that embed passages and questions. Out: an embedder. The store records its name, so that a
+process that opens the store by path must supply the same one. An unavailable model raises
 :class:`~kvstore.errors.EmbedderError`.
 """
 
@@ -16,12 +16,12 @@ import numpy.typing as npt
 from ..errors import EmbedderError
 
 UnitVectors = npt.NDArray[np.float32]
-#: Where a framework's embedding says which model it is: the first attribute that it has.
+#: The attributes in which frameworks store the name of the model, in order of preference.
 _MODEL_ATTRIBUTES = ("model_name", "model", "model_id", "repo_id", "deployment")
 
 
 class FrameworkEmbedder:
-    """Embeds by two functions of a framework."""
+    """An embedder that calls two functions of a framework."""
 
     poor = False
 
@@ -42,7 +42,7 @@ class FrameworkEmbedder:
         return len(self.embed_query("dimension"))
 
     def embed(self, texts: Sequence[str]) -> UnitVectors:
-        """The unit vectors of passages, shape (texts, dimension); raises EmbedderError."""
+        """Return the unit vectors of passages, shape (texts, dimension). Raises EmbedderError."""
         try:
             vectors = self._embed_passages(list(texts))
         except Exception as error:
@@ -50,7 +50,7 @@ class FrameworkEmbedder:
         return self._normalize(vectors, len(texts))
 
     def embed_query(self, text: str) -> UnitVectors:
-        """The unit vector of a question, shape (dimension,); raises EmbedderError."""
+        """Return the unit vector of a question, shape (dimension,). Raises EmbedderError."""
         try:
             vector = self._embed_question(text)
         except Exception as error:
@@ -73,7 +73,7 @@ class FrameworkEmbedder:
 
 
 def build_embedding_name(framework: str, embedding: object) -> str:
-    """What a store is told that it is embedded by: the framework, the class, and the model where it says which.
+    """Return the embedder name for a store: the framework, the class, and the model if it is known.
 
     >>> build_embedding_name("langchain", 3.5)
     'langchain:float'

@@ -1,4 +1,4 @@
-"""What frameworks are told of a hit: the document it is of, and why and where it was found."""
+"""The metadata of hits for frameworks: the document, the offsets and the path of a hit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .. import Document, Hit, Snapshot
 
 
 def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
-    """The documents that hits of one state are of, by their keys."""
+    """Return the documents of hits from one state, by key."""
     keys = list(dict.fromkeys(hit.document for hit in hits))
     return {document.key: document for document in state.get_many(keys) if document is not None}
 
 
 def build_evidence(hit: Hit) -> dict[str, Any]:
-    """A hit without its text as plain data, such as metadata take; ``start`` and ``end`` are bytes of its document.
+    """Return a hit without its text as metadata; ``start`` and ``end`` are byte offsets in its document.
 
     ``chunk`` is the deprecated name of ``ordinal``.
     """

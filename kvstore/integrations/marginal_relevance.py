@@ -1,4 +1,4 @@
-"""Maximal marginal relevance: what is near to a question, and not near to what was chosen before.
+"""Maximal marginal relevance: results that are similar to a question but not to each other.
 
 Source: Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
 Summaries", SIGIR 1998, section 2.
@@ -13,10 +13,10 @@ import numpy.typing as npt
 def select_by_mmr(
     question: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32], top: int, weight: float
 ) -> list[tuple[int, float]]:
-    """The rows to choose, at most ``top``, each with its marginal relevance, in the order in which they are chosen.
+    """Return the selected rows in order, at most ``top``, each with its marginal relevance.
 
-    ``question``, shape (dimension,), and ``vectors``, shape (n, dimension), are of length 1. ``weight`` (lambda) is 1
-    for relevance alone, and 0 for difference alone. Of equals the earlier row is chosen.
+    ``question``, shape (dimension,), and ``vectors``, shape (n, dimension), have length 1. ``weight`` (lambda) is 1 for
+    relevance alone, and 0 for diversity alone. The earlier of equal rows is selected.
 
     >>> rows = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
     >>> [row for row, _ in select_by_mmr(rows[0], rows, 2, 1.0)]
@@ -25,7 +25,7 @@ def select_by_mmr(
     [0, 2]
     """
     relevance = weight * (vectors @ question)
-    # The similarity of each row with the nearest one that is chosen; the first choice has none to be unlike.
+    # The similarity of each row to the nearest selected one; zero before the first selection.
     nearest = np.zeros(len(vectors), np.float32)
     is_remaining = np.ones(len(vectors), np.bool_)
     selected: list[tuple[int, float]] = []

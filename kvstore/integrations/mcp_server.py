@@ -1,8 +1,8 @@
-"""A server of the Model Context Protocol: one store for assistants and agents, over standard input and output.
+"""A Model Context Protocol server of one store for assistants and agents, over standard input and output.
 
-In: :class:`~kvstore.integrations.store_tools.StoreTools`, which say what may be done. Out: a server of the SDK (2.x),
-with those tools, the documents as resources, and a prompt that answers with citations. What a call gets wrong comes
-back as the tool's result, in the sentence that kvstore has for it; nothing but the protocol goes to standard output.
+In: :class:`~kvstore.integrations.store_tools.StoreTools`, which define the allowed actions. Out: a server of the SDK
+(2.x) with those tools, the documents as resources, and a prompt for answers with citations. An error in a call is
+returned as the tool's result, with the message of kvstore. Only the protocol is written to standard output.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import kvstore  # noqa: E402
 from ..answering.prompt import to_one_line  # noqa: E402
 from .store_tools import SCHEME, StoreTool, StoreTools  # noqa: E402
 
-#: Documents on a page of the list of resources.
+#: The number of documents per page of the list of resources.
 _PAGE_SIZE = 100
-#: Bytes of the longest document that is given as a resource.
+#: The maximum size in bytes of a document that is returned as a resource.
 _MAX_RESOURCE_BYTES = 1 << 20
-#: The status of a process that Ctrl-C ended.
+#: The exit status after Ctrl-C.
 _INTERRUPTED_STATUS = 130
 _INSTRUCTIONS = (
     "A store of documents. Begin with overview, find with retrieve or ask, read on with document, and cite documents "
@@ -45,7 +45,7 @@ _INSTRUCTIONS = (
 
 
 def make_server(tools: StoreTools) -> Any:
-    """The server of some tools, as the SDK has one: an ``mcp.server.lowlevel.Server``, for any of its transports."""
+    """Return the SDK's server of some tools: an ``mcp.server.lowlevel.Server``, for any of its transports."""
 
     async def list_tools(_: Any, __: Any) -> Any:
         return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.tools.values()])
@@ -116,7 +116,7 @@ def serve(tools: StoreTools) -> None:
     """Serve on standard input and output until the client closes them; Ctrl-C closes the store and ends the process."""
 
     def exit_process(*_: object) -> None:
-        # The thread that waits for standard input cannot be woken, and the SDK waits for it.
+        # The thread that reads standard input cannot be interrupted, and the SDK waits for it.
         with suppress(KvstoreError):
             tools.store.close()
         os._exit(_INTERRUPTED_STATUS)
@@ -146,13 +146,12 @@ def _describe_tool(tool: StoreTool) -> Any:
 
 
 async def _run_in_thread(call: Callable[[], Any]) -> Any:
-    """What a call gives, made in a thread: others are answered meanwhile, and one that is cancelled is not waited
-    for."""
+    """Run a call in a thread and return its result. Other calls run concurrently, and a canceled call is abandoned."""
     return await to_thread.run_sync(call, abandon_on_cancel=True)
 
 
 async def _run_request(tools: StoreTools, call: Callable[[], Any]) -> Any:
-    """The same where what is wrong with a request is an error of the protocol."""
+    """Run a call in a thread and raise its errors as errors of the protocol."""
     try:
         return await _run_in_thread(call)
     except KvstoreError as error:

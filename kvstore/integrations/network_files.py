@@ -1,10 +1,11 @@
-"""Networks of names as files: a picture (SVG), a page that can be moved about (HTML), and what other programs read.
+"""Networks of names as files: a picture (SVG), an interactive page (HTML), and formats of other programs.
 
-In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a file, by the name of its format: ``svg``,
-``html`` (one file, with nothing loaded from elsewhere; without JavaScript it shows the picture), ``dot`` (Graphviz),
-``graphml`` (the GraphML of yEd, networkx and igraph), ``gexf`` (1.3, of Gephi), ``json`` (nodes and links by name). In
-each a join says whether a tree has it, which trees and links, how many passages, and its score; and is directed from
-the name below to the name above where a tree has it.
+In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a file, by format name: ``svg``, ``html``
+(one self-contained file, which shows the picture without JavaScript), ``dot`` (Graphviz), ``graphml`` (the GraphML of
+yEd, networkx and igraph), ``gexf`` (1.3, of Gephi), ``json`` (nodes and links by name).
+
+In all data formats a join has its trees, links, number of passages and score. A join that a tree contains is directed
+from the lower name to the higher.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cyt
 
 
 def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
-    """The text of a file; raises InputError for a format that there is not, and for more names than a picture holds."""
+    """Return the text of a file. Raises InputError for an unknown format, and for more names than a picture can
+    hold."""
     render = FORMATS.get(file_format)
     if render is None:
         raise InputError(
@@ -51,7 +53,7 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
 
 
 def _describe_edge(edge: NetworkEdge) -> str:
-    """What a join says where somebody points at it."""
+    """Return the tooltip of a join."""
     if edge.solid:
         return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
     passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
@@ -68,7 +70,7 @@ def _build_remark(network: EntityNetwork) -> str:
 
 
 def _render_html(found: EntityNetwork, title: str) -> str:
-    """A page with the network as cytoscape draws it, where it stands in the picture."""
+    """Return a page with the network drawn by Cytoscape, at the positions of the picture."""
     names, edges = _to_drawing(found)
     positions = lay_out_names(names, edges)
     elements: list[dict[str, Any]] = [
@@ -85,7 +87,7 @@ def _render_html(found: EntityNetwork, title: str) -> str:
         }
         for edge in edges
     ]
-    # Inside a script "</" would end it.
+    # "</" inside a script would end it.
     data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
     scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
     hashes = " ".join(map(hash_source, scripts))
@@ -151,11 +153,11 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
 
 
 def _quote_dot(text: str) -> str:
-    """A string of the language DOT, in which a backslash begins an escape."""
+    """Quote a string for the DOT language, in which a backslash begins an escape."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\0", "") + '"'
 
 
-#: What is told of a join: its name, its type in GraphML and in GEXF, and how it is had.
+#: The attributes of a join: name, type in GraphML and GEXF, and a function that returns the value.
 _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
     ("tree", "boolean", lambda join: str(join.solid).lower()),
     ("trees", "string", lambda join: ", ".join(join.trees)),
@@ -248,7 +250,7 @@ def _render_json(network: EntityNetwork, title: str) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-#: Every format, by the ending of its files.
+#: Every format by file extension.
 FORMATS: dict[str, Callable[[EntityNetwork, str], str]] = {
     "svg": _render_svg,
     "html": _render_html,

@@ -1,6 +1,6 @@
-"""The store that an adapter works on: one that is given, or the one at a path, opened.
+"""The store of an adapter: an open one, or one that the adapter opens.
 
-In: a path or a store, and the framework's embedding, if any. Out: the store, and whether the adapter closes it.
+In: a path or a store, and the framework's embedding, if any. Out: the store, and whether the adapter must close it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from .. import open as open_store
 from ..errors import InputError, StoreNotFoundError
 from .framework_embedder import FrameworkEmbedder
 
-#: How the embedder of a store is called that has none.
+#: The prefix of the embedder name of a store without an embedder.
 _NO_EMBEDDER_PREFIX = "none:"
 
 
 class QuestionStore:
-    """A store that questions are asked of, with what embeds them where the store itself does not.
+    """A store to query, with an embedder of questions if the store has none.
 
-    A store that was made without an embedder takes the framework's for its questions; any other has to have been made
-    with it. Raises what :func:`resolve_store` raises.
+    A store that was created without an embedder uses the framework's for its questions; any other must have been
+    created with it. Raises the errors of :func:`opened`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class QuestionStore:
         self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
-        """The vector of a question, and what fills up: nothing, where there is no vector to search by."""
+        """Return the vector of a question, and the fill option: ``none`` if there is no vector to search by."""
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
         lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
@@ -54,7 +54,7 @@ class QuestionStore:
 
 
 def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
-    """Whether there is a store, and its vectors are those of its users."""
+    """True if the store exists and its vectors are supplied by its users."""
     if store is not None or path is None or isinstance(path, Store):
         return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
     try:
@@ -73,10 +73,10 @@ def resolve_store(
     *,
     create: bool = True,
 ) -> tuple[Store, bool]:
-    """The store, and whether it was opened here.
+    """Return the store, and whether it was opened here.
 
-    Raises InputError unless it is given either a path or a store, and for an embedder beside a store, which has its
-    own; and what opening raises.
+    Raises InputError unless exactly one of path and store is given, and for an embedder that is not the given store's
+    own; and the errors of opening.
     """
     if isinstance(path, Store):
         raise InputError(f"{adapter}: the first argument is a path, not a Store; an open store is given as store=store")

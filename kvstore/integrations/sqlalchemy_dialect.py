@@ -1,8 +1,8 @@
-"""A dialect of SQLAlchemy: ``create_engine("kvstore:///path/of/store")``, and all that builds on it, such as pandas.
+"""A SQLAlchemy dialect, ``create_engine("kvstore:///path/of/store")``, also for libraries on top of it such as pandas.
 
-In: the address of a store, whose query may say what :func:`kvstore.dbapi.connect` takes (``readonly``, ``create``,
-``embedder``, ``timeout``, ``durability``). Out: engines whose SELECT is SQLite's, and which run every other statement
-of the language as text. Tables and columns are reflected as DESCRIBE tells them; none can be made.
+In: the URL of a store, whose query accepts arguments of :func:`kvstore.dbapi.connect` (``readonly``, ``create``,
+``embedder``, ``timeout``, ``durability``). Out: engines that use SQLite's SELECT and run every other statement of the
+language as text. Tables and columns are reflected from DESCRIBE; they cannot be created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _parse_flag(text: str) -> bool:
     return _FLAGS[text.lower()]
 
 
-#: What the query of an address may say, with how that is read.
+#: The options in the query of a URL, with their parsers.
 _OPTION_PARSERS: dict[str, Callable[[str], Any]] = {
     "readonly": _parse_flag,
     "create": _parse_flag,
@@ -40,7 +40,7 @@ _OPTION_PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 class KvstoreDialect(SQLiteDialect):
-    """SQLite's dialect for queries, with a store's own connections, transactions and tables."""
+    """SQLite's dialect for queries, with the connections, transactions and tables of a store."""
 
     name = "kvstore"
     driver = "dbapi"
@@ -49,7 +49,7 @@ class KvstoreDialect(SQLiteDialect):
     returns_native_bytes = True
 
     def __init__(self, dbapi: ModuleType | None = None, **options: Any) -> None:
-        super().__init__(**options)  # which would ask the module for SQLite's version
+        super().__init__(**options)  # passing the module would query its SQLite version
         self.dbapi = dbapi
 
     @classmethod
@@ -62,7 +62,7 @@ class KvstoreDialect(SQLiteDialect):
         return tuple(int(part) for part in kvstore.__version__.split(".") if part.isdecimal())
 
     def create_connect_args(self, url: Any) -> tuple[list[str], dict[str, Any]]:
-        """The arguments of :func:`kvstore.dbapi.connect` for an address; raises InputError for one that says more."""
+        """Return the arguments of :func:`kvstore.dbapi.connect` for a URL. Raises InputError for an invalid one."""
         if not url.database or url.host:
             raise InputError("the address of a store is kvstore:///relative/path or kvstore:////absolute/path")
         return [url.database], {name: _parse_option(name, value) for name, value in url.query.items()}
@@ -73,7 +73,7 @@ class KvstoreDialect(SQLiteDialect):
     def _get_server_version_info(self, connection: Any) -> tuple[int, ...]:
         return tuple(map(int, connection.exec_driver_sql("SELECT sqlite_version()").scalar().split(".")))
 
-    # Transactions: a connection commits when it is told to, or with each statement
+    # Transactions: a connection commits explicitly, or after each statement
 
     def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
         return ["SERIALIZABLE", "AUTOCOMMIT"]
@@ -87,7 +87,7 @@ class KvstoreDialect(SQLiteDialect):
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
         return bool(dbapi_conn.autocommit)
 
-    # What there is
+    # Reflection
 
     def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
         return ["main"]
@@ -127,7 +127,7 @@ class KvstoreDialect(SQLiteDialect):
         return {"constrained_columns": [], "name": None}
 
     def _list_nothing(self, connection: Any, *_: Any, **__: Any) -> list[Any]:
-        """What a store has not."""
+        """Return an empty list, for kinds of objects that a store does not have."""
         return []
 
     get_temp_table_names = get_view_names = get_temp_view_names = _list_nothing
@@ -135,7 +135,7 @@ class KvstoreDialect(SQLiteDialect):
 
 
 def _get_session(connection: Any) -> kvstore.Store:
-    """The session under a connection of SQLAlchemy."""
+    """Return the session of a SQLAlchemy connection."""
     session: kvstore.Store = connection.connection.driver_connection.session
     return session
 
@@ -148,7 +148,7 @@ def _describe_table(connection: Any, name: str) -> kvstore.Table:
 
 
 def _parse_option(name: str, value: Any) -> Any:
-    """An option of an address; raises InputError for one that is not known."""
+    """Parse an option of a URL. Raises InputError for an unknown or invalid one."""
     parse = _OPTION_PARSERS.get(name)
     if parse is None or not isinstance(value, str):
         raise InputError(f"the address of a store takes {', '.join(_OPTION_PARSERS)}, each once, not {name}")

@@ -1,7 +1,7 @@
-"""What a store holds, for completion of its statements.
+"""The names in a store, for completion of its statements.
 
-In: a store that is open. Out: a :class:`~kvstore.language.statement_completion.StatementCatalog`, without files:
-whoever completes paths as well knows where they are.
+In: an open store. Out: a :class:`~kvstore.language.statement_completion.StatementCatalog` without files; a caller that
+completes paths adds them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import kvstore
 
 
 class StoreCatalog:
-    """The catalog of the store that ``get_store`` gives; what seldom changes is kept until :meth:`refresh`."""
+    """The catalog of the store that ``opened`` returns; rarely changing parts are cached until :meth:`refresh`."""
 
     def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:
         self._get_store = get_store
         self.refresh()
 
     def refresh(self) -> None:
-        """Forget what was kept."""
+        """Clear the cache."""
         self._tables: dict[str, list[str]] = {}
         self._strategies: dict[str, list[str]] = {}
         self._trees: list[str] | None = None
 
     def tables(self) -> Mapping[str, Sequence[str]]:
-        """Tables and their columns."""
+        """Return the tables and their columns."""
         if not self._tables:
             self._tables = {
                 table.name: [column.name for column in table.columns] for table in self._get_store().tables()
@@ -33,31 +33,31 @@ class StoreCatalog:
         return self._tables
 
     def strategies(self) -> Mapping[str, Sequence[str]]:
-        """Strategies and their options."""
+        """Return the strategies and their options."""
         if not self._strategies:
             self._strategies = {info.name: list(info.options) for info in self._get_store().strategies()}
         return self._strategies
 
     def settings(self) -> Sequence[str]:
-        """Settings that SET may change."""
+        """Return the settings that SET may change."""
         return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
 
     def trees(self) -> Sequence[str]:
-        """Names of the entity trees."""
+        """Return the names of the entity trees."""
         if self._trees is None:
             self._trees = [name for (name,) in self._get_store().execute("SELECT name FROM trees LIMIT 100")]
         return self._trees
 
     def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
-        """Entities whose names begin with a prefix."""
+        """Return entities whose names begin with a prefix."""
         with self._get_store().snapshot() as snapshot:
             return snapshot.names(prefix, limit)
 
     def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
-        """Keys of documents that begin with a prefix."""
+        """Return the document keys that begin with a prefix."""
         with self._get_store().snapshot() as snapshot:
             return snapshot.keys(prefix, limit)
 
     def paths(self, prefix: str) -> Sequence[str]:
-        """Files: none that are known here."""
+        """Return an empty list: this catalog does not know files."""
         return []

@@ -1,12 +1,13 @@
-"""What a language model may do with a store, as tools: names, arguments as JSON, text out.
+"""The tools that a language model can use on a store: names, JSON arguments, text results.
 
-In: a store, and what its owner allows (changes, a condition on documents, tokens a result). Out: the tools, and the
-text of each call. What documents say is quoted there as in a prompt (:mod:`kvstore.answering.prompt`): between marks
-drawn for each result, keys and titles on one line, numbers in brackets rewritten, so that no document can pose as
-another passage or as kvstore. What is read goes through :meth:`kvstore.Store.query`, so that one reading statement
-runs, within :data:`TIMEOUT_SECONDS`. Every text is at most the tokens that a result may have, by
-:func:`kvstore.token_estimate`, and says what was left out and how to get it. What a client gets wrong is a
-KvstoreError, whose sentence is for the model.
+In: a store, and the limits set by its owner (write access, a condition on documents, tokens per result). Out: the
+tools, and the text of each call.
+
+Document text is quoted as in a prompt (:mod:`kvstore.answering.prompt`): between marks drawn for each result, with keys
+and titles on one line and numbers in brackets rewritten. Thus no document can imitate another passage or kvstore. Reads
+go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`SECONDS`. Every result is
+limited to the allowed tokens, by :func:`kvstore.token_estimate`, and says what was left out and how to get it. An error
+of the client is a KvstoreError, whose message is for the model.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from .. import language
 from ..answering.prompt import Quotation, quote_slice, quote_text, to_one_line
 from .store_facts import get_default_strategy
 
-#: The beginning of the address of a document: its key follows, percent-encoded.
+#: The prefix of a document's URI; the percent-encoded key follows.
 SCHEME = "kvstore:///"
-#: How long a tool that asks no language model may take.
+#: The timeout in seconds of a tool without a language model.
 TIMEOUT_SECONDS = 5.0
-#: How long an answer of a language model may take.
+#: The timeout in seconds of an answer by a language model.
 MODEL_TIMEOUT_SECONDS = 120.0
-#: Characters of an argument, and of the text of a document.
+#: The maximum number of characters of an argument, and of the text of a document.
 MAX_ARGUMENT_CHARS = 10_000
 MAX_DOCUMENT_CHARS = 200_000
-#: Rows that ``select`` reads, and passages or places that a tool may be asked for.
+#: The maximum number of rows of ``select``, and of results that a tool call may request.
 MAX_ROWS = 1000
 MAX_RESULTS = 50
-#: The fewest tokens of a result that hold a passage.
+#: The minimum number of tokens of a result, which has room for a passage.
 MIN_TOKENS = 500
-#: Documents that ``overview`` lists at most.
+#: The maximum number of documents that ``overview`` lists.
 _MAX_LISTED = 200
 _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
@@ -54,11 +55,11 @@ _ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoreTool:
-    """A tool: ``arguments`` are its properties in JSON Schema, ``required`` those that must be given.
+    """A tool: ``arguments`` are its properties in JSON Schema, ``required`` the mandatory ones.
 
-    ``run`` is a method of :class:`StoreTools`, not bound to one: tools that refer to each other's owner would keep the
-    store open until the garbage collector runs. ``changes`` says whether it changes the store, ``destroys`` whether it
-    may remove something.
+    ``run`` is an unbound method of :class:`StoreTools`: a bound one would create a reference cycle and keep the store
+    open until the garbage collector runs. ``changes`` is true if the tool changes the store, ``destroys`` if it may
+    remove something.
     """
 
     name: str
@@ -71,7 +72,7 @@ class StoreTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of the arguments."""
         return {
             "type": "object",
             "properties": dict(self.arguments),
@@ -89,12 +90,12 @@ def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_
 
 
 class StoreTools:
-    """The tools of one store, in a session of their own.
+    """The tools of one store, in their own session.
 
-    ``write`` adds those that change it. ``tokens`` is the most of a result. ``strategy`` is how evidence is found where
-    a call does not say. ``where`` is a SQL condition over ``documents``: others are then neither given nor changed, and
-    tools that could not keep to it (``expand``, ``select``, ``put_edge``, ``alias``) are not there. Raises InputError,
-    UnknownStrategyError and StatementError for what is none.
+    ``write`` adds the tools that change the store. ``tokens`` is the maximum size of a result. ``strategy`` is the
+    default strategy of a call. ``where`` is a SQL condition over ``documents``: other documents are neither returned
+    nor changed, and tools that cannot apply it (``expand``, ``select``, ``put_edge``, ``alias``) are missing. Raises
+    InputError, UnknownStrategyError and StatementError for invalid arguments.
     """
 
     def __init__(
@@ -235,11 +236,11 @@ class StoreTools:
 
     @property
     def store(self) -> kvstore.Store:
-        """The store that the tools are of."""
+        """The store of the tools."""
         return self._handle
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
-        """The text of one call; raises KvstoreError for what cannot be done, whose message is for whoever called."""
+        """Return the text of a call. Raises KvstoreError with a message for the client if the call fails."""
         tool = self.tools.get(name)
         if tool is None:
             raise InputError(f"there is no tool {_shorten(name)}; there are {', '.join(self.tools)}")
@@ -250,7 +251,7 @@ class StoreTools:
         return self.truncate_result(tool.run(self, **tool_arguments))
 
     def warm(self) -> None:
-        """Load, in the background, what the first question needs."""
+        """Load what the first question needs, in the background."""
 
         def search() -> None:
             with suppress(KvstoreError):
@@ -259,21 +260,21 @@ class StoreTools:
         threading.Thread(target=search, name="kvstore warm", daemon=True).start()
 
     def truncate_result(self, text: str) -> str:
-        """A text cut to what a result may have."""
+        """Cut a text to the maximum size of a result."""
         return _truncate(text, self._tokens)
 
     def describe_error(self, error: KvstoreError) -> str:
         """Return an error as a client reads it: keys and names that it suggests are quoted as in a result."""
-        # The place of a fault in a statement is shown below it.
+        # The place of an error in a statement is shown below it.
         text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
         return self.truncate_result(text)
 
-    # What the tools do: their arguments are checked already
+    # The tools: their arguments are already checked
 
     def retrieve(
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
     ) -> str:
-        """The passages that answer a question."""
+        """Return the passages that answer a question."""
         rows = self._query(*self._build_statement("RETRIEVE", question, strategy, where, top))
         titles = self._load_titles([row[2] for row in rows])
         if not rows:
@@ -290,7 +291,7 @@ class StoreTools:
         )
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
-        """An answer with its citations."""
+        """Return an answer with its citations."""
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
@@ -303,12 +304,12 @@ class StoreTools:
         parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             parts.append(to_one_line(cursor.message))
-        # An answer has no numbers in brackets but those of its citations.
+        # The only numbers in brackets in an answer are those of its citations.
         pieces = [_ResultPart("", answer), *map(_ResultPart, parts)]
         return self._render_parts(pieces, "\n", lambda left: f"({left} lines left out)")
 
     def lookup(self, name: str, limit: int = 10) -> str:
-        """Where a name occurs."""
+        """Return the locations of a name."""
         cursor = self._store.query(
             "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=TIMEOUT_SECONDS
         )
@@ -326,7 +327,7 @@ class StoreTools:
         return self._render_lines(map(to_one_line, occurrences), lambda left: f"({left} more places)")
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
-        """What stands above and below a name."""
+        """Return the names above and below a name."""
         statement, values = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, values = f"{statement} IN TREE ?", [*values, tree]
@@ -342,7 +343,7 @@ class StoreTools:
         )
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
-        """The rows of a query, a line each, the names of the columns first; each line is a JSON array."""
+        """Return the rows of a query after the column names, one JSON array per line."""
         first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
         if first is not None and first.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
@@ -355,7 +356,7 @@ class StoreTools:
         return self._render_lines(lines, lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)")
 
     def document(self, key: str, start: int = 0) -> str:
-        """A document's text from a byte on."""
+        """Return a document's text from a byte offset on."""
         key = _parse_key(key)
         found = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
         if found is None:
@@ -379,7 +380,7 @@ class StoreTools:
         return f"{quotation.rule}\n\n{head}\n{quotation.quote(quote_slice(excerpt))}{continuation}"
 
     def overview(self, prefix: str = "", after: str = "") -> str:
-        """What there is."""
+        """Return an overview of the store."""
         condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._render_where()
         values = (prefix, prefix, after)
         ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
@@ -411,8 +412,8 @@ class StoreTools:
             exists = key in transaction
             is_free = not exists or self._is_allowed(transaction, key)
             changed = transaction.put(key, text, title=title, meta=meta)
-            # One error, after the same checks, for a taken key and for a document outside the condition. It does not
-            # have the condition, which may name documents. It undoes the transaction.
+            # A single error, after the same checks, covers a taken key and a document outside the condition. It omits
+            # the condition, which may name documents. It rolls back the transaction.
             if not is_free or not self._is_allowed(transaction, key):
                 raise InputError(
                     f"document {_shorten(key)} cannot be stored here: its key is taken, or this server does not give such"
@@ -440,14 +441,14 @@ class StoreTools:
     # Documents as resources, and the prompt
 
     def list_documents(self, after: str, limit: int) -> list[tuple[str, str | None, int]]:
-        """Key, title and bytes of so many documents after a key, in order."""
+        """Return key, title and size in bytes of up to ``number`` documents after a key, in order."""
         condition = "key > ?" + self._render_where()
         return self._query(
             f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, limit)
         )
 
     def read_text(self, key: str) -> str:
-        """Return the whole text of a document, quoted; raises DocumentNotFoundError."""
+        """Return the whole text of a document, quoted. Raises DocumentNotFoundError."""
         document = self._store.get(key) if self._select_allowed([key]) else None
         if document is None:
             raise DocumentNotFoundError(f"there is no document {_shorten(key)} here")
@@ -455,7 +456,7 @@ class StoreTools:
         return f"{quotation.rule}\n\n{quotation.quote(quote_slice(document.text))}"
 
     def build_prompt(self, question: str) -> str:
-        """What has a language model answer a question from the passages found for it, with citations."""
+        """Return a prompt that makes a language model answer a question from its evidence, with citations."""
         _check_text("question", question)
         made = self._store.prompt(question, using=self._strategy, where=self._where)
         return f"{made.system}\n\n{made.user}"
@@ -468,7 +469,7 @@ class StoreTools:
     def _build_statement(
         self, verb: str, question: str, strategy: str | None, where: str | None, top: int | None = None
     ) -> tuple[str, list[Any]]:
-        """A statement with its values; a condition is one, and adds no clause."""
+        """Return a statement with its values; the condition is checked, so that it cannot add a clause."""
         clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = f"{verb} ?" + "".join(f" {name} ?" for name in set_clauses)
@@ -488,7 +489,7 @@ class StoreTools:
         return "" if self._where is None else f" AND (\n{self._where}\n)"
 
     def _select_allowed(self, keys: Iterable[str | None]) -> set[str]:
-        """Those of some keys whose documents are there and may be given."""
+        """Return the keys whose documents exist and may be returned."""
         keys_json = json.dumps(sorted({key for key in keys if key is not None}))
         query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._render_where()}"
         return {key for (key,) in self._query(query, [keys_json])}
@@ -501,7 +502,7 @@ class StoreTools:
             raise DocumentNotFoundError(f"there is no document {_shorten(key)} here; overview lists those there are")
 
     def _render_parts(self, parts: Sequence[_ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-        """Return as many pieces as a result has room for, the first at least in part, and a note on those left out."""
+        """Return as many parts as fit in a result, the first at least partly, and a note on the number left out."""
         quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
         max_tokens = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
         texts = [part.to_text(quotation) for part in parts]
@@ -513,7 +514,7 @@ class StoreTools:
     def _render_lines(
         self, lines: Iterable[str], render_note: Callable[[int], str], *, heading: str = "", always_note: bool = False
     ) -> str:
-        """Return a heading, as many lines as a result has room for, quoted together, and a note on those left out."""
+        """Return a heading, as many lines as fit in a result, quoted together, and a note on the number left out."""
         all_lines = list(lines)
         quotation = Quotation([heading, *all_lines])
         header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
@@ -526,17 +527,17 @@ class StoreTools:
 
 @dataclass(frozen=True, slots=True)
 class _ResultPart:
-    """A part of a result: what kvstore says, and behind it what a document says, if anything."""
+    """A part of a result: kvstore's own text, followed by quoted document text, if any."""
 
     head: str
     quoted: str | None = None
 
     def to_text(self, quotation: Quotation) -> str:
-        """Return both, the document's words between the marks."""
+        """Return both texts, with the document's between the marks."""
         return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of it as so many tokens are; the marks stay whole."""
+        """Return as much of the part as fits in so many tokens; the marks stay complete."""
         if self.quoted is None:
             return _truncate(self.head, tokens)
         head = (
@@ -548,7 +549,7 @@ class _ResultPart:
 
 
 def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
-    """Return how many of the first texts are so many tokens together at most."""
+    """Return how many of the first texts together have at most ``tokens`` tokens."""
     for count, text in enumerate(texts):
         tokens -= kvstore.token_estimate(text + separator) + 1
         if tokens < 0:
@@ -557,7 +558,7 @@ def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
 
 
 def _check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
-    """Raise InputError unless these are arguments of a tool."""
+    """Raise InputError unless the arguments are valid for the tool."""
     for name in arguments:
         if name not in tool.arguments:
             raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {_shorten(name)}")
@@ -583,7 +584,7 @@ def _check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> N
 
 
 def _truncate(text: str, tokens: int, mark: str = " ... (cut)") -> str:
-    """A text, or as much of its beginning as so many tokens are, and a mark."""
+    """Return a text, or as much of its beginning as fits in so many tokens, and a mark."""
     size = kvstore.token_estimate(text)
     if size <= tokens:
         return text
@@ -594,7 +595,7 @@ def _truncate(text: str, tokens: int, mark: str = " ... (cut)") -> str:
 
 
 def _shorten(text: str) -> str:
-    """What somebody gave, short enough for a message."""
+    """Return a client's text, shortened for a message."""
     return repr(text if len(text) <= 80 else f"{text[:80]}...")
 
 
@@ -604,17 +605,17 @@ def _format_source(key: str, title: str | None) -> str:
 
 
 def _format_key(key: str) -> str:
-    """Return a key as a result has it: itself, or if that could pose as something else, the address of its document."""
+    """Return a key for a result: unchanged, or as the document's URI if it could imitate something else."""
     return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
 
 
 def _parse_key(text: str) -> str:
-    """Return the key that a client names, itself or as the address of its document."""
+    """Return the key that a client names directly or as the document's URI."""
     return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
 
 def _format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
-    """The bytes that something is made of, each place of another document with its key."""
+    """Return the byte ranges of spans; spans in other documents have their key."""
     first = spans[0]["document"]
     return "bytes " + ", ".join(
         f"{'' if span['document'] == first else _format_key(span['document']) + ' '}{span['start']}-{span['end']}"
@@ -623,7 +624,7 @@ def _format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _quote_cell(value: Any) -> Any:
-    """Return a value of a row as JSON has it, a text as a document's."""
+    """Return a value of a row as JSON data, with text quoted like that of a document."""
     if isinstance(value, bytes):
         return value.hex()
     return value if value is None or isinstance(value, (int, float)) else quote_slice(str(value))

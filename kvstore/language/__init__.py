@@ -1,7 +1,7 @@
-"""The query language for programs that edit, show or complete it: the shell, and any other.
+"""The query language, for programs that edit, display or complete statements, such as the shell.
 
-In: text, half-typed text included. Out: its tokens, whether it is complete, what may follow it, and values as the
-language writes them. To run statements use :meth:`kvstore.Store.execute`.
+In: text, including incomplete text. Out: its tokens, whether it is complete, the terminals that may follow it, and
+values formatted as literals. To run statements use :meth:`kvstore.Store.execute`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "tokens",
 ]
 
-#: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
+#: The modules of the remaining names. They load on first use, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
     "can_fill_store": ".parser",

@@ -1,8 +1,8 @@
-"""The statements that say how names stand to one another: edges of trees, aliases and merges.
+"""The statements that relate names to each other: edges of trees, aliases and merges.
 
 In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened. Out: cursors that
-say what was changed. What stands already is said again without a change; taking back what was never said, and a name
-that is not known, are errors.
+report the change. Repeating an existing fact changes nothing. Removing a fact that does not exist, or using an unknown
+name, is an error.
 """
 
 from __future__ import annotations

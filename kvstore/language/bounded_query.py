@@ -1,10 +1,12 @@
-"""One reading statement within bounds of time, rows and bytes: what an application lets others ask.
+"""One reading statement with limits on time, rows and bytes, for queries from untrusted users.
 
-In: the text of one statement. Out: its rows, read to the end, so that nothing is left open. What is not exactly one
-reading statement is refused before anything runs. The statement runs in a thread of its own, and whoever waits for it
-goes on when its time is over, or when it is interrupted; SQLite stops at its next step. A single call of one of its
-functions cannot be stopped, so such a thread may go on for a while, with values of at most
-:data:`~kvstore.sql.interruption.MAX_VALUE_BYTES` bytes; where :data:`MAX_ABANDONED` do, the next query waits for one.
+In: the text of one statement. Out: all its rows, so that nothing stays open. Anything but exactly one reading statement
+is rejected before it runs. The statement runs in its own thread, and the caller stops waiting after the timeout or an
+interrupt; SQLite stops at its next step.
+
+A single call of an SQLite function cannot be stopped, so an abandoned thread may continue for a while, with values of
+at most :data:`~kvstore.sql.interruption.MAX_VALUE_BYTES` bytes. If :data:`MAX_ABANDONED` threads do, the next query
+waits for one.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from .cursor import Cursor, Row
 from .executor import run
 from .parser import ParsedStatement, parse
 
-#: Bytes of all rows of a query.
+#: The maximum number of bytes in all rows of a query.
 MAX_RESULT_BYTES = 64 << 20
-#: Threads of queries that are over for those who asked them.
+#: The maximum number of threads that still run an abandoned query.
 MAX_ABANDONED = 4
 
 _Result = TypeVar("_Result")
@@ -48,7 +50,7 @@ class BoundedQueries:
     def run(
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
     ) -> Cursor:
-        """The rows of the one reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
+        """Return the rows of the single reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
         _check_limit("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
         _check_limit("max_rows", max_rows, "a whole number above 0, or None")
         parsed = _parse_read_statement(sql, parameters)
@@ -57,9 +59,9 @@ class BoundedQueries:
         return self.call(lambda: _read_rows(run(database, sql, parsed), max_rows), timeout)
 
     def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
-        """Return what ``read_cursor`` returns, run in a thread of its own.
+        """Run ``read`` in its own thread and return its result.
 
-        Raises what ``read_cursor`` raises, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
+        Raises the errors of ``read``, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
         """
         until = None if timeout is None else time.monotonic() + timeout
         query = _RunningQuery(read)
@@ -72,14 +74,14 @@ class BoundedQueries:
                 self._running.discard(query)
 
     def interrupt(self) -> None:
-        """End those under way."""
+        """Interrupt all running queries."""
         with self._lock:
             for query in self._running:
                 query.interrupt("interrupted")
 
 
 class _RunningQuery:
-    #: How many go on that nobody waits for any more, and the lock of that.
+    #: The number of abandoned queries that still run, and the lock that protects it.
     _num_abandoned = 0
     _abandoned_condition = threading.Condition()
 
@@ -93,13 +95,13 @@ class _RunningQuery:
         self._ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:
-        """Have whoever waits go on."""
+        """Wake the waiting caller with an error that gives ``reason``."""
         with self._condition:
             self._reason = self._reason or reason
             self._condition.notify_all()
 
     def wait_for_cursor(self, deadline: float | None, timeout: float | None) -> Any:
-        """What it gives; raises what it raises, or QueryInterruptedError."""
+        """Return the result. Raises the query's error, or QueryInterruptedError."""
 
         def get_seconds_left() -> float | None:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -117,7 +119,7 @@ class _RunningQuery:
             with self._condition:
                 if not self._condition.wait_for(lambda: self._ended or self._reason is not None, get_seconds_left()):
                     self._reason = timeout_reason
-        finally:  # Ctrl-C too leaves it
+        finally:  # also on Ctrl-C
             self._abandon()
         error, self._error = self._error, None
         try:
@@ -126,7 +128,7 @@ class _RunningQuery:
             if error is not None:
                 raise error
         finally:
-            del error  # it leads to this frame, which must not lead back to it
+            del error  # its traceback refers to this frame: break the reference cycle
         assert self._cursor is not None
         return self._cursor
 
@@ -143,7 +145,7 @@ class _RunningQuery:
                 self._cursor = self._read_cursor()
         except BaseException as error:
             self._error = error
-        del self._read_cursor  # the store that it reads may be dropped as soon as the caller goes on
+        del self._read_cursor  # lets the store be dropped as soon as the caller continues
         with self._condition, self._abandoned_condition:
             self._ended = True
             self._condition.notify_all()
@@ -167,7 +169,7 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
-    """The rows of a cursor, at most so many."""
+    """Return a cursor with at most ``most`` rows of a cursor."""
     rows: list[Row] = []
     size = 0
     has_more = False

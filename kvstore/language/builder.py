@@ -1,8 +1,8 @@
-"""The tree of a parsed statement to its dataclass.
+"""Conversion of a statement's parse tree to its dataclass.
 
-In: a tree of ``grammar.lark``, the text it came from and the values of the parameters by the place where they stand.
-Out: the statement. A clause that stands twice, a number out of range and a parameter of the wrong kind get a
-:class:`~kvstore.errors.StatementError` that shows the place.
+In: a tree of ``grammar.lark``, the text it came from, and the parameter values by offset. Out: the statement. A
+repeated clause, a number out of range and a parameter of the wrong type raise a :class:`~kvstore.errors.StatementError`
+that shows the place.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
 #: The description of a count, such as that of LIMIT, as a literal and as a parameter.
 _MAX_COUNT_DIGITS = 18
 _COUNT_DESCRIPTION = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
-#: Clauses whose rule is not called what the field is.
+#: Fields of clauses whose grammar rule has another name.
 _FIELD_NAMES = {
     "other_format": "format",
     "in_tree": "tree",
@@ -79,21 +79,21 @@ _FIELD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The value given for a ``:name`` or, its name being empty, for a ``?``."""
+    """The value of a ``:name`` parameter, or of a ``?`` if the name is empty."""
 
     name: str
     value: SqlValue
 
 
 class Builder:
-    """Builds the statements of one text."""
+    """Builder of the statements of one text."""
 
     def __init__(self, text: str, parameters: Mapping[int, Parameter]) -> None:
         self._text = text
         self._parameters = parameters
 
     def build_statement(self, tree: Tree[Terminal]) -> s.Statement:
-        """The dataclass that ``tree``, the rule of a statement, stands for."""
+        """Return the dataclass for ``tree``, which is the rule of a statement."""
         if tree.data == "select":
             return self._build_select(*tree.scan_values(lambda terminal: True))
         for child in tree.children:
@@ -107,7 +107,7 @@ class Builder:
         for child in tree.children:
             assert isinstance(child, Tree)  # statements keep no terminals
             if child.data in _STATEMENTS:
-                # What draws an EXPLAIN stands among the clauses of what it explains.
+                # The AS SVG of an EXPLAIN is parsed as a clause of the explained statement.
                 svg_clauses = [
                     clause for clause in child.children if isinstance(clause, Tree) and clause.data == "as_svg"
                 ]
@@ -132,7 +132,7 @@ class Builder:
         if tree.data == "with_options":
             return self._build_options(tree)
         if not tree.children:
-            return True  # a word that is there or not
+            return True  # the clause is a keyword without a value
         child = tree.children[0]
         if isinstance(child, Tree):
             value = self._build_value(child)
@@ -193,7 +193,7 @@ class Builder:
 
 
 def _get_offset(terminal: Terminal) -> int:
-    assert terminal.start_pos is not None  # parser.py gives every terminal its place
+    assert terminal.start_pos is not None  # parser.py sets the offset of every terminal
     return terminal.start_pos
 
 

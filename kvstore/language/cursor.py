@@ -1,9 +1,8 @@
-"""What a statement gives back: named columns, rows by iteration, and a word about what was done.
+"""The result of a statement: named columns, rows by iteration, and a message about what was done.
 
-In: rows made as they are read, or all at once. Out: tuples, one a row, of SQL values (text, whole and real numbers,
-NULL); the citations of an answer are a list of mappings. A SELECT of many rows keeps its state of the store
-until it is read to the end, closed or dropped. Reading a closed cursor gives no rows; an error while a row
-is made closes the cursor and is raised.
+In: rows, produced lazily or all at once. Out: one tuple per row, of SQL values (text, integers, reals, NULL); the
+citations of an answer are a list of mappings. A SELECT with many rows keeps its snapshot until the cursor is exhausted,
+closed or dropped. A closed cursor returns no rows. An error while a row is produced closes the cursor and propagates.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from ..columnar import Columnar, NamedRows
 
 Row = tuple[Any, ...]
 
-#: The type of a column by that of a value in it.
+#: The column type for each Python type of value.
 _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((list, dict), "JSON"))
 
 
 def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
-    """The types of columns: as ``declared``, else by the values in these rows; None where these are none, or of several
-    types."""
+    """Return the types of columns: the ``declared`` type, else the type of the values in these rows, or None if
+    there are no values or they have several types."""
     return tuple(kind or _infer_type(row[column] for row in rows) for column, kind in enumerate(declared))
 
 
@@ -36,12 +35,11 @@ def _infer_type(values: Iterable[Any]) -> str | None:
 class Cursor(Columnar):
     """The result of one statement.
 
-    ``kind`` is the first word of the statement (``LOOKUP``, ``ASK``); ``columns`` are the names of the columns, none
-    for a statement that gives no rows; ``types`` are theirs: ``TEXT``, ``INTEGER``, ``REAL``, ``BLOB``, ``JSON`` (lists
-    and mappings), or None where a column may hold several or nothing tells; ``rowcount`` is how many rows there are or
-    how many documents were changed, -1 where nobody has counted; ``message`` says what was done, where the rows do not.
-    ``problems`` are parts that could not be done (files that INGEST could not read); ``failed`` says that all is not
-    well: there are such parts, or CHECK found damage.
+    ``kind`` is the first word of the statement (``LOOKUP``, ``ASK``). ``columns`` are the names of the columns, empty
+    for a statement without rows. ``types`` are their types: ``TEXT``, ``INTEGER``, ``REAL``, ``BLOB``, ``JSON`` (lists
+    and mappings), or None if unknown or mixed. ``rowcount`` is the number of rows or of changed documents, -1 if
+    unknown. ``message`` says what was done, if the rows do not. ``problems`` lists parts that failed, such as files
+    that INGEST could not read. ``failed`` is true if there are such parts, or if CHECK found damage.
 
     >>> with store.execute("SELECT key FROM documents ORDER BY key") as cursor:
     ...     [key for (key,) in cursor]
@@ -77,9 +75,9 @@ class Cursor(Columnar):
 
     @property
     def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
-        """The columns as the Python database API (PEP 249) describes them; None for a statement without rows.
+        """The columns in the format of the Python database API (PEP 249), or None for a statement without rows.
 
-        The codes of types are those of ``types``; :mod:`kvstore.dbapi` has objects that compare equal to them.
+        The type codes are those of ``types``; :mod:`kvstore.dbapi` has objects that compare equal to them.
         """
         typed_columns = zip(self.columns, self.types, strict=True)
         return tuple((name, kind, None, None, None, None, None) for name, kind in typed_columns) or None
@@ -95,7 +93,7 @@ class Cursor(Columnar):
             raise
 
     def fetchone(self) -> Row | None:
-        """The next row, or None after the last.
+        """Return the next row, or None after the last.
 
         >>> cursor = store.execute("SELECT key FROM documents ORDER BY key")
         >>> cursor.fetchone(), cursor.fetchone(), cursor.fetchone()
@@ -104,7 +102,8 @@ class Cursor(Columnar):
         return next(self, None)
 
     def fetchmany(self, size: int = 100) -> list[Row]:
-        """The next rows, at most ``size``; none after the last. Raises InputError for a size that is no such number.
+        """Return the next rows, at most ``size``, or an empty list after the last. Raises InputError for an invalid
+        size.
 
         >>> store.execute("SELECT key FROM documents ORDER BY key").fetchmany(1)
         [('coffee',)]
@@ -113,7 +112,7 @@ class Cursor(Columnar):
         return list(islice(self, size))
 
     def fetchall(self) -> list[Row]:
-        """All rows that are left.
+        """Return all remaining rows.
 
         >>> store.execute("SELECT key FROM documents ORDER BY key").fetchall()
         [('coffee',), ('tea',)]
@@ -121,11 +120,11 @@ class Cursor(Columnar):
         return list(self)
 
     def _get_named_rows(self) -> NamedRows:
-        """Those that are left."""
+        """Return the columns, the remaining rows and the types."""
         return self.columns, self, self.types
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first of the rows that are left, which stay to be read."""
+        """Return the HTML that a notebook displays: the first remaining rows, which can still be fetched."""
         from .. import markup
 
         rows = self._read_ahead(markup.MAX_TABLE_ROWS + 1)
@@ -140,13 +139,13 @@ class Cursor(Columnar):
         return markup.render_table(self.columns, rows, remarks=[*filter(None, [self.message]), *self.problems])
 
     def _read_ahead(self, max_rows: int) -> list[Row]:
-        """The next rows, which are given again."""
+        """Return the next rows without consuming them."""
         rows = self.fetchmany(max_rows)
         self._rows = chain(rows, self._rows)
         return rows
 
     def close(self) -> None:
-        """Drop the rows that are left and what they are read from; a closed cursor may be closed again."""
+        """Drop the remaining rows and release what they are read from. Closing twice is allowed."""
         self._rows = iter(())
         release, self._release = self._release, None
         if release is not None:

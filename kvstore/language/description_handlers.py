@@ -1,7 +1,7 @@
-"""The statements that look at the store itself: SHOW and DESCRIBE.
+"""The statements that describe the store: SHOW and DESCRIBE.
 
-In: a statement. Out: cursors. DESCRIBE of a document, an entity or a strategy gives rows of property and value; what is
-not there is an error with the nearest name.
+In: a statement. Out: cursors. DESCRIBE of a document, an entity or a strategy returns rows of property and value. A
+missing name is an error that suggests the nearest name.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> C
 
 
 def strategy_names() -> list[str]:
-    """The names that USING takes, those of installed packages among them."""
+    """Return the names that USING accepts, including those from installed packages."""
     return [strategy.name for strategy in list_strategies()]
 
 
 def described_kinds() -> list[str]:
-    """The kinds of things kept by systems that DESCRIBE takes, as in ``DESCRIBE community 'key'``."""
+    """Return the kinds of items that DESCRIBE accepts, as in ``DESCRIBE community 'key'``."""
     return [description.name for system in SYSTEMS.values() for description in system.descriptions]
 
 
@@ -81,7 +81,7 @@ def describe_item(context: StatementContext, statement: s.DescribeItem) -> Curso
 
 
 def _make_property_cursor(properties: Mapping[str, Any]) -> Cursor:
-    """A row for each property; several values are parted by semicolons."""
+    """Return a cursor with one row per property; several values are joined with semicolons."""
     rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in properties.items())
     rows = ((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value) for name, value in rows)
     return _make_list_cursor(_PROPERTIES, rows, "DESCRIBE")

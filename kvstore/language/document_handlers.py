@@ -1,8 +1,9 @@
 """The statements that change documents: INSERT, UPDATE, DELETE, INGEST, and BEGIN, COMMIT, ROLLBACK.
 
-In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened; INGEST alone
-commits in batches and so stands outside a transaction. Out: cursors that say how many documents were changed. A key
-that is taken, a key that is not there and META that is no JSON object are errors, and nothing is changed."""
+In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened. INGEST commits in
+batches, so it is not allowed in a transaction. Out: cursors with the number of changed documents. An existing key, a
+missing key and META that is not a JSON object are errors, and nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .cursor import Cursor
 from .query_handlers import collect_clauses
 from .statement_context import StatementContext
 
-#: Options of INGEST itself, besides those of readers.
+#: Options of INGEST itself; all others are options of readers.
 INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit")
 
 
@@ -37,7 +38,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def select_reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
-    """The options of INGEST that are for the reader; a name that is near one of its own is a StatementError."""
+    """Return the options of INGEST that are for the reader. A likely misspelling of an INGEST option is a
+    StatementError."""
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
     reader_option_names = [field.name for field in fields(ReadOptions)]
     for name in options.keys() - reader_option_names:
@@ -48,7 +50,7 @@ def select_reader_options(context: StatementContext, statement: s.Ingest) -> dic
 
 
 def get_include_patterns(context: StatementContext, statement: s.Ingest) -> list[str]:
-    """The pattern of the option ``include``, where there is one."""
+    """Return the pattern of the option ``include`` in a list, which is empty without the option."""
     pattern = statement.options.get("include")
     if pattern is not None and not (isinstance(pattern, str) and pattern):
         raise context.make_error("the option include is a pattern of file names, such as '*.adoc'")
@@ -154,7 +156,7 @@ def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
 
 
 def _pop_transaction(context: StatementContext) -> Transaction:
-    """The transaction that BEGIN opened in this thread, which is over now."""
+    """Detach and return the transaction that BEGIN opened in this thread."""
     transaction, context.database._open_transaction = context.database._open_transaction, None
     if transaction is not None:
         return transaction

@@ -1,10 +1,10 @@
-"""Statements carried out: text in, a cursor out.
+"""Execution of statements: text in, a cursor out.
 
 In: a database, a text of one or more statements, the values of its parameters. Out: the
-:class:`~kvstore.language.cursor.Cursor` of the last one. The whole text is parsed before anything is done. A statement
-that changes data is a transaction of its own unless BEGIN is open; inside BEGIN a statement that fails leaves the
-transaction to the user, unless the error ended it. A reading statement reads one state of the store: the open
-transaction's, else the last commit.
+:class:`~kvstore.language.cursor.Cursor` of the last one. The whole text is parsed before any statement runs. Unless
+BEGIN is open, a statement that changes data is its own transaction. If a statement fails inside BEGIN, the transaction
+stays open unless the error ended it. A reading statement reads one state of the store: that of the open transaction,
+else the last commit.
 """
 
 from __future__ import annotations
@@ -81,10 +81,11 @@ def execute(
     progress: Progress | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
-    """Run the statements of ``sql`` one after another; returns the cursor of the last.
+    """Run the statements of ``sql`` in order and return the cursor of the last.
 
-    ``progress`` hears how far an INGEST or an index is, ``on_text`` what a language model writes. Raises
-    StatementError for what cannot be parsed, before anything is done, and what the statements raise.
+    ``progress`` receives the progress of an INGEST or an index build, ``on_text`` the text that a language model
+    generates. Raises StatementError if the text cannot be parsed, before any statement runs, and the errors of the
+    statements.
     """
     parsed = parse(sql, parameters)
     if not parsed:
@@ -96,7 +97,8 @@ def execute(
 
 
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
-    """The steps of the one statement of ``sql``; raises StatementError where it is not one, and what it raises."""
+    """Return the steps of the single statement of ``sql``. Raises StatementError if there is not exactly one, and
+    the errors of the statement."""
     parsed = parse(sql, parameters)
     if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
         raise StatementError(f"what is explained is one statement, {explain_handlers.EXPLAINABLE}")
@@ -112,7 +114,7 @@ def run(
     progress: Progress | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
-    """Run one statement of ``sql``, which is parsed already; raises what it raises."""
+    """Run one parsed statement of ``sql``. Raises the errors of the statement."""
     context, statement = (
         StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text),
         parsed.statement,

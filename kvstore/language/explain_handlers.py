@@ -1,10 +1,13 @@
-"""EXPLAIN: how a statement finds its rows, step by step.
+"""EXPLAIN: the steps by which a statement finds its rows.
 
-In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT. Out: a cursor with one row a step: what was done,
-with what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step
-was the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a
-language model asked by ANALYZE only, and an INGEST or an EXTRACT is estimated. Any other statement is an error. AS SVG
-gives the steps as one picture, with the evidence that they led to."""
+In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH. Out: a cursor with one row per step: its
+name, its details and its number of results. EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that
+the step was the first to read.
+
+Retrieval is explained by running it, so the steps are those it took. Only ANALYZE runs a SELECT or calls a language
+model. An INGEST, an EXTRACT or a REFRESH is only estimated. Any other statement is an error. AS SVG returns the steps
+and the evidence as one picture.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,9 @@ from .index_handlers import list_refresh_steps
 from .query_handlers import ask_question, build_retrieval_clauses, expand, retrieve_evidence, run_query
 from .statement_context import StatementContext
 
-#: What EXPLAIN takes.
+#: The statements that EXPLAIN accepts.
 EXPLAINABLE = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH"
-#: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
+#: The maximum number of omitted page parts that EXPLAIN INGEST lists, those with the most characters first.
 MAX_LEFT_OUT = 20
 
 
@@ -46,7 +49,7 @@ def explain(context: StatementContext, statement: s.Explain) -> Cursor:
 
 
 def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
-    """The steps as SVG, and what they found."""
+    """Draw the steps and their hits as SVG."""
     from ..drawing.explained import DrawnHit, DrawnStep, draw_explanation
 
     explained = _explain_statement(context, statement.statement, analyze=statement.analyze)
@@ -63,19 +66,20 @@ def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
 
 
 class _ExplainedSteps(NamedTuple):
-    """The steps of a statement, and what a retrieval found by them."""
+    """The steps of a statement, and the hits of a retrieval."""
 
     steps: list[Step]
     hits: Sequence[Hit] = ()
 
 
 def list_steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
-    """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
+    """Return the steps of a statement. With ``analyze`` they include costs, and the last step is the whole
+    statement."""
     return _explain_statement(context, statement, analyze=analyze).steps
 
 
 def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
-    # Only ANALYZE runs the statement; without it a statement that is explained leaves nothing behind.
+    # Only ANALYZE counts as a use of the statement; a plain EXPLAIN must not leave any trace.
     recording = nullcontext() if analyze else context.database._context.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
@@ -119,7 +123,7 @@ def _collect_steps(context: StatementContext, statement: s.PlainStatement, analy
 
 
 def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
-    """Return what would be ingested, estimated from a sample of the files, and what would be asked of whom."""
+    """Return the steps of an ingest, estimated from a sample of the files, and the requests it would send."""
     context.require_writable("files are not looked at then")
     options = select_reader_options(context, statement)
     forecast = context.database.forecast_ingest(
@@ -145,7 +149,7 @@ def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[S
 
 
 def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
-    """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
+    """Return the steps of an answer. Without ``analyze`` the prompt is shown instead of sent to the language model."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:
         evidence = ask_question(context, statement).evidence
@@ -160,8 +164,8 @@ def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) 
 
 @contextmanager
 def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
-    """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
-    yet."""
+    """Yield the statement on a state whose pages are counted. Those of an open transaction are not: they are not in
+    the file yet."""
     if context.database._open_transaction is not None:
         yield replace(context, on_text=None), None
         return
@@ -211,7 +215,8 @@ def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[S
 
 
 def _list_select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
-    """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
+    """Return SQLite's plan, indented by nesting; with ``analyze`` also the cost of each table and of the whole
+    query."""
     steps: list[Step] = []
     depth = {0: -1}
     with context.target.state() as state:
@@ -235,7 +240,7 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
 
 
 def _format_plan(detail: str) -> str:
-    """SQLite's words for a step, with the way into a table named: what went straight to LMDB's keys."""
+    """Return SQLite's description of a step, with the constraints that were pushed down to LMDB's keys."""
     table, virtual, constraints = detail.partition(" VIRTUAL TABLE INDEX 0:")
     if not virtual:
         return detail

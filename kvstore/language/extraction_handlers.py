@@ -1,7 +1,7 @@
-"""EXTRACT, and how EXPLAIN foretells it.
+"""EXTRACT, and its estimate by EXPLAIN.
 
-In: a statement. On disk: a commit an answer of the language model, so it stands outside a transaction. Out: a cursor
-with one row that says what was written, and what for.
+In: a statement. On disk: one commit per answer of the language model, so it is not allowed in a transaction. Out: a
+cursor with one row that reports what was written and at what cost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .statement_context import StatementContext
 
 
 def extraction_kinds() -> list[str]:
-    """What EXTRACT may name."""
+    """Return the kinds that EXTRACT accepts."""
     return list(get_written_facts())
 
 
@@ -40,7 +40,7 @@ def extract(context: StatementContext, statement: s.Extract) -> Cursor:
 
 
 def list_extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
-    """What would be written and sent; nothing is."""
+    """Return an estimate of what EXTRACT would send and write, without sending or writing."""
     forecast = context.database.forecast_extract(statement.kind, **_collect_limits(statement))
     model = context.database.language_model(statement.model)
     written_detail = (

@@ -1,8 +1,8 @@
 """The statements about indexes: CREATE INDEX, DROP INDEX, REFRESH.
 
-In: a statement. On disk: the record of an index in a commit of its own, and its file beside the store's; so they stand
-outside a transaction. Out: cursors that say what was done. A kind, an option or an index that is not there is an error
-with the nearest.
+In: a statement. On disk: the record of an index in its own commit, and its file in the store's directory; so they are
+not allowed in a transaction. Out: cursors that report what was done. An unknown kind, option or index is an error that
+suggests the nearest name.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 
 def index_kinds() -> Mapping[str, Sequence[str]]:
-    """The kinds of index that a statement may name, and the options of each."""
+    """Return the kinds of index that a statement may name, with the options of each."""
     companions = (kind for kind in INDEXES.values() if getattr(kind, "beside", ""))
     hidden = {kind.name for kind in companions}
     return {kind.name: list(kind.options) for kind in INDEXES.values() if kind.name not in hidden}
 
 
 def outlined_kinds() -> list[str]:
-    """The kinds of index that EXPAND draws."""
+    """Return the kinds of index that EXPAND can outline."""
     return [kind.name for kind in list_generation_kinds() if kind.has_outline]
 
 
@@ -69,7 +69,7 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
 
 
 def list_refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
-    """What a REFRESH would make, and what it would ask of a model."""
+    """Return an estimate of what REFRESH would build, and what it would ask of a model."""
     model = context.database.language_model(statement.model)
     name = "a model, of which none is named" if model is None else model.name
     steps = []

@@ -1,7 +1,7 @@
-"""The statements that keep the store and the session: CHECK, BACKUP, COMPACT, EXPORT, IMPORT, SET.
+"""The statements that maintain the store and the session: CHECK, BACKUP, COMPACT, EXPORT, IMPORT, SET.
 
-In: a statement. On disk: a copy, one file, or the store's own file made smaller or, by CHECK REPAIR, whole;
-CHECK REPAIR, IMPORT and COMPACT stand outside a transaction. Out: cursors that say what was found or done.
+In: a statement. On disk: a copy, an exported file, or the store's own file, compacted or, by CHECK REPAIR, repaired.
+CHECK REPAIR, IMPORT and COMPACT are not allowed in a transaction. Out: cursors that report what was found or done.
 """
 
 from __future__ import annotations

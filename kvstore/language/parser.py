@@ -1,8 +1,9 @@
-"""Text to statements, and what may follow a text.
+"""Parser of statements, and the terminals that may follow a text.
 
-In: one statement or a script, and the values of its parameters. Out: for each statement its dataclass and its place.
-Bad input gets a :class:`~kvstore.errors.StatementError` that shows the line, a caret under the place, what was expected
-there and the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is read once, when the first statement is.
+In: one statement or a script, and the values of its parameters. Out: for each statement its dataclass and its offset.
+Invalid input raises a :class:`~kvstore.errors.StatementError` that shows the line, a caret under the place, the
+expected terminals and the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is loaded with the first
+statement.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from . import statements as s
 from .builder import Builder, Parameter
 from .questions import find_unquoted_question, plain_question
 
-#: What the grammar's terminals that are no keywords are called in an error.
+#: The names that errors use for the grammar's terminals other than keywords.
 _DESCRIPTIONS = {
     "STRING": "a string in single quotes",
     "NUMBER": "a number",
@@ -43,7 +44,7 @@ _DESCRIPTIONS = {
     "RPAR": "')'",
     "$END": "the end of the statement",
 }
-#: Terminals that an error need not mention: they stand where another of the list does.
+#: Terminals that errors omit, since another listed terminal covers them.
 _UNMENTIONED_TERMINALS = frozenset({"PARAMETER", "QUOTED", "MINUS"})
 _OPERATOR_TERMINALS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
 _QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES"})
@@ -52,7 +53,7 @@ _FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.Cre
 
 
 class _NoLexer(Lexer):
-    """The parser is fed token by token, so it needs no lexer of its own."""
+    """A placeholder lexer: the parser is fed token by token."""
 
     def __init__(self, lexer_conf: Any) -> None:
         pass
@@ -61,7 +62,7 @@ class _NoLexer(Lexer):
         return iter(())
 
 
-#: The word before a place, if it begins a statement.
+#: The word before an offset, if it begins a statement.
 _STATEMENT_WORD_PATTERN = re.compile(r"\b\w+\s+\Z")
 
 
@@ -71,7 +72,7 @@ _OTHER_STORE = "a statement is about one store; .open STORE in the shell, and kv
 _PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK stand alone"
 _UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
 
-#: The first words of statements of other databases, and what to write here; * is any word.
+#: The first words of other databases' statements, and the equivalent here; * matches any word.
 _OTHER_DATABASES = {
     "ALTER": f"{_FIXED}; META of a document has fields of your own",
     "ANALYZE": "did you mean EXPLAIN ANALYZE?",
@@ -131,7 +132,7 @@ def _load_grammar() -> Lark:
 
 @functools.cache
 def keywords() -> frozenset[str]:
-    """Every keyword of the language, in capitals, the first words of a query included."""
+    """Return every keyword of the language in capitals, including the first words of a query."""
     strings = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
     return frozenset(strings | _QUERY_STARTS)
 
@@ -139,7 +140,7 @@ def keywords() -> frozenset[str]:
 def _make_unexpected_error(
     text: str, token: Token | None, expected: set[str], script: Sequence[Token] = ()
 ) -> StatementError:
-    """``token`` of a statement (None: the end) stands where only the terminals of ``expected`` may."""
+    """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there."""
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
     names.sort(key=lambda name: (not name.isupper(), name))
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -169,7 +170,7 @@ def _make_unexpected_error(
 
 
 def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
-    """Return what to write in place of another database's statement, if ``token`` is among the words that tell it."""
+    """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
     words = [part.text.upper() for part in script[:4]]
     position = next((index for index, part in enumerate(script[:4]) if part.start == token.start), len(words))
     for form, remedy in _OTHER_DATABASES.items():
@@ -192,7 +193,7 @@ def _truncate_token(token: Token) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """A statement, the character of the text at which it begins, and where the parts of its condition stand there."""
+    """A statement, its offset in the text, and the offsets of the parts of its condition."""
 
     statement: s.Statement
     start: int
@@ -203,7 +204,7 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
     """Parse a script: statements separated by ``;``.
 
     ``parameters`` are the values of ``?`` (a sequence, in order over the whole script) or of ``:name`` (a mapping).
-    Raises StatementError for the first thing that is wrong, the wrong number or kind of parameters included.
+    Raises StatementError for the first error, including a wrong number or type of parameters.
     """
     try:
         text.encode()
@@ -222,12 +223,12 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
-    """True if a statement of a script can store something in an empty store; raise what :func:`parse` raises."""
+    """True if a statement of a script can store something in an empty store. Raises the errors of :func:`parse`."""
     return any(isinstance(parsed.statement, _FILLING_STATEMENTS) for parsed in parse(text, parameters))
 
 
 def _bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parameters) -> dict[int, Parameter]:
-    """The parameters by the place where each stands."""
+    """Return the parameters by offset."""
     if isinstance(parameters, (str, bytes)):
         raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
     is_named = isinstance(parameters, Mapping)
@@ -284,10 +285,12 @@ def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter
 
 
 def expected(text: str) -> frozenset[str]:
-    """What may follow ``text``, the beginning of a statement: keywords in capitals and the grammar's other terminals.
+    """Return what may follow ``text``, the beginning of a statement: keywords in capitals and the grammar's other
+    terminals.
 
-    QUERY says that a query may begin, CONDITION that a condition may; QUERY_TEXT and CONDITION_TEXT that one goes on,
-    the latter with the keywords of the clauses that may follow it. Nothing may follow what is wrong.
+    QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
+    one may continue; the latter comes with the keywords of the clauses that may follow. Nothing may follow invalid
+    text.
     """
     parser: Any = _load_grammar().parse_interactive()
     script = next(split_statements(text), [])
@@ -302,8 +305,8 @@ def expected(text: str) -> frozenset[str]:
         try:
             position, _ = _feed_token(parser, text, script, position, values)
         except StatementError:
-            return condition_terminals  # of a condition, a parenthesis may yet be closed
-    # AS SVG is a clause of the EXPLAIN around a statement.
+            return condition_terminals  # a parenthesis of the condition may still be closed
+    # AS SVG is a clause of the enclosing EXPLAIN.
     is_explain = script and script[0].text.upper() == "EXPLAIN"
     return (condition_terminals | frozenset(parser.accepts())) - (frozenset() if is_explain else {"SVG"})
 
@@ -317,7 +320,7 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
 def _feed_token(
     parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
 ) -> tuple[int, conditions.OffsetMap]:
-    """Give the parser what stands at ``position``; returns the position after it and, of a condition, its places."""
+    """Feed the token at ``position`` to the parser. Returns the position after it and the offsets of a condition."""
     token = script[position]
     conditions.check_token(text, token)
     choices = parser.choices()
@@ -349,7 +352,7 @@ def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
 
 
 def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:
-    """The grammar's name for ``token`` where the terminals ``choices`` may stand."""
+    """Return the grammar's name for ``token`` if the terminals ``choices`` are valid there."""
     if token.kind == "word":
         word = token.text.upper()
         return word if word in choices and word in keywords() else "NAME"

@@ -1,7 +1,8 @@
-"""The statements that find: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK and SELECT.
+"""The statements that query: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK and SELECT.
 
-In: a statement with a clause or without; what is left out is the session's or the method's default. Out: cursors with
-the columns that LANGUAGE.md names. A name that is not known has no rows, and the message says which name is near."""
+In: a statement; a missing clause takes the default of the session or of the method. Out: cursors with the columns that
+LANGUAGE.md lists. An unknown name returns no rows, and the message suggests the nearest name.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ EXPAND_COLUMNS = {
     "text": "TEXT",
 }
 _HIT_COLUMNS = {"rank": "INTEGER", "score": "REAL", "document": "TEXT", "ordinal": "INTEGER", "text": "TEXT"}
-#: The deprecated name of ``ordinal``, the last column.
+#: The deprecated name of ``ordinal``, always the last column.
 _DEPRECATED_COLUMNS = {"chunk": "INTEGER"}
 SEARCH_COLUMNS = {**_HIT_COLUMNS, **_DEPRECATED_COLUMNS}
 EVIDENCE_COLUMNS = {**_HIT_COLUMNS, "path": "TEXT", "kind": "TEXT", "spans": "JSON", **_DEPRECATED_COLUMNS}
@@ -56,19 +57,19 @@ ANSWER_COLUMNS = {
     "abstained": "INTEGER",
 }
 
-#: A query of no more rows than this leaves no snapshot open.
+#: A query with fewer rows does not keep its snapshot open.
 _MAX_BUFFERED_ROWS = 1000
 
 
 def collect_clauses(**clauses: Any) -> dict[str, Any]:
-    """The clauses that were written."""
+    """Return the clauses that are not None."""
     return {name: value for name, value in clauses.items() if value is not None}
 
 
 def _make_typed_cursor(
     kind: str, columns: Mapping[str, str], rows: Iterable[Row], count: int, message: str | None = None
 ) -> Cursor:
-    """The cursor of a statement whose columns are known beforehand, with their types."""
+    """Return the cursor of a statement with fixed columns and types."""
     return Cursor(kind, tuple(columns), rows, types=tuple(columns.values()), rowcount=count, message=message)
 
 
@@ -105,17 +106,17 @@ def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
 
 
 def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
-    """Return places as rows and citations have them; ``chunk`` is the deprecated name of ``ordinal``."""
+    """Return spans in the format of rows and citations; ``chunk`` is the deprecated name of ``ordinal``."""
     return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
 def retrieve_evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
-    """What a RETRIEVE finds, and how."""
+    """Return the evidence that a RETRIEVE finds."""
     return context.target.retrieve(statement.question, **build_retrieval_clauses(context, statement))
 
 
 def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
-    """The clauses of a RETRIEVE or ASK, as methods take them."""
+    """Return the clauses of a RETRIEVE or ASK as arguments of the methods."""
     try:
         get_reranker(statement.options)
     except InputError as error:
@@ -135,7 +136,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
     found = ask_question(context, statement)
     with context.target.state() as state:
         records = {c.document: state.documents.find_by_key(c.document) for c in found.citations}
-    # Another may have deleted a document while a model wrote.
+    # Another process may have deleted a document while the model was generating.
     sources = {key: None if record is None else record.source for key, record in records.items()}
     citations = [
         {
@@ -164,7 +165,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
 
 
 def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
-    """What an ASK answers, and how."""
+    """Return the answer of an ASK."""
     clauses = build_retrieval_clauses(context, statement)
     return context.target.ask(
         statement.question, **clauses, **collect_clauses(model=statement.model, on_text=context.on_text)
@@ -173,7 +174,7 @@ def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
 
 def select(context: StatementContext, statement: s.Select) -> Cursor:
     transaction = context.database._open_transaction
-    if transaction is not None:  # its state changes with the next statement, so nothing may be read later
+    if transaction is not None:  # its state changes with the next statement, so read all rows now
         with transaction.state() as state:
             selection = run_query(context, statement, Reader(state, context.database.settings_table))
             rows = list(selection)
@@ -198,7 +199,8 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
 
 
 def run_query(context: StatementContext, statement: s.Select, reader: Reader, prefix: str = "") -> Selection:
-    """The rows of a query on one state, ``prefix`` put in front of it; its errors show the place in the user's text."""
+    """Return the rows of a query on one state, with ``before`` prepended to the query. Errors show the place in the
+    user's text."""
     start = context.text.find(statement.text, context.start)
 
     def make_error(position: int | None, reason: str) -> StatementError:

@@ -1,13 +1,13 @@
-"""Questions that a user types without ASK, or without the quotes that ASK takes.
+"""Questions that a user types without ASK, or without the quotes that ASK requires.
 
-In: the text as typed. Out: the question, if it is one; the caller says how to ask it.
+In: the text as typed. Out: the question, if it is one; the caller explains how to ask it.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Words that begin questions and no statement, and how long a line is that may be one.
+#: Words that begin questions but no statements, and the maximum length of a question.
 _QUESTION_PATTERN = re.compile(
     r"(?:what|who|whom|whose|when|where|which|why|how|is|are|was|were|does|do|did|can|could|should|may|will|would|has"
     r"|have)(?:['’]\w+)? (?=\S)",
@@ -21,7 +21,7 @@ _QUESTION_END_PATTERN = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WIT
 
 
 def plain_question(text: str) -> str | None:
-    """The question that stands where a statement should, as somebody types it who has not met ASK yet.
+    """Return the question if the text is one instead of a statement, else None.
 
     >>> plain_question(" who signs it? "), plain_question("SELECT 1"), plain_question("what")
     ('who signs it?', None, None)

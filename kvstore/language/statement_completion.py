@@ -1,8 +1,8 @@
-"""What may be typed next in a statement: one pure function of the text before the cursor.
+"""Completion of statements: a pure function of the text before the cursor.
 
-In: that text, and a :class:`StatementCatalog` of what the store and the file system hold. Out: completions, each with
-the place from which it replaces the text. What may stand there is asked of the grammar, so that nothing is offered that
-would be an error; text that is wrong already has no completions.
+In: that text, and a :class:`StatementCatalog` of the names in the store and the file system. Out: completions, each
+with the offset from which it replaces the text. The grammar decides what is valid, so no completion leads to an error.
+Invalid text has no completions.
 """
 
 from __future__ import annotations
@@ -35,40 +35,41 @@ _MAX_COMPLETIONS = 50
 
 
 class StatementCatalog(Protocol):
-    """What completion may offer; prefixes are matched by the catalog, which gives no more than it is asked for."""
+    """The names that completion may offer. The catalog matches prefixes and returns at most as many names as
+    requested."""
 
     def tables(self) -> Mapping[str, Sequence[str]]:
-        """Tables and their columns."""
+        """Return the tables and their columns."""
         ...
 
     def strategies(self) -> Mapping[str, Sequence[str]]:
-        """Strategies and their options."""
+        """Return the strategies and their options."""
         ...
 
     def settings(self) -> Sequence[str]:
-        """Settings that SET may change."""
+        """Return the settings that SET may change."""
         ...
 
     def trees(self) -> Sequence[str]:
-        """Names of the entity trees."""
+        """Return the names of the entity trees."""
         ...
 
     def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
-        """Entities whose names begin with ``prefix``, in any case."""
+        """Return entities whose names begin with ``prefix``, ignoring case."""
         ...
 
     def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
-        """Keys of documents that begin with ``prefix``."""
+        """Return the document keys that begin with ``prefix``."""
         ...
 
     def paths(self, prefix: str) -> Sequence[str]:
-        """Files and folders whose path begins with ``prefix``; folders end in a slash."""
+        """Return files and folders whose path begins with ``prefix``; folders end in a slash."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """``text`` may stand in place of what follows character ``start``; ``kind`` is what it is, in a word."""
+    """A completion: ``text`` replaces the input from character ``start``; ``kind`` labels it."""
 
     text: str
     start: int
@@ -76,7 +77,7 @@ class Completion:
 
 
 def complete_statement(before: str, catalog: StatementCatalog) -> list[Completion]:
-    """Completions for the text before the cursor, the likeliest kinds first."""
+    """Return completions for the text before the cursor, the likeliest kinds first."""
     statement_start, partial = _find_partial_token(before)
     start = len(before) if partial is None else partial.start
     typed = before[start:]
@@ -85,7 +86,7 @@ def complete_statement(before: str, catalog: StatementCatalog) -> list[Completio
 
 
 def _find_partial_token(before: str) -> tuple[int, Token | None]:
-    """Where the statement begins, and the token that the cursor is in the middle of."""
+    """Return the offset of the statement's beginning, and the token at the cursor if it is unfinished."""
     statement_start, last_token = 0, None
     for token in tokens(before):
         if token.kind == "semicolon":
@@ -129,7 +130,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
 
 
 def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
-    """Keywords of clauses that stand in the statement already; each may stand once."""
+    """Return the keywords of clauses that the statement already has; each may occur once."""
     used_clauses = _CLAUSES.intersection(words)
     return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
@@ -159,7 +160,7 @@ def _iter_strings(
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Names that may stand after ``words``, a statement so far."""
+    """Yield the names that are valid after ``words``, the beginning of a statement."""
     last = words[-1] if words else ""
     if last in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategy_names = [
@@ -186,8 +187,8 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tup
 
 
 def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
-    """Options of the index or the strategy that a statement names, of all strategies where it names none; and the one
-    that goes with any."""
+    """Return the options of the index or strategy that a statement names, or of all strategies if it names none.
+    ``reranker`` is valid for every strategy."""
     if words[:2] == ["CREATE", "INDEX"]:
         return language.index_kinds().get(words[2].lower(), ())
     strategies = catalog.strategies()

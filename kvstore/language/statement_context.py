@@ -1,6 +1,6 @@
-"""Statement context: the database that a statement runs on, what it reads, and the transaction it changes.
+"""Statement context: the database that a statement runs on, the state it reads, and the transaction it changes.
 
-In: a database and the statement's place in the text. Out: the state to read, the transaction to write to, and errors
+In: a database and the statement's offset in the text. Out: the state to read, the transaction to write to, and errors
 that show the place.
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from ..ingest.pipeline import IngestProgress
     from ..structures.indexes.index_building import IndexProgress
 
-#: Hears how far an INGEST, an index or an EXTRACT is.
+#: Receives the progress of an INGEST, an index build or an EXTRACT.
 Progress = Callable[["IngestProgress | IndexProgress | ExtractionProgress"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
-    """A statement of ``text`` that begins at character ``start``.
+    """The context of a statement of ``text`` that begins at character ``start``.
 
-    ``offset_map`` say where its condition stands; ``progress`` hears how far an INGEST or an index is, ``on_text`` what a
-    language model writes; ``state`` is what the statement reads where that is settled already.
+    ``places`` are the offsets of its condition. ``progress`` receives the progress of an INGEST or an index build,
+    ``on_text`` the text that a language model generates. ``state`` is the state to read, if it is already chosen.
     """
 
     database: Database
@@ -45,14 +45,14 @@ class StatementContext:
 
     @property
     def target(self) -> Queryable:
-        """What the statement reads: ``state``, the open transaction, else the last commit."""
+        """The object to read from: ``state``, the open transaction, else the last commit."""
         return self.state or self.database._open_transaction or self.database
 
     @contextmanager
     def open_transaction(self, *, models: bool = False) -> Iterator[Transaction]:
-        """The transaction to change: the one that BEGIN opened, else one that is committed at the end.
+        """Yield the transaction to change: the one that BEGIN opened, else a new one that is committed at the end.
 
-        ``models``: whether documents are put, which needs the models.
+        ``models``: true if documents are put, which needs the models.
         """
         if self.database._open_transaction is not None:
             yield self.database._open_transaction
@@ -61,19 +61,18 @@ class StatementContext:
             yield transaction
 
     def require_no_transaction(self, reason: str) -> None:
-        """Raise TransactionError where BEGIN has opened a transaction; ``reason`` says why the statement cannot be in
-        it."""
+        """Raise TransactionError if BEGIN has opened a transaction; ``why`` is the reason for the error message."""
         if self.database._open_transaction is not None:
             raise TransactionError(f"{reason}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
 
     def require_writable(self, action: str) -> None:
-        """Raise ReadOnlyError where the store was opened to read only; ``action`` it must not do then."""
+        """Raise ReadOnlyError if the store was opened read-only; ``what`` completes the error message."""
         if self.database.readonly:
             raise ReadOnlyError(f"{self.database.path} was opened read-only, and {action}; open it for writing")
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Errors within the statement's condition are shown in the text."""
+        """Show errors of the statement's condition at their place in the text."""
         try:
             yield
         except ConditionError as error:
@@ -82,5 +81,5 @@ class StatementContext:
             raise make_statement_error(self.text, map_offset(error.offset, self.offset_map), error.reason) from error
 
     def make_error(self, reason: str, excerpt: str = "") -> StatementError:
-        """An error that shows the beginning of the statement, or of ``excerpt`` where it stands in the statement."""
+        """Return an error that shows the beginning of the statement, or of ``at`` if the statement contains it."""
         return make_statement_error(self.text, max(self.start, self.text.find(excerpt, self.start)), reason)

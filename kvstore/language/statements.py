@@ -1,8 +1,8 @@
-"""The statements of the language: one frozen dataclass each, and the text that stands for it.
+"""The statements of the language: one frozen dataclass each, and their text.
 
-In: the values that :mod:`.parser` found in a text, parameters already put in. Out: plain values that the executor
-carries out; ``str(statement)`` is a statement of the language that parses back to an equal one. A missing clause is
-None (or an empty mapping), so that the store's own default applies. Ranges are checked by whoever uses a number.
+In: the values that :mod:`.parser` found in a text, with parameters already substituted. Out: plain values that the
+executor runs; ``str(statement)`` is a statement of the language that parses to an equal one. A missing clause is None
+(or an empty mapping), so that the store's default applies. The code that uses a number checks its range.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Without an entity, the result of the session's last LOOKUP is expanded."""
+    """EXPAND of an entity; without one, of the result of the session's last LOOKUP."""
 
     entity: str | None = None
     direction: Direction = "both"
@@ -54,13 +54,13 @@ class Expand:
 
 @dataclass(frozen=True, slots=True)
 class ExpandIndex:
-    """What an index has grouped, from the coarsest groups down."""
+    """EXPAND of an index: its groups, from the coarsest down."""
 
     kind: str
     depth: int | None = None
 
     def __str__(self) -> str:
-        # These words go on with the EXPAND of an entity.
+        # These words continue the EXPAND of an entity.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
         return f"EXPAND {name(self.kind) if is_bare else quote_name(self.kind)}" + _format_clauses(
             ("DEPTH", self.depth)
@@ -82,7 +82,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """``within`` is a number of tokens; ``options`` belong to the strategy, or to segments."""
+    """RETRIEVE: ``within`` is a number of tokens; ``options`` are for the strategy or for segments."""
 
     question: str
     using: str | None = None
@@ -101,7 +101,7 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """RETRIEVE, and an answer from what was found, by ``model`` where one is named."""
+    """ASK: a RETRIEVE and an answer from its evidence, written by ``model`` if one is named."""
 
     question: str
     using: str | None = None
@@ -149,7 +149,8 @@ class Ingest:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """``share`` (of all there is to send) or ``within`` limits the tokens sent; ``by`` names what chooses passages."""
+    """EXTRACT: ``share`` (of all tokens to send) or ``within`` limits the tokens sent; ``by`` names how passages are
+    chosen."""
 
     kind: str
     share: float | None = None
@@ -168,7 +169,7 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class InsertDocument:
-    """``meta`` is JSON text."""
+    """INSERT DOCUMENT; ``meta`` is JSON text."""
 
     key: str
     text: str
@@ -190,7 +191,7 @@ class InsertDocument:
 
 @dataclass(frozen=True, slots=True)
 class UpdateDocument:
-    """What is None stays as it is; ``meta`` is JSON text."""
+    """UPDATE DOCUMENT; fields that are None are not changed. ``meta`` is JSON text."""
 
     key: str
     text: str | None = None
@@ -296,7 +297,8 @@ class DropIndex:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Everything stale, or one index; ``model`` writes what it may, in requests of at most ``within`` tokens in all."""
+    """REFRESH of everything stale, or of one index. ``model`` writes texts, in requests of at most ``within`` tokens
+    in all."""
 
     index: str | None = None
     model: str | None = None
@@ -328,7 +330,7 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query for SQLite as it was typed, with the values of its own parameters."""
+    """A query for SQLite as typed, with the values of its own parameters."""
 
     text: str
     parameters: Sequence[SqlValue] | Mapping[str, SqlValue] = ()
@@ -381,7 +383,7 @@ class DescribeStrategy:
 
 @dataclass(frozen=True, slots=True)
 class DescribeItem:
-    """One of what a system keeps: ``kind`` is what it calls them, such as a community."""
+    """DESCRIBE of an item that a system keeps; ``kind`` is the system's name for such items, such as a community."""
 
     kind: str
     key: str
@@ -414,7 +416,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Everything, or one table."""
+    """EXPORT of everything, or of one table."""
 
     path: str
     table: str | None = None
@@ -441,7 +443,7 @@ class SetSetting:
         return f"SET {name(self.name)} = {literal(self.value)}"
 
 
-#: Everything but EXPLAIN, which holds one of these.
+#: Every statement except EXPLAIN, which contains one of these.
 PlainStatement = (
     Lookup | Expand | ExpandIndex | Search | Retrieve | Ask
     | Ingest | Extract | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
@@ -454,7 +456,8 @@ PlainStatement = (
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """How ``statement`` finds its rows; with ``analyze``, also what each step cost; ``as_svg``: as a picture."""
+    """EXPLAIN: the steps by which ``statement`` finds its rows; ``analyze`` adds their costs, ``as_svg`` draws a
+    picture."""
 
     statement: PlainStatement
     analyze: bool = False

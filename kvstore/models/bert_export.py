@@ -75,7 +75,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
-    """Whether the vector is the mean of the tokens', and not the first's."""
+    """True if the vector is the mean of the tokens' vectors, not the first token's."""
     # As one word, or in the older form as a switch a mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
     modes += [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on]
@@ -167,7 +167,7 @@ class _BertGraph:
 
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
         """Each token sees all others, by each of the heads: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula 1)."""
-        # In a dimension of 0 stands what stood there before.
+        # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
         parts = {}
         for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):

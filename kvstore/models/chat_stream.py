@@ -31,7 +31,7 @@ _MAX_SHOWN = 4
 
 
 class StreamError(Exception):
-    """What a server said inside a stream in place of the answer."""
+    """A server reported an error inside a stream instead of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ChatStream:
 
     ``secret`` becomes stars if the server repeats it.
 
-    After the last, ``is_truncated`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
+    After the last, ``cut`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
     answer took, 0 where the server does not say.
     """
 
@@ -196,7 +196,7 @@ class _ReasoningSplitter:
         self._state = "before"
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """What is settled by some more text."""
+        """Yield the pieces that are settled after some more text."""
         self._buffer += text
         if self._state == "before":
             stripped = self._buffer.lstrip()
@@ -222,12 +222,12 @@ class _ReasoningSplitter:
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
-        """What was held back, the text being over."""
+        """Yield what was held back, at the end of the text."""
         if self._buffer:
             yield Piece(self._buffer, self._state == "inside")
             self._buffer = ""
 
 
 def _count_overlap(text: str, mark: str) -> int:
-    """How many characters at the end of ``text`` may be the beginning of ``mark``."""
+    """Return how many characters at the end of ``text`` can be the start of ``mark``."""
     return next((size for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), 0)

@@ -64,8 +64,8 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
 
 
 def _check_key(key: str, error: type[KvstoreError], name: str) -> str | None:
-    """A key without the white space around it, None where nothing else is there; raises ``error`` naming where it
-    was given for what cannot stand in a header."""
+    """Return a key without surrounding white space, or None if it is empty. Raises ``error``, naming the source of the
+    key, if it cannot be sent in a header."""
     if not isinstance(key, str):
         raise error(f"{name} is a text, not {type(key).__name__}")
     key = key.strip()
@@ -129,10 +129,10 @@ class Endpoint:
     def exchange(
         self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Taken], seconds: float = math.inf
     ) -> Taken:
-        """Send ``payload`` and return what ``read_reply`` makes of the reply, which stays open; raises the error class.
+        """Send ``payload`` and return what ``take`` makes of the reply, which stays open; raises the error class.
 
         ``seconds`` limits each attempt, from the connection to the last byte.
-        An OSError in ``read_reply`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
+        An OSError in ``take`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
@@ -190,7 +190,7 @@ class Endpoint:
             raise
 
     def extract_message(self, body: str) -> str:
-        """What the server said in a body, in one line, without the key should it repeat it or a part of it."""
+        """Return the server's message in a body as one line, with the key and parts of it masked."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
         return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:300]
@@ -204,7 +204,7 @@ class Endpoint:
         return "***" if any(part in word for part in parts) else word
 
     def _resolve_address(self, base_url: str | None, name: str) -> tuple[str, str]:
-        """Where the address was given, and the address."""
+        """Return the source of the address, and the address."""
         if base_url:
             return name, base_url.strip()
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)

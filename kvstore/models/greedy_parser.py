@@ -26,7 +26,7 @@ _MOVES_PER_BLOCK = 32
 
 
 class GreedyParser:
-    """What stands in a pipeline in place of spaCy's parser, whose model it shares."""
+    """Replaces spaCy's parser in a pipeline and shares its model."""
 
     def __init__(self, parser: Any) -> None:
         self.model = parser.model

@@ -1,11 +1,11 @@
-"""HTTP to the endpoints of models, by httpx (the extra ``llm``): one pool of connections a process.
+"""HTTP to the endpoints of models, by httpx (the extra ``llm``), with one connection pool per process.
 
-In: an address, headers, a body, and how long to wait. Out: a :class:`Reply`, read as it comes. Proxies (``HTTP_PROXY``,
-``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) are those that the
-environment names; connections serve the next request too; redirections are not followed, and cookies not kept. All
-requests run in the event loop of one thread: so any wait, for a name, a connection or a byte, ends when its time is
-over, and whoever waits can be interrupted. What is broken raises OSError, what is too slow TimeoutError; an address, a
-proxy, a certificate or an answer that another attempt would not mend ValueError.
+In: an address, headers, a body, and timeouts. Out: a :class:`Reply`, read as it arrives. Proxies (``HTTP_PROXY``,
+``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) come from the
+environment. Connections are reused, redirections are not followed, and cookies are not stored. All requests run in the
+event loop of one thread, so every wait, for a name, a connection or a byte, ends at its timeout, and the caller can be
+interrupted. A broken connection raises OSError, a slow one TimeoutError; an address, proxy, certificate or answer that
+another attempt would not fix raises ValueError.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Reply:
         self.content_type: str = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
 
     def read(self, seconds: float) -> bytes:
-        """What comes next, nothing at the end; raises TimeoutError where nothing comes within ``seconds``."""
+        """Return the next bytes, empty at the end. Raises TimeoutError if nothing arrives within ``seconds``."""
         remaining = min(seconds, self._deadline - time.monotonic())
         if remaining <= 0:
             raise TimeoutError("timed out")
@@ -70,7 +70,7 @@ class Reply:
         return b""
 
     def read_beginning(self) -> bytes:
-        """The first :data:`MAX_ERROR_BYTES` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
+        """The first :data:`SAID` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
         ends there."""
         data = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
@@ -154,7 +154,7 @@ class _Connections:
         threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, Result], seconds: float) -> Result:
-        """What some work gives; raises TimeoutError where it is not done within ``seconds``."""
+        """Run a coroutine and return its result. Raises TimeoutError if it is not done within ``seconds``."""
         running = asyncio.run_coroutine_threadsafe(_run_timed(work, seconds), self._loop)
         try:
             return running.result()
@@ -203,7 +203,7 @@ def _create_client(httpx: Any) -> Any:
 
 
 def _convert_error(problem: Exception) -> Exception:
-    """What httpx raised, as one of Python's own errors."""
+    """Convert an error of httpx to one of Python's own."""
     import httpx
 
     if isinstance(problem, httpx.TimeoutException):
@@ -243,7 +243,7 @@ _lock = threading.Lock()
 
 
 def _get_connections() -> _Connections:
-    """Those of this process."""
+    """Return the connections of this process."""
     global _process_connections
     with _lock:
         if _process_connections is None:

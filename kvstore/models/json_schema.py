@@ -1,9 +1,9 @@
-"""What a language model wrote, read as JSON, and held against a JSON Schema.
+"""Parsing a language model's answer as JSON and validating it against a JSON Schema.
 
 In: a text, and a schema of the keywords that structured answers need: ``type``, ``properties``, ``required``,
 ``additionalProperties`` (false), ``items``, ``enum``, ``minItems``, ``maxItems``, ``minLength``, ``maxLength``,
-``minimum`` and ``maximum`` (JSON Schema 2020-12, Validation, section 6). Out: the value; what is wrong is a ValueError
-that says it in words which the model that wrote the text is told.
+``minimum`` and ``maximum`` (JSON Schema 2020-12, Validation, section 6). Out: the value. Errors are ValueErrors whose
+text is sent to the model that wrote the answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with a keyword that :func:`check_value` does not hold a value against."""
+    """Raise ValueError for a schema with a keyword that :func:`require` does not hold a value against."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")

@@ -79,7 +79,7 @@ class LanguagePipeline:
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.
 
-        A text longer than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces that end where a paragraph does, else a line, a
+        A text longer than :data:`PIECE` characters is parsed in pieces that end where a paragraph does, else a line, a
         sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold words, spans
         or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it, but for
         the first words met. The parse of a text depends on nothing but the text.
@@ -123,9 +123,9 @@ def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
 
 @lru_cache(maxsize=4)
 def get_language_version(name: str) -> str:
-    """What tells a pipeline from others of its name: ``en`` by its files, one of spaCy by its version.
+    """Return the version of a pipeline: of ``en`` by its files, of one of spaCy by its package version.
 
-    Empty for ``rules``, and for what is not installed.
+    Empty for ``rules``, and if the pipeline is not installed.
     """
     if name == RULES:
         return ""

@@ -1,10 +1,10 @@
 """The language model that writes answers, behind an OpenAI-compatible ``/chat/completions``.
 
-In: messages. Out: what the model wrote, told piece by piece as it comes. Ollama, vLLM, the server of llama.cpp and
-OpenAI take what is sent: model, messages, ``stream`` and a temperature of 0, which is left out for a model that refuses
-it. A wrong address, key or name and an answer that is not of the protocol raise
-:class:`~kvstore.errors.ModelError`; a server that is down, busy or too slow, and one whose answer breaks off,
-:class:`~kvstore.errors.ModelUnavailableError`. Nothing is asked for again once a piece was told.
+In: messages. Out: the model's text, piece by piece as it arrives. Ollama, vLLM, the server of llama.cpp and OpenAI
+accept the request: model, messages, ``stream`` and a temperature of 0, which is left out for a model that rejects it. A
+wrong address, key or name, and an answer that violates the protocol, raise :class:`~kvstore.errors.ModelError`. A
+server that is down, busy or too slow, or whose answer breaks off, raises
+:class:`~kvstore.errors.ModelUnavailableError`. A request is not repeated once a piece was passed on.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a model wrote; ``is_truncated`` where its limit of tokens ended it.
+    """A model's answer; ``cut`` if its token limit ended it.
 
-    ``prompt_tokens`` and ``answer_tokens`` are what the server says that prompt and answer took, 0 where it does not.
+    ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, 0 if it does not.
     """
 
     text: str
@@ -57,7 +57,7 @@ class LanguageModel:
         self.name = name
         self._timeouts = timeouts
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
-        # The key of OpenAI is for the address that stands beside it, and for no other.
+        # The key of OpenAI is only for the address next to it.
         keys = (KEY_VARIABLE,) if address else (KEY_VARIABLE, OPENAI_KEY_VARIABLE)
         try:
             self._endpoint = Endpoint(
@@ -75,11 +75,11 @@ class LanguageModel:
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """The address of the model."""
         return f"{self._endpoint.base_url}/chat/completions"
 
     def get_identity(self) -> tuple[str, ...]:
-        """What its answers depend on, beside the messages."""
+        """Everything that its answers depend on besides the messages."""
         return self.url, self.name, "temperature 0"
 
     def write(
@@ -89,7 +89,7 @@ class LanguageModel:
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
     ) -> ModelAnswer:
-        """What the model answers.
+        """Return the model's answer.
 
         ``response_format`` is the protocol's field of this name. An answer without text is an error, unless it
         ``may_be_empty``.

@@ -1,7 +1,7 @@
 """Base noun phrases from the labels of Universal Dependencies.
 
 In: a parsed document or span of spaCy. Out: (start, end, label) of each phrase, in words: the shape that spaCy's
-``iter_noun_chunks`` expects of an iterator. spaCy's own English iterator reads other labels and misses most phrases.
+``noun_chunks`` expects of an iterator. spaCy's own English iterator reads other labels and misses most phrases.
 
 A phrase is a noun, name or pronoun, with what determines and modifies it before it
 (*the large index pages*) and the rest of a name after it (*Robert Moore*, *section 3*). What a preposition adds (*the
@@ -62,7 +62,7 @@ def _is_phrase_head(token: Token) -> bool:
 
 
 def _find_start(head: Token) -> int:
-    """The first word of the phrase: modifiers, nearest first, as long as nothing else stands between."""
+    """Return the first word of the phrase: modifiers, nearest first, as long as nothing else is between."""
     start = head.i
     for child in reversed(list(head.lefts)):
         is_owner = child.dep_ == "nmod:poss" and child.pos_ != "PRON"

@@ -1,9 +1,9 @@
-"""What an exported model is on disk, and how it is made: whole, or not at all.
+"""Exported models on disk: written completely or not at all.
 
 In: a function that writes a model to a folder (:mod:`.bert_export`, :mod:`.torch_export`). On disk: ``model.onnx`` (the
-whole model, from tokens to vectors; with ``int8`` its weights quantised to 8 bits), ``tokenizer.json`` (truncation
-included) and ``embedder.json`` (dimension, inputs, prompts, sizes of the files). A model that cannot be exported raises
-:class:`~kvstore.errors.EmbedderError` that says why.
+whole model, from tokens to vectors; with ``int8`` its weights quantized to 8 bits), ``tokenizer.json`` (truncation
+included) and ``embedder.json`` (dimension, inputs, prompts, file sizes). A model that cannot be exported raises
+:class:`~kvstore.errors.EmbedderError` with the reason.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = Fa
 
 
 def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> None:
-    """Write what tells tokens, with its truncation: texts are run one by one, so that nothing is padded."""
+    """Write the tokenizer with its truncation. Texts are run one by one, so nothing is padded."""
     truncation = {"direction": "Right", "max_length": max_tokens, "strategy": "LongestFirst", "stride": 0}
     text = json.dumps({**tokenizer, "padding": None, "truncation": truncation}, ensure_ascii=False)
     (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How long a server is waited for: set by a session or an option, kept to by every request."""
+"""Timeouts of requests to a server, set by a session or an option."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How many seconds to wait, and how many attempts to make.
+    """The seconds to wait, and the number of attempts.
 
     ``connect`` is for the connection, ``first`` for the first part of an answer, ``between`` for each further part, and
-    ``total`` for everything, further attempts and the pauses before them included.
+    ``total`` for everything, including further attempts and the pauses before them.
     """
 
     connect: float

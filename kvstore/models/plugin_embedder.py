@@ -1,8 +1,8 @@
 """Embedders of installed packages, by the entry points ``kvstore.embedders``.
 
-In: what an entry point names, which is called with what stands after the colon of the embedder's name, if anything
-does. Out: an embedder whose failures are errors that name it. A store keeps its name, and every process that opens the
-store makes it anew, so the name that it gives itself must be the one that it was asked for, or lead to the same.
+In: the object of an entry point, which is called with the part of the embedder's name after the colon, if any. Out: an
+embedder whose failures are errors that name it. A store keeps its name, and every process that opens the store creates
+it again, so the name that it reports must be the requested one, or lead to the same embedder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
 def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
-    """What makes the embedder that an entry point names; raises PluginError for what makes none."""
+    """Return a factory for the embedder of an entry point. Raises PluginError if the object is not one."""
     if not callable(make):
         raise PluginError(f"it is no class or function that makes an embedder, but {make!r:.80}")
 
@@ -85,7 +85,7 @@ class PluginEmbedder:
 
 
 def _call_plugin(plugin: Plugin, call: Callable[[], Given]) -> Given:
-    """What a package's code gives; what it raises becomes an EmbedderError."""
+    """Call a package's code and return its result; what it raises becomes an EmbedderError."""
     try:
         return call()
     except (KvstoreError, MemoryError):

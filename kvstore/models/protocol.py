@@ -1,8 +1,8 @@
-"""What every embedder keeps to.
+"""The protocol of embedders.
 
-In: texts of any length (a model may look at their beginning only). Out: one row of float32 a text, of length 1, so that
-a dot product is a cosine. What is missing (a package, a key, an endpoint) raises
-:class:`~kvstore.errors.EmbedderError` when it is first needed.
+In: texts of any length (a model can read only their beginnings). Out: one row of float32 per text, of length 1, so that
+a dot product is a cosine. A missing package, key or endpoint raises :class:`~kvstore.errors.EmbedderError` when it is
+first needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXPORT_PACKAGES = ("onnxruntime", "onnx", "tokenizers")
 
 
 class Embedder(Protocol):
-    """What turns texts into vectors."""
+    """Turns texts into vectors."""
 
     @property
     def name(self) -> str:
@@ -46,12 +46,12 @@ class Embedder(Protocol):
 
     @property
     def description(self) -> str:
-        """What it is and what to expect of it, in a sentence."""
+        """A sentence that describes the embedder and its quality."""
         ...
 
     @property
     def poor(self) -> bool:
-        """Whether it matches words rather than meanings."""
+        """True if it matches words rather than meanings."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Embeddings:

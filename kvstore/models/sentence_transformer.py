@@ -37,7 +37,7 @@ EXPORT_FORMAT = 2
 
 
 class Runtime(Protocol):
-    """What runs a model."""
+    """Runs a model."""
 
     @property
     def dimension(self) -> int: ...
@@ -126,7 +126,8 @@ class SentenceTransformerEmbedder:
             contextlib.suppress(OSError, EmbedderError),
             tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder,
         ):
-            # A BERT is exported in less than a second; tracing anew in each process takes longer than it saves.
+            # A BERT is exported in less than a second; tracing it again in each process takes longer than the export
+            # saves.
             export_model(self._write_bert, Path(temporary_folder) / "model", int8=self._int8)
             return OnnxRuntime(Path(temporary_folder) / "model")
         return self._fall_back_to_torch(reason)
@@ -182,7 +183,8 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
 
 
 def _get_cache_folder(model: str, int8: bool) -> Path:
-    """Where the export of ``model`` stands: a folder's changes when its files do, a name's is kept for good."""
+    """Return the folder of the export of ``model``: for a folder it depends on the folder's files, for a name it is
+    permanent."""
     facts: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)
     if folder.is_dir():

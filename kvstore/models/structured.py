@@ -35,11 +35,11 @@ def _return_unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StructuredPrompt(Generic[Result]):
-    """What is asked, and the form of the answer.
+    """A request and the form of its answer.
 
-    ``name`` is a word for the schema, which has the keywords of :mod:`kvstore.models.json_schema`; ``check`` makes of
-    a value of the schema what :meth:`StructuredModel.ask` returns, and raises ValueError saying to the model what is
-    wrong with it. Raises ValueError for a schema with other keywords.
+    ``name`` is a word for the schema, which uses the keywords of :mod:`kvstore.models.json_schema`. ``check`` converts
+    a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError that tells the model
+    what is wrong with it. Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -65,7 +65,7 @@ class StructuredPrompt(Generic[Result]):
 class StructuredModel:
     """A language model that answers in JSON; ``limit`` is the most tokens that all its requests together may send.
 
-    ``num_calls`` is how many requests were answered, ``sent_tokens`` and ``written_tokens`` how many tokens they took: the estimate, or
+    ``calls`` is how many requests were answered, ``sent`` and ``written`` how many tokens they took: the estimate, or
     what the server says where that is more.
     """
 
@@ -78,14 +78,14 @@ class StructuredModel:
         self._forms = ["json_schema", "json_object", "text"]
 
     def can_afford(self, prompt: StructuredPrompt[Any]) -> bool:
-        """Whether one more request stays within the limit."""
+        """True if one more request stays within the limit."""
         return self._is_within_limit(prompt.tokens)
 
     def ask(self, prompt: StructuredPrompt[Result]) -> Result:
-        """What the model answers.
+        """Return the model's answer.
 
-        Raises TokenLimitError where the request would go beyond the limit, InvalidAnswerError where no answer was of
-        the schema, and what :meth:`LanguageModel.write` raises.
+        Raises TokenLimitError if the request would exceed the limit, InvalidAnswerError if no answer matched the
+        schema, and what :meth:`LanguageModel.write` raises.
         """
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
@@ -115,8 +115,8 @@ class StructuredModel:
         return self.limit is None or self.sent_tokens + tokens <= self.limit
 
     def _request_answer(self, prompt: StructuredPrompt[Any], extra_messages: Sequence[Message]) -> tuple[str, bool]:
-        """What the model writes, and whether its limit of tokens cut it, asked in the first form that its server
-        takes."""
+        """Return what the model writes, and whether its token limit cut it, requested in the first form that its server
+        accepts."""
         first_refusal: ModelError | None = None
         for form in list(self._forms):
             messages = [*prompt.messages, *extra_messages]

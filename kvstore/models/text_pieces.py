@@ -42,11 +42,11 @@ class TextPieces(Iterator[str], Generic[Result]):
 
     @property
     def result(self) -> Result | None:
-        """What came of it; None before the last piece, and where it was closed before."""
+        """The final result; None before the last piece, and if it was closed earlier."""
         return self._results[0] if self._results else None
 
     def close(self) -> None:
-        """Have no more of it: whoever writes it is stopped."""
+        """Stop reading, which stops the writer."""
         self._pieces.close()
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class TextPieces(Iterator[str], Generic[Result]):
 def collect_result(
     pieces: Generator[str, None, Result], on_text: Callable[[str], object] = lambda text: None
 ) -> Result:
-    """What comes of ``pieces``, each told to ``on_text``; they are closed where that raises."""
+    """Pass each piece to ``on_text`` and return the final result. The pieces are closed if ``on_text`` raises."""
     with TextPieces(pieces) as texts:
         for text in texts:
             on_text(text)

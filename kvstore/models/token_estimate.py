@@ -1,6 +1,6 @@
-"""How many tokens a language model makes of a text, without asking it.
+"""Estimates of the number of tokens of a text for a language model.
 
-In: a text, or the messages of a prompt. Out: an estimate that is rather too high than too low.
+In: a text, or the messages of a prompt. Out: an estimate that tends to be too high.
 """
 
 from __future__ import annotations

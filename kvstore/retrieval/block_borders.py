@@ -1,8 +1,8 @@
-"""The tables, list items and blocks of code of a stored document that a place lies inside of.
+"""The table, list item or code block of a stored document that contains an offset.
 
-In: a document and a byte of its text. Out: the :class:`BlockSpan` around that byte, or None where it is at a border
-or in prose. Text is read as far as the section goes that the byte is in, or a few thousand bytes around it where that
-is longer; plain text has paragraphs alone.
+In: a document and a byte offset in its text. Out: the :class:`BlockSpan` around that byte, or None if the byte is at a
+border or in prose. Only the section around the byte is read, or a few thousand bytes around it if the section is
+longer. Plain text has only paragraphs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from ..text.blocks import skip_marker, split_parts
 if TYPE_CHECKING:
     from ..structures.documents.documents import DocumentRecord, Documents, Section
 
-#: Bytes before and after a place that are read of a section longer than both.
+#: The number of bytes read before and after an offset in a long section.
 _CONTEXT_BYTES = 4000
 _FENCE_PATTERN = re.compile(rb"^[ >]*(`{3,}|~{3,})", re.MULTILINE)
-#: What a line begins with in a text that has blocks at all.
+#: Matches the start of a line that may begin a block; a text without a match has no blocks.
 _BLOCK_START_PATTERN = re.compile(r"^[ \t>]*(?:[-*+|]|\d{1,9}[.)]|```|~~~)|^(?: {4}|\t)", re.MULTILINE)
 _BLOCK_KINDS = frozenset(("table", "item", "code"))
 
 
 class BlockSpan(NamedTuple):
-    """Bytes ``text_start`` to ``end`` of a document's text; ``previous_end`` is where what stands before the block ends, ``next_start``
-    where what stands behind it begins."""
+    """A block: bytes ``start`` to ``end`` of a document's text.
+
+    ``before`` is the end of the text before the block; ``after`` is the start of the text after it.
+    """
 
     start: int
     end: int
@@ -36,14 +38,15 @@ class BlockSpan(NamedTuple):
 
 
 class BlockFinder:
-    """The blocks of documents in one state; what was read for one place is kept for the next."""
+    """The blocks of documents in one state; text that was parsed once is cached."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
     def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:
-        """The block that byte ``offset`` of a document is inside of: neither where it begins nor where it ends."""
+        """Return the block that contains byte ``at`` of a document, or None if ``at`` is on a block's border or in no
+        block."""
         section_index = bisect_right(outline, offset, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0
         end = outline[section_index].start if section_index < len(outline) else record.size
@@ -55,7 +58,7 @@ class BlockFinder:
         return next((block for block in blocks if block.start < offset < block.end), None)
 
     def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
-        """Where to read of a long section: from a blank line, outside of code."""
+        """Return the range of a long section to read; it begins at a blank line outside of code."""
         text = self._documents.read_text(document)
         blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES)) + 2
         if blank_line_before > start + 1:
@@ -87,7 +90,7 @@ class BlockFinder:
         return [self._to_block_span(text, first, last, start) for first, last in spans]
 
     def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
-        """A block at some characters of a text that begins at byte ``text_start``."""
+        """Convert a block in characters of ``text`` to bytes; the text begins at byte ``start`` of the document."""
         outer_chars = len(text[:char_start].rstrip()), len(text) - len(text[char_end:].lstrip())
         block_start, block_end, previous_end, next_start = (
             text_start + len(text[:char_offset].encode()) for char_offset in (char_start, char_end, *outer_chars)

@@ -1,8 +1,8 @@
-"""A cover of some chunks: sentences that together have most of what they are about, within a number of tokens.
+"""A cover of chunks: sentences that together contain most of what the chunks are about, within a number of tokens.
 
-For a question on the whole of something no passage is the answer, and what is nearest to the question says the same
-thing again and again. The greedy cover of :mod:`kvstore.text.greedy_cover` takes the sentences that add most; what the
-question asks for by its words counts double. In: chunks of a view. Out: sentences with their places.
+No single chunk answers a question about a whole document, and the chunks nearest to the question repeat each other. The
+greedy cover of :mod:`kvstore.text.greedy_cover` takes the sentences that add most; words of the question count double.
+In: chunks of a state. Out: sentences with their spans.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..text.sentences import split_sentences
 from ..text.words import count_text_tokens
 from .evidence import TextSpan
 
-#: How often a word counts that the question has.
+#: How often a word of the question counts.
 _QUESTION_WORD_WEIGHT = 2.0
-#: Fewer words say nothing.
+#: Sentences with fewer words are ignored.
 _MIN_WORDS = 2
 
 
 class CoverSentence(NamedTuple):
-    """A sentence that may be taken: ids of its document and chunk, its bytes in the document's text, how it reads, and
-    what it may add."""
+    """A candidate sentence: the ids of its document and chunk, its bytes in the document's text, its text, and the
+    words it can add."""
 
     document: int
     chunk: int
@@ -37,14 +37,14 @@ class CoverSentence(NamedTuple):
     words: SentenceWords
 
     def to_span(self, state: State) -> TextSpan:
-        """Its place, as hits and citations name it."""
+        """Return its span, as hits and citations name it."""
         return TextSpan(
             state.documents.get_key(self.document), state.chunks.get(self.chunk).ordinal, self.start, self.end
         )
 
 
 def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:
-    """The sentences of chunks, by document key and place; headings, tables and code have none."""
+    """Return the sentences of chunks by document key and offset. Headings, tables and code have none."""
     candidates = []
     chunks = sort_chunks(state, chunks)
     formats: dict[int, str] = {}
@@ -61,7 +61,7 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
 
 
 def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
-    """The sentences of the paragraphs and list items of a text: their bytes, how they read, and what they may add."""
+    """Yield the sentences of the paragraphs and list items of a text: start, end, text, and the words they can add."""
     is_ascii = text.isascii()
     for part in split_parts(text, format):
         if part.kind not in ("prose", "item"):
@@ -79,8 +79,8 @@ def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, s
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
-    """What the words of some sentences weigh: the rarer in their chunks the more; those that are ``question_words`` for (as
-    :func:`extract_question_words` gives them) count double."""
+    """Return the weight of each word of some sentences: the rarer in their chunks, the higher. Words in ``asked`` (from
+    :func:`extract_question_words`) count double."""
     chunks: dict[int, set[str]] = {}
     for sentence in candidates:
         chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
@@ -97,10 +97,11 @@ def select_cover(
     max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """The sentences that together have most of what all of them are about, in the order given, within ``tokens``.
+    """Return the sentences that together contain most of what all of them are about, in the given order, within
+    ``tokens``.
 
-    ``question_words`` are words of the question that count double; ``weights``, where given, are what words weigh
-    (:func:`compute_word_weights`). Of one document at most ``max_per_document`` sentences are taken.
+    ``asked`` are words of the question, which count double. ``weights`` default to :func:`compute_word_weights`. At
+    most ``most_of_one`` sentences are taken from one document.
     """
     chosen = select_greedy_cover(
         [sentence.words for sentence in candidates],
@@ -114,5 +115,5 @@ def select_cover(
 
 
 def extract_question_words(question: str) -> frozenset[str]:
-    """The words of a question that count in a cover."""
+    """Return the words of a question that count in a cover."""
     return frozenset(extract_sentence_words(question).words)

@@ -1,9 +1,9 @@
-"""What a question consists of: the names in it, which of them it compares, and what it asks about them.
+"""The parts of a question: the names it compares and what it asks about them.
 
-In: a question and the entities recognised in it. Out: a :class:`Decomposition`. No model is asked: two names that
-"or" joins are compared ("Which film came out first, A or B?"), and so are two that "and" joins where the question can
-only be about both ("Are A and B from the same country?"). What is left without the names ("Where was the composer of
-film born?") says what the chunks at the end of a chain talk about, which need not name anything of the question.
+In: a question and the entities recognized in it. Out: a :class:`Decomposition`. No model is used. Two names joined by
+"or" are compared ("Which film came out first, A or B?"). Two names joined by "and" are compared if the question can
+only be about both ("Are A and B from the same country?"). The question without its names ("Where was the composer of
+film born?") describes the chunks at the end of a chain, which may not contain any name of the question.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .recognition import Seed
 
-#: What may stand between two names that are compared.
+#: The text between two compared names.
 _CONJUNCTION_PATTERN = re.compile(
     r"[\W_]*\b(?P<word>or|and)\b(?:\s+(?:the|a|an|is|was|does|did|do|films?|movies?|songs?))*[\W_]*", re.I
 )
@@ -26,20 +26,23 @@ _BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """The parts of a question; ``compared_keys`` are keys of seeds, ``remainder`` the question without its names (the whole
-    question where nothing else is left)."""
+    """The parts of a question.
+
+    ``compared`` are keys of seeds; ``rest`` is the question without its names, or the whole question if nothing else is
+    left.
+    """
 
     compared_keys: tuple[str, ...]
     remainder: str
 
     def __str__(self) -> str:
-        """How EXPLAIN shows it."""
+        """Return the text that EXPLAIN shows."""
         remainder_text = f"asks {self.remainder!r}"
         return f"compares {', '.join(self.compared_keys)}; {remainder_text}" if self.compared_keys else remainder_text
 
 
 def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
-    """The parts of a question in which some entities were recognised."""
+    """Split a question in which some entities were recognized into its parts."""
     data = question.encode()
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
     asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)

@@ -18,7 +18,7 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
-    """The ``top`` chunks nearest to a unit vector, best first, and how they were found; see
+    """The ``top`` chunks nearest to a unit vector, best first, and how they were searched; see
     :func:`find_nearest_chunks`."""
 
     vector: Matrix
@@ -47,7 +47,7 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
 
 
 def compute_cosines(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
-    """The cosines of some chunks that a state has with a unit vector; vectors are read that are not in memory."""
+    """Return the cosines of chunks of a state with a unit vector. Vectors that are not in memory are read."""
     vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.vectors
     if vector_cache is None:
         return cosines(_read_vectors(state, chunks), vector)
@@ -65,12 +65,12 @@ def _read_vectors(state: State, chunks: Ids) -> Matrix:
 
 
 def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> NearestChunksRequest:
-    """What asks for the ``top`` chunks nearest to a question; embeds it."""
+    """Build the request for the ``top`` chunks nearest to a question, which is embedded first."""
     return NearestChunksRequest(query.vector, top, query.allowed, exact)
 
 
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
-    """The ``top`` chunks nearest to the question, best first; ``exact`` compares all, whether or not there is an
+    """Return the ``top`` chunks nearest to the question, best first. ``exact`` compares all chunks even if there is an
     index."""
     request = build_nearest_request(query, top, exact=exact)
     with query.trace.step("vector search") as step:

@@ -1,10 +1,10 @@
-"""Distillation: what a language model takes from evidence before an answer is written from it.
+"""Distillation: a language model extracts points from evidence before an answer is written.
 
-Some systems have a model read what was found in parts, and write the answer from what it took from each: the map step
-of GraphRAG's global search (Edge et al. 2024, section 3.1.6), the rounds of DRIFT, the adaptive filtering of ArchRAG
-(section 4.3). A strategy that does so is :class:`DistillingStrategy`. In: evidence, and a :class:`Distiller` that asks the
-model. Out: evidence again, whose chunks and lines the answer is written from; the points that a model made are told
-beside the passages that it named for them, and count for nothing without those.
+In some systems a model reads the evidence in batches, and the answer is written from what it extracted: the map step of
+GraphRAG's global search (Edge et al. 2024, section 3.1.6), the rounds of DRIFT, the adaptive filtering of ArchRAG
+(section 4.3). Such a strategy implements :class:`Distilling`. In: evidence, and a :class:`Distiller` that calls the
+model. Out: evidence whose chunks and lines the answer is written from. Each point is shown with the passages that the
+model cited for it; a point without passages is ignored.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from typing import NamedTuple, Protocol
 from .evidence import Evidence, Hit, Trace
 from .query import Query
 
-#: The most that a point counts.
+#: The highest score of a point.
 MAX_POINT_SCORE = 100
 
 
 class Point(NamedTuple):
-    """What a model took from passages: in a sentence, how much it says about the question (1 to ``MAX_POINT_SCORE``), and the
-    passages that say it."""
+    """A sentence that a model extracted from passages.
+
+    ``score`` says how much it contributes to the question (1 to ``HIGHEST``); ``sources`` are the passages that support
+    it.
+    """
 
     description: str
     score: int
@@ -32,54 +35,57 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DistillationResult:
-    """What a model made of some passages: its points, and what should be asked next."""
+    """A model's result for some passages: its points, and follow-up questions."""
 
     points: list[Point]
     questions: list[str]
 
 
 class Distiller(Protocol):
-    """Has a language model read passages; ``trace`` gathers what was done.
+    """Runs a language model over passages; ``trace`` collects the steps.
 
-    A model that is down raises ModelUnavailableError; one whose answer was twice of no use is said so in the trace, and
-    gives nothing.
+    Raises ModelUnavailableError if the model is unavailable. If the model's answer is unusable twice, the trace reports
+    it and the result is empty.
     """
 
     trace: Trace
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
-        """Passages in order, in as many parts as it takes to read all of them; one too long for a prompt is left
-        out."""
+        """Split passages, in order, into as many batches as needed to read all of them; a passage too long for a prompt
+        is omitted."""
         ...
 
     def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
-        """The points of some passages, as many as fit a prompt, and at most so many ``questions`` to ask next."""
+        """Return the points of the passages that fit one prompt, and at most ``questions`` follow-up questions."""
         ...
 
     def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
-        """How much each of some passages may help to answer a question, from 0 (not at all) to 5."""
+        """Rate how much each passage helps to answer a question, from 0 (not at all) to 5."""
         ...
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
-        """Evidence for another question, with the same clauses; by another strategy, with its own options."""
+        """Return evidence for another question with the same clauses; ``using`` selects another strategy with its own
+        options."""
         ...
 
     def open_query(self, question: str) -> AbstractContextManager[Query]:
-        """A question with the same clauses, on the newest state of the store: hold it for as long as something is read,
-        not while a model writes."""
+        """Open a question with the same clauses on the newest state of the store.
+
+        Hold it only while reading, not while a model writes.
+        """
         ...
 
 
 class DistillingStrategy(Protocol):
-    """A strategy that has a model read what it found."""
+    """A strategy whose evidence a model reads before the answer is written."""
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """The evidence to answer from; with no hits where the model found nothing of use."""
+        """Return the evidence to answer from; it has no hits if the model found nothing useful."""
         ...
 
 
 def build_distilled_evidence(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evidence:
-    """Evidence made of points, best first: their sources as hits, each once, and what they say as points."""
+    """Return evidence made of points, best first: their sources as distinct hits, and their descriptions as points."""
     ranked_points = sorted(points, key=lambda point: -point.score)
     sources = list(dict.fromkeys(source for point in ranked_points for source in point.sources))
     hits = [replace(hit, rank=rank) for rank, hit in enumerate(sources, 1)]

@@ -1,4 +1,4 @@
-"""What every retrieval returns: what was found, with its places, why each is there, and the steps that led to it."""
+"""The result of every retrieval: hits with their spans, the path that led to each, and the steps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
 from ..structures.reading import BatchedReader
 
-#: What is found: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
+#: The kind of a hit: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]
 
 
-#: What a hit is for other programs, and a relative, with the types of SQL. Rows of hits end with the deprecated column
+#: The columns of hits and relatives as tables, with their SQL types. Rows of hits end with the deprecated column
 #: ``chunk``.
 _HIT_FIELDS = ("rank", "score", "document", "ordinal", "text", "path", "kind", "start", "end", "heading", "title")
 _HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INTEGER", "INTEGER", "TEXT", "TEXT")
@@ -45,10 +45,11 @@ class ChunkReference:
 
 @dataclass(frozen=True, slots=True)
 class TextSpan(ChunkReference):
-    """A place of stored text: the key of its document, the ``ordinal`` of the chunk that it is of or begins in (its
-    number in the document, from 0), and its bytes, ``start`` to ``end``, in the stored text.
+    """A span of stored text: its document's key, the ``ordinal`` of the chunk that contains or begins it, and its
+    bytes.
 
-    ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
+    ``ordinal`` counts from 0 within the document; the bytes are ``start`` to ``end`` of the stored text. ``chunk`` is
+    the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
     """
 
     document: str
@@ -59,14 +60,15 @@ class TextSpan(ChunkReference):
 
 @dataclass(frozen=True, slots=True)
 class Hit(ChunkReference):
-    """Something found: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start`` to
-    ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
+    """A retrieved text: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start``
+    to ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
+    0.5.
 
-    ``path`` says in words why it is there; ``heading`` the headings around it, outermost first; ``title`` its
-    document's title. ``spans`` are the places it is made of, in order, never none: a chunk is one; a segment, which is
-    one slice of a document, one for each of its chunks. The text of a summary or a report was put together or written:
-    its spans are what it says, or what it was written from, in any number of documents, and its own place is that of
-    the first.
+    ``path`` explains in words why it was retrieved. ``heading`` is the headings around it, outermost first; ``title``
+    is its document's title. ``spans`` are its sources, in order, and never empty. A chunk has one span. A segment,
+    which is one slice of a document, has one for each of its chunks. The text of a summary or a report was assembled or
+    written: its spans are the text it consists of or was written from, in any number of documents, and its own position
+    is that of the first span.
     """
 
     rank: int
@@ -89,7 +91,7 @@ class Hit(ChunkReference):
 
 @dataclass(frozen=True, slots=True)
 class AbstractNote:
-    """An abstract above the chunks found: ``abstract`` is its number in its document, ``text`` its summary."""
+    """An abstract above the retrieved chunks: ``abstract`` is its number in its document, ``text`` its summary."""
 
     abstract: int
     document: str
@@ -99,9 +101,9 @@ class AbstractNote:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a statement, as EXPLAIN shows it: what it did, with how many, in how many milliseconds.
+    """One step of a statement, as EXPLAIN shows it: its name, detail, count and duration in milliseconds.
 
-    ``pages`` is how many pages of the data file were read for the first time. A number is None where nobody counts.
+    ``pages`` is the number of pages of the data file read for the first time. A number is None if it was not measured.
     """
 
     name: str
@@ -113,7 +115,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class HitGroup:
-    """Some hits that belong together, by their places in the evidence's list, and what they are called."""
+    """A titled group of hits, by their indexes in the evidence's list."""
 
     title: str
     hits: tuple[int, ...]
@@ -123,13 +125,12 @@ class HitGroup:
 class Evidence(Columnar):
     """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
 
-    For other programs its rows are the hits.
+    As a table, its rows are the hits.
 
-    ``context`` are lines about the question's entities, and ``points`` what a model took from the chunks
-    (:mod:`.distillation`): both go into a prompt beside the chunks. ``groups`` are parts of the hits that are read
-    apart from one another: layers, communities. ``segments`` are what a prompt has in place of the hits, where a model
-    is to read more than single chunks. ``hint`` says in a sentence which strategies answer such a question better,
-    where that can be told of the question.
+    ``context`` are lines about the question's entities, and ``points`` what a model extracted from the chunks
+    (:mod:`.distillation`); a prompt includes both with the chunks. ``groups`` are parts of the hits that are read
+    separately: layers, communities. ``segments`` replace the hits in a prompt if a model should read more than single
+    chunks. ``hint`` is a sentence that names strategies better suited to the question, if the question shows that.
     """
 
     question: str
@@ -145,7 +146,7 @@ class Evidence(Columnar):
     hint: str | None = None
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the hits, with how each came to be there."""
+        """Return the HTML that a notebook shows: the hits and the path of each."""
         from ..markup import render_table
 
         columns = ("rank", "score", "document", "ordinal", "text", "path")
@@ -159,7 +160,7 @@ class Evidence(Columnar):
 
 
 class Trace:
-    """Gathers the steps of one retrieval; of a measured view the pages it reads too."""
+    """The steps of one retrieval; for a measured view also the pages it reads."""
 
     def __init__(self, view: View | None = None) -> None:
         self.steps: list[Step] = []
@@ -175,7 +176,7 @@ class Trace:
 
     @contextmanager
     def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
-        """Time the requests of one round, each as a step of its own; the last has what the body does beside."""
+        """Time the requests of one round, each as its own step; the last step includes the rest of the body."""
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]
         reading.on_answer = lambda: times.append(self._read_clock())
@@ -197,7 +198,7 @@ class Trace:
 
 
 class StepNotes:
-    """What a step has to say for itself."""
+    """The detail and count of a step."""
 
     def __init__(self) -> None:
         self.detail = ""
@@ -208,8 +209,8 @@ class StepNotes:
 class Location:
     """One place of an entity: a node of a tree with one parent, or an abstract of a document.
 
-    ``level`` counts edges from the tree's root, or the abstract's height above the leaves; ``parent`` is the parent's
-    name or heading; ``abstract`` the abstract's number in its document.
+    ``level`` counts edges from the tree's root, or is the abstract's height above the leaves. ``parent`` is the
+    parent's name or heading; ``abstract`` is the abstract's number in its document.
     """
 
     entity: str
@@ -235,7 +236,7 @@ class Relative:
 
 
 class Relatives(Columnar, list[Relative]):
-    """Relatives as EXPAND gives them; a notebook draws them as trees."""
+    """The relatives that EXPAND returns; a notebook draws them as trees."""
 
     def _get_named_rows(self) -> NamedRows:
         return ("entity", "tree", "level", "relative", "via", "text"), [*map(astuple, self)], _RELATIVE_TYPES

@@ -1,10 +1,10 @@
 """EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
 
-In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the entity itself
-at level 0, ancestors below zero, descendants above, nearest first and by name. A relative stands there once for each
-accepted edge by which it is reached (``via``), and what lies beyond it once: no tree is ever unfolded into its paths.
-Where the limit cuts, the line to the nearest root is kept, and the last row says so. Names that stand for the same
-entity are expanded together, under its name; relatives are called what the trees call them.
+In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, nearest first and
+then by name. The entity itself has level 0, ancestors have levels below zero, and descendants above. A relative has one
+row for each accepted edge that reaches it (``via``). Nodes beyond it are visited once, so a tree is never unfolded into
+its paths. If the limit truncates the rows, the path to the nearest root is kept and the last row reports the limit.
+Names of the same entity are expanded together and shown under its display name.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from .evidence_sentence import format_evidence_sentence, select_best_assertions
 from .ordered_addresses import AbstractAddress, get_tree_names, list_ranked_addresses
 
 DIRECTIONS = ("up", "down", "both")
-#: Steps up that are taken at most to find the nearest root.
+#: The maximum number of steps up in the search for the nearest root.
 _MAX_SEARCH_STEPS = 10_000
-#: Documents whose abstract trees are shown for one entity.
+#: The maximum number of documents whose abstract trees are shown for one entity.
 _MAX_DOCUMENTS = 3
 
 
 def expand_entity(
     state: State, name: str, *, direction: str, depth: int, tree: str | None, limit: int
 ) -> list[Relative]:
-    """Relatives of one entity up to ``depth`` levels away; none where the name is not known."""
+    """Return the relatives of an entity up to ``depth`` levels away; an empty list if the name is unknown.
+
+    Raises InputError for an unknown direction or tree.
+    """
     if direction not in DIRECTIONS:
         raise InputError(f"a direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if tree is not None and state.forest.find_tree(tree) is None and state.documents.find_id(tree) is None:
@@ -66,7 +69,7 @@ def expand_entity(
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Nodes by the name of their tree, that of relations found in prose last."""
+    """Group nodes by the name of their tree; the tree of relations found in prose is last."""
     nodes_by_tree: dict[str, list[int]] = {}
     for node, name in get_tree_names(state, nodes).items():
         if tree is None or tree == name:
@@ -77,16 +80,17 @@ def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> di
 
 
 def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
-    """The nearest steps, at most ``limit``, the line to the nearest root among them, and whether there are more.
+    """Return the nearest steps, at most ``limit``, and whether there are more.
 
-    Of several roots that are as near the first by name is taken.
+    The path to the nearest root is always included if it fits. Of several roots at the same distance, the first by name
+    is used.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}
     roots: list[WalkStep] = []
     for step in forest.walk(nodes, up=up, depth=depth):
         if step.node in nodes:
-            continue  # names of one entity, one of them above the other: it is not its own relative
+            continue  # two names of the entity are ancestor and descendant: it is not its own relative
         is_past_root = roots and step.distance > roots[0].distance
         if len(steps) >= limit and (is_past_root or not up or len(steps) >= _MAX_SEARCH_STEPS):
             break
@@ -112,7 +116,7 @@ def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit:
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
 ) -> Iterator[Relative]:
-    """The rows of some steps; ``names`` are those of the nodes they begin at."""
+    """Yield a row for each step; ``names`` maps the start nodes to their names."""
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in names))
     records = state.entities.get_many([forest.get_node(node).entity for node in new_nodes])
@@ -134,7 +138,7 @@ def _iter_abstract_relatives(
     depth: int,
     tree: str | None,
 ) -> Iterator[Relative]:
-    """The abstract tree around the best places of the entity, a few documents' at most."""
+    """Yield the abstract trees around the best addresses of the entity, for at most ``_DOCUMENTS`` documents."""
     seen: set[int] = set()
     documents: set[int] = set()
     for _, entity_abstract, record in addresses:
@@ -167,7 +171,7 @@ def _iter_abstract_relatives(
 
 
 def format_abstract_label(state: State, abstract: int) -> str:
-    """What an abstract is called: its heading, or its document, and its number in the document."""
+    """Return the label of an abstract: its heading, or its document's title or key, and its ordinal."""
     record = state.abstracts.get(abstract)
     document = state.documents.get(record.document)
     title = state.abstracts.get_heading(record) or document.title or document.key

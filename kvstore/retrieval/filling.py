@@ -1,7 +1,7 @@
-"""What follows the hits of a strategy that found fewer than were asked for: those of another that say something else.
+"""Hits of a second strategy, appended if the first returned fewer than requested.
 
-In: evidence, its query, and the strategy that fills. Out: the evidence with more hits, each of which says in its path
-that it is there to fill.
+In: evidence, its query, and the strategy that fills. Out: the evidence with more hits; the path of each added hit says
+that it was added.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .query import Query, Strategy
 
 
 def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
-    """The evidence with hits of ``filler`` behind its own, as far as ``top`` and ``within`` leave room.
+    """Return the evidence with hits of ``filler`` appended, as far as ``top`` and ``within`` allow.
 
-    They are chunks, none of which stands above already. No score is greater than the one before it, so that the order
-    of the hits is that of their scores.
+    They are chunks that no earlier hit shows. No score exceeds the one before it, so the order of the hits is the order
+    of their scores.
     """
     num_missing = query.top - len(evidence.hits)
     tokens_left = None
@@ -28,7 +28,7 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
         return evidence
     shown_chunks = _collect_chunks(evidence.hits)
     with query.trace.step("fill") as step:
-        # Of so many chunks, enough are others.
+        # This many chunks include enough new ones.
         filler_query = replace(
             query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="no", abstracts=False
         )
@@ -51,5 +51,5 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
 
 
 def _collect_chunks(hits: Sequence[Hit]) -> set[tuple[str, int]]:
-    """The chunks that hits show: not those of which a summary or a report has only been made."""
+    """Return the chunks that hits show, without the chunks that a summary or report was only made from."""
     return {(span.document, span.ordinal) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}

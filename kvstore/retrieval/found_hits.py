@@ -1,7 +1,7 @@
-"""Hits as they are given out: chunks of a ranking or segments, with their texts, places and headings.
+"""Hits as results: chunks of a ranking or segments, with their texts, spans and headings.
 
-In: chunks with their scores or segments, passages, and why each chunk is there. Out: hits, best first, and the chunk
-that each is there for.
+In: chunks with scores or segments, loaded chunks, and the path of each. Out: hits, best first, and the chunk that each
+hit shows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ..structures.ranking import Ranking
     from .segments import Segment
 
-#: Why a chunk is there: one text for all, or by the chunk's id, or told of its passage.
+#: The path of a hit: one text for all, a text by chunk id, or a function of the loaded chunk.
 HitPaths = str | Mapping[int, str] | Callable[[LoadedChunk], str]
 
 
 class RankedHits(NamedTuple):
-    """Hits, best first, and of each the id of its best chunk."""
+    """Hits, best first, and the id of the best chunk of each."""
 
     hits: list[Hit]
     best_chunks: list[int]
@@ -35,8 +35,8 @@ def build_chunk_hits(
     top: int,
     within: int | None,
 ) -> RankedHits:
-    """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out. As many passages
-    are asked for at once as there are places left."""
+    """Return hits for the first ``top`` chunks that fit ``within`` tokens together; a chunk that does not fit is left
+    out. Chunks are requested in batches of as many as there is room for."""
     hits: list[Hit] = []
     chunk_ids: list[int] = []
     num_read = 0
@@ -62,8 +62,8 @@ def _build_chunk_hit(rank: int, score: float, passage: LoadedChunk, path: str) -
 
 
 def build_segment_hits(passages: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
-    """Segments as hits, in their order, ``load_chunks`` being those of their best chunks; a segment that is one whole
-    chunk is that chunk."""
+    """Return segments as hits, in their order. ``passages`` are their best chunks. A segment that is one whole chunk
+    becomes a chunk hit."""
     hits = []
     for rank, (segment, passage) in enumerate(zip(segments, passages, strict=True), 1):
         record, chunks = segment.record, segment.chunks

@@ -1,4 +1,4 @@
-"""Rankings joined by rank: reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
+"""Reciprocal rank fusion of rankings (Cormack, Clarke and Büttcher 2009)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ..structures.ranking import Ranking, SortKeySource, assign_ranks, best
 def fuse_rankings(
     state: SortKeySource, rankings: Sequence[tuple[str, Ranking]], constant: float
 ) -> tuple[Ranking, dict[int, str]]:
-    """Join named rankings by the sum of 1 / (constant + rank), where equals share a rank; also says which ranks each
-    chunk had."""
+    """Merge named rankings by the sum of 1 / (constant + rank); equal scores share a rank.
+
+    Also returns the ranks of each chunk as text.
+    """
     scores: dict[int, float] = {}
     paths: dict[int, list[str]] = {}
     for name, ranking in rankings:

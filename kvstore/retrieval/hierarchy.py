@@ -1,8 +1,8 @@
-"""What the entity forest says of some entities: Algorithm 3 of CFT-RAG (§3.4).
+"""Sentences about entities from the entity forest: Algorithm 3 of CFT-RAG (§3.4).
 
-In: normal forms of names. For each, the filter gives every place in the forest; of each place the first *n* ancestors
-and the first *n* descendants are taken, nearest first and by name, and put into a sentence by template. Out: those
-sentences, one a place. A node that was met is not decoded again before the next commit, nor its sentence made again.
+In: normal forms of names. The filter returns every node of each name. For each node, the first *n* ancestors and the
+first *n* descendants, nearest first and then by name, are put into a sentence by template. Out: one sentence per node.
+Decoded nodes and their sentences are cached until the next commit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
-    """The forest of one view, read for context: at most ``relatives`` ancestors and as many descendants a place."""
+    """The forest of one state, read as context: at most ``relatives`` ancestors and as many descendants per node."""
 
     def __init__(self, state: State, relatives: int) -> None:
         self._state = state
@@ -24,11 +24,11 @@ class Hierarchy:
         self._place_cache = state.get_decoded_nodes(relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
-        """For each name (normal form) the nodes where it stands in the forest; none where it is not known."""
+        """Return the forest nodes of each name (normal form); an empty tuple if the name is unknown."""
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
-        """A sentence for each node."""
+        """Return a sentence for each node."""
         return self._place_cache.sentences(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:

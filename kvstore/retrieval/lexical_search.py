@@ -18,37 +18,38 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.words import find_technical_tokens, get_stemmer, list_content_terms, segment_words, split_underscores
 
-#: How soon repeating a word stops counting, and how much long chunks are held back.
+#: BM25: how soon repetitions of a word stop counting, and how strongly long chunks are penalized.
 K1 = 1.2
 B = 0.75
-#: The share by which words in double quotes count as a whole beside themselves (see :mod:`.phrase_search`).
+#: The share of a quoted phrase in the score, relative to its single words (see :mod:`.phrase_search`).
 PHRASE_SHARE = 0.5
-#: Blocks of a term from which on it is looked up only where it is needed, if it is.
+#: A term with at least this many blocks is read only where its postings are needed.
 _LONG = 512
 
 Scores = npt.NDArray[np.float64]
 
 
 def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
-    """How much a term says that ``num_containing`` of all ``num_chunks`` have (idf, never negative)."""
+    """Return the rarity of a term that ``containing`` of all ``chunks`` contain (idf, never negative)."""
     return math.log(1 + (num_chunks - num_containing + 0.5) / (num_containing + 0.5))
 
 
 class QuestionWords(NamedTuple):
-    """What a question may look up: ``terms``, and ``compounds``: of each joined word its term and those of its parts."""
+    """The words that a question can search: ``terms``, and for each ``joined`` word its term and the terms of its
+    parts."""
 
     terms: list[str]
     compounds: list[tuple[str, list[str]]]
 
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
-        """The terms that are looked up, each once: the parts of joined words too that no chunk has as a whole, by the
-        ``counts`` of the terms of ``compounds``."""
+        """Return the terms to search, each once. They include the parts of joined words that no chunk contains as a
+        whole, according to the ``counts`` of the terms of ``joined``."""
         parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts)))
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
-    """The words and technical tokens of a question, as terms."""
+    """Return the words and technical tokens of a question as terms."""
     compounds = [
         (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
     ]
@@ -56,15 +57,15 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
 
 
 def find_question_terms(state: State, text: str) -> list[str]:
-    """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
-    that no chunk has as a whole."""
+    """Return the terms of a question to search, each once: words, technical tokens, and the parts of joined words that
+    no chunk contains as a whole."""
     words = parse_question_words(text, get_stemmer(state.settings.stemmer))
     return words.list_lookup_terms(state.postings.count_chunks_by_term([compound for compound, _ in words.compounds]))
 
 
 class TermWeights(NamedTuple):
-    """What BM25 weighs with: the rarities of the terms that some chunk has, the average length of a chunk in words, and
-    the parameters."""
+    """The parameters of a BM25 search: the rarities of the terms that occur in some chunk, the average chunk length in
+    words, ``k1`` and ``b``."""
 
     rarities: dict[str, float]
     average_length: float
@@ -75,24 +76,24 @@ class TermWeights(NamedTuple):
 def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
-    """The weights of some terms, by how many chunks have each."""
+    """Return the weights of terms, given the number of chunks that contain each."""
     rarities = {term: compute_term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
 def get_term_weights(state: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
-    """The weights of some terms in a store."""
+    """Return the weights of terms in a store."""
     return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms), k1, b)
 
 
 def find_best_by_words(
     state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
-    """The ``top`` chunks by BM25 of those that may answer, with all that tie with the last of them: ids, ascending, and
-    scores. Chunks without any of the terms are left out.
+    """Return the ``top`` allowed chunks by BM25, with all that tie with the last of them: ids, ascending, and scores.
+    Chunks without any of the terms are left out.
 
-    The rarest term is read first; once no chunk can come in any more that has none of the terms so far, only those
-    blocks of the further ones are read that chunks so far may lie in (MaxScore, see :mod:`kvstore_cext.word_scores`).
+    The rarest term is read first. Once no chunk without any of the terms so far can reach the top, only those blocks of
+    the other terms are read that can contain the chunks found so far (MaxScore, see :mod:`kvstore_cext.word_scores`).
     """
     search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)
     terms = _sort_rarest_first(weights)
@@ -121,7 +122,7 @@ def find_best_by_words(
 
 
 def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
-    """The BM25 scores of some chunks, each once, in their order; 0 for those without any of the terms."""
+    """Return the BM25 scores of chunks, each given once, in their order; 0 for chunks without any of the terms."""
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
     search = WordScores(weights.k1, weights.b, weights.average_length, 1)
@@ -141,7 +142,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
 
 
 def _sort_rarest_first(weights: TermWeights) -> list[str]:
-    """Terms in the order in which a score is added up, so that it is the same bits whoever adds it up."""
+    """Return the terms in the order in which scores are summed, so that every sum has the same bits."""
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 
@@ -151,5 +152,5 @@ def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
 
 
 def score_by_terms(state: State, terms: Sequence[str], chunks: Ids) -> Scores:
-    """The BM25 scores of some chunks by some terms, 0 for those without any of them."""
+    """Return the BM25 scores of chunks for some terms, 0 for chunks without any of them."""
     return score_by_weights(state, get_term_weights(state, terms), chunks)

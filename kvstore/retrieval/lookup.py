@@ -1,10 +1,10 @@
-"""LOOKUP: where an entity is found, the most telling places first.
+"""LOOKUP: the locations of an entity, the most informative first.
 
-In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees that somebody stated, then
-titles and headings, then places in the tree of relations found in prose, then text, dense before passing; half of the
-rows at most are places in trees where documents would fill the rest. Names that stand for
-the same entity have the same rows, shown under its name. A name that is not known has no rows. Cost depends on the
-rows asked for and on how many places tie with the last of them, not on the store.
+In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: nodes of stated trees, then titles and
+headings, then nodes in the tree of relations extracted from prose, then text, chunks dense in mentions before passing
+ones. At most half of the rows are tree nodes if documents would fill the rest. Names that stand for the same entity
+return the same rows, under the entity's name. An unknown name has no rows. The cost depends on the number of rows and
+on how many locations tie with the last of them, not on the size of the store.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ..text.sentences import split_sentences
 from .evidence import Location
 from .ordered_addresses import AbstractAddress, get_tree_names, list_ranked_addresses
 
-#: Addresses that are looked at beyond the limit, so that ties are broken by what they hold.
+#: The number of addresses read beyond the limit, so that ties are broken by their content.
 _NUM_EXTRA_ADDRESSES = 64
 
 
 def find_locations(state: State, name: str, limit: int) -> Iterator[Location]:
-    """At most ``limit`` locations of one name."""
+    """Yield at most ``limit`` locations of one name."""
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
     if identity is None:
@@ -57,7 +57,7 @@ def find_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_nodes(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Nodes of the trees that somebody stated, and those of the tree of relations found in prose."""
+    """Return the nodes of stated trees, and the nodes of the tree of relations extracted from prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
@@ -94,7 +94,7 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
 
 
 def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str | None:
-    """The first sentence of a leaf abstract that mentions one of some entities, or a heading that does."""
+    """Return the first sentence of a leaf abstract that mentions one of the entities, or a heading that does."""
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)
     for chunk, mentions in zip(chunks, state.mentions.get_in_chunks(chunks), strict=True):

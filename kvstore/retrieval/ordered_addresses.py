@@ -1,9 +1,8 @@
-"""The addresses of an entity, the most telling first, equals by document and place or by name.
+"""The addresses of an entity, the most informative first; ties are broken by document and position or by name.
 
-In: what a name stands for. Out: nodes of the entity forest by tree and name; abstracts by rank (see
-:mod:`~kvstore.structures.filter.addresses`), then by how much lies below them (less is more telling), then by document
-key and place. Of many abstracts of one rank all are looked at, as far as the rank is needed, since any may be the
-first.
+In: an entity. Out: nodes of the entity forest by tree and name; abstracts by rank (see
+:mod:`~kvstore.structures.filter.addresses`), then by the amount of text below them (less is more informative), then by
+document key and position. All abstracts of a rank are read if the rank is needed, because any of them can be the first.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Nodes and abstracts of an entity; of more than ``limit`` those that come first, at least so many together."""
+    """Return nodes and abstracts of an entity. If there are more than ``most``, return the first ones, at least that
+    many together."""
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]
     ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE_RANK]
@@ -31,7 +31,7 @@ def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple
 
 
 def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
-    """Nodes of the forest by the names of their trees, then by their own."""
+    """Return nodes of the forest sorted by the names of their trees, then by their own names."""
     node_list = list(nodes)
     if len(node_list) < 2:
         return node_list
@@ -41,7 +41,7 @@ def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
 
 
 def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
-    """The names of the trees of some nodes, by node."""
+    """Return the names of the trees of nodes, by node."""
     trees = {node: state.forest.get_node(node).tree for node in nodes}
     names = {tree: state.forest.get_tree_name(tree) for tree in set(trees.values())}
     return {node: names[tree] for node, tree in trees.items()}
@@ -49,5 +49,5 @@ def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
 
 def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
     rank, abstract, record = address
-    # Within a document abstracts of a level are numbered as the text goes.
+    # Within a document, abstracts of a level are numbered in text order.
     return rank, record.last_chunk - record.first_chunk, keys[record.document], abstract

@@ -1,8 +1,8 @@
-"""Questions that ask for an overview: of a whole document, or of all that the store holds.
+"""Questions that ask for an overview: of a whole document, or of everything in the store.
 
-In: a question. Out: whether nothing in it asks for a detail. "Summarize the whole meeting", "What is the plot of the
-story?" and "What are the main topics?" ask for an overview; "Summarize what was said about the budget" asks for what is
-said about the budget, which search finds. English only: in another language no question is known to ask for one.
+In: a question. Out: True if nothing in it asks for a detail. "Summarize the whole meeting", "What is the plot of the
+story?" and "What are the main topics?" ask for an overview. "Summarize what was said about the budget" asks about the
+budget, which search finds. English only: no question in another language counts as an overview question.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ def _stem_words(words: str) -> frozenset[str]:
     return frozenset(map(_stem, words.split()))
 
 
-#: What asks for a summary by itself.
+#: Words that ask for a summary by themselves.
 _SUMMARY_STEMS = _stem_words(
     "summarize summarise summary sum overview outline recap gist synopsis digest tldr plot storyline"
 )
-#: What a whole has several of: asked for without saying which, they are asked for all together.
+#: Parts that a whole has several of; without a more specific word, the question asks for all of them.
 _POINT_STEMS = _stem_words(
     "topic theme subject issue point idea takeaway highlight message conclusion decision outcome content insight "
     "agenda discussion argument finding event"
 )
-#: What a whole is called.
+#: Words for a whole.
 _DOCUMENT_STEMS = _stem_words(
     "document text meeting story article paper report book novel chapter page file note transcript conversation chat "
     "talk speech interview session call lecture podcast letter mail email thread log corpus collection store database "
     "library archive data dataset material source handbook manual guide documentation wiki readme"
 )
-#: What says how much of it, or how long the answer is to be.
+#: Words for the extent of the answer.
 _MEASURE_STEMS = _stem_words(
     "whole entire overall general main major key chief central principal important essential complete full total brief "
     "briefly short shortly quick quickly concise concisely broad broadly rough roughly high level sentence word "
     "paragraph bullet list everything paraphrase"
 )
-#: What a question asks with.
+#: Words that questions use.
 _REQUEST_STEMS = _stem_words(
     "give make write provide tell describe explain present show get need want read know please discuss talk mention "
     "address cover say happen learn tackle treat concern deal raise touch"
@@ -47,7 +47,7 @@ _REQUEST_STEMS = _stem_words(
 _DISCUSSION_STEMS = _stem_words("discuss talk mention address cover raise tackle")
 _DESCRIPTION_STEMS = _stem_words("describe explain present")
 _TLDR_PATTERN = re.compile(r"\btl;? ?dr\b", re.IGNORECASE)
-#: What asks for the meaning of a word.
+#: Questions for the meaning of a word.
 _DEFINITION_PATTERN = re.compile(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
 _ABOUT_PATTERN = re.compile(
     r"\b(?:what|tell me what)\b.{0,40}\babout\s*\??\s*\Z|\btell (?:me|us) (?:all )?about\b", re.IGNORECASE
@@ -55,7 +55,7 @@ _ABOUT_PATTERN = re.compile(
 
 
 def is_overview_question(question: str) -> bool:
-    """Whether a question asks for an overview of a whole.
+    """True if a question asks for an overview of a whole.
 
     >>> [is_overview_question(text) for text in ("Summarize the whole meeting.", "What are these documents about?")]
     [True, True]

@@ -1,7 +1,7 @@
-"""Passages: chunks as they are read, with their texts, places and headings, and the summary above them.
+"""Loaded chunks: their texts, spans and headings, and the abstracts above them.
 
-In: ids of chunks that a state has. Out: a :class:`LoadedChunk` each. Records, keys and outlines of documents are read
-once for all chunks asked for together; a text is decoded when it is looked at.
+In: ids of chunks of a state. Out: a :class:`LoadedChunk` for each. Records, keys and outlines of documents are read
+once for all chunks of a request; a text is decoded on first use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LoadedChunk:
-    """One chunk: its id, its record and that of its document."""
+    """One chunk: its id, its record and the record of its document."""
 
     __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
 
@@ -36,23 +36,23 @@ class LoadedChunk:
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text of the chunk."""
         if self._text is None:
             self._text = self._state.documents.text_slice(self.document.id, self.record.start, self.record.end)
         return self._text
 
     @property
     def headings(self) -> list[str]:
-        """The headings around it, outermost first."""
+        """The headings around the chunk, outermost first."""
         return self.list_headings(self.record.section)
 
     def list_headings(self, section: int) -> list[str]:
-        """The headings around a section of its document, outermost first; none for -1."""
+        """Return the headings around a section of its document, outermost first; none for -1."""
         return build_heading_path(self._outline, section)
 
     @property
     def starting_titles(self) -> Iterable[str]:
-        """The titles of the sections that begin in it."""
+        """The titles of the sections that begin in the chunk."""
         for section in self._outline[max(0, self.record.section) :]:
             if section.start >= self.record.end:
                 return
@@ -61,7 +61,7 @@ class LoadedChunk:
 
     @staticmethod
     def build_abstract_notes(passages: Sequence[LoadedChunk]) -> list[AbstractNote]:
-        """The leaf abstracts above some passages, each once, in order of the passages."""
+        """Return the leaf abstracts above some chunks, each once, in the order of the chunks."""
         first_passages: dict[int, LoadedChunk] = {}
         for passage in passages:
             first_passages.setdefault(passage.chunk // GROUP_SIZE, passage)
@@ -81,7 +81,7 @@ class LoadedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
-    """The passages of chunks that must exist, in their order."""
+    """The loaded chunks for ids that must exist, in their order."""
 
     chunks: Sequence[int]
 

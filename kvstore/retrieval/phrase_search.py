@@ -1,8 +1,8 @@
-"""Runs of a question that stand in double quotes: passages that have them word for word score more.
+"""Phrase search: chunks that contain a quoted phrase of the question score higher.
 
-In: a question, and the weights of its words. Out: a ranking by BM25 in which each run counts as one more term, as rare
-as its words together (as the phrases of Lucene), by a share, since its words count already. Passages are read that have
-all words of a run and might come among the best with it; a question without quotes is ranked as it always is.
+In: a question, and the weights of its words. Out: a ranking by BM25 in which each phrase counts as one more term. Its
+rarity is the sum of its words' rarities (as in Lucene), times a share, since its words count already. Only chunks that
+have all words of a phrase, and could reach the top with it, are read. Questions without quotes rank as usual.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _QUOTED_PATTERN = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 
 
 def find_quoted_phrases(question: str) -> list[Phrase]:
-    """The runs of two words or more that stand in double quotes in a question, each once.
+    """Return the distinct phrases of two words or more in double quotes in a question.
 
     >>> [len(run.words) for run in find_quoted_phrases('Is "sick leave" paid, and "leave"?')]
     [2]
@@ -46,7 +46,7 @@ def _list_term_words(phrase: Phrase) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PhraseSearchRequest(ReadRequest[Ranking]):
-    """The ``top`` chunks by BM25 and by the ``phrases`` that they have, each of which counts by ``share``."""
+    """The ``top`` chunks by BM25 and by the ``phrases`` they contain, each weighted by ``share``."""
 
     weights: TermWeights
     phrases: tuple[Phrase, ...]

@@ -1,6 +1,6 @@
 """One question to a strategy, and the candidate chunks it ranks.
 
-In: the question, its vector (made when first needed), and what limits the answer. Out: hits built from chunk ids and
+In: the question, its vector (computed on first use), and the limits of the answer. Out: hits built from chunk ids and
 scores.
 """
 
@@ -25,25 +25,25 @@ from .evidence import Evidence, Hit, Trace
 from .found_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
 from .passage_reading import ChunkReadRequest, LoadedChunk
 
-#: How many chunks SEARCH gives where nothing else is asked for.
+#: The default number of chunks that SEARCH returns.
 SEARCH_TOP = 10
-#: Chunks that a reranker looks at, where more are not asked for.
+#: The minimum number of chunks that a reranker scores.
 MAX_RERANK_CANDIDATES = 50
-#: An option of every strategy, beside its own.
+#: An option that every strategy has.
 FILL_OPTION = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
-#: The option of every strategy that names its reranker.
+#: The name of the option that selects a reranker; every strategy has it.
 RERANKER_OPTION = "reranker"
 
 
 class Clauses(TypedDict, total=False):
-    """What may be said beside a question, by name; what is left out or None is the session's setting.
+    """The clauses of a question, by name; a clause that is missing or None takes the session's setting.
 
-    ``using`` names the strategy, ``options`` are its own, and ``fill`` and ``reranker``, which every strategy has;
-    ``depth`` counts levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is
-    a SQL condition over the columns of ``documents``, with values for its ``parameters``, or a mapping that says one;
-    ``vector``, shape (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order,
-    as the option does; ``as_segments`` takes neighbouring chunks together as they belong together (:mod:`.select_segments`),
-    and lets ``options`` have those of segments too.
+    ``using`` names the strategy. ``options`` are the strategy's own, and ``fill`` and ``reranker``, which every
+    strategy has. ``depth`` counts levels of abstracts, ``top`` chunks. ``within`` limits all chunks together, in
+    tokens. ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an
+    equivalent mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, as the
+    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.segments`) and allows the options of
+    segments in ``options``.
     """
 
     using: str | None
@@ -58,7 +58,7 @@ class Clauses(TypedDict, total=False):
     as_segments: bool | None
 
 
-#: Whether a ranking becomes segments: it does not, they stand beside its chunks, or in place of them.
+#: The use of segments: none, in addition to the chunks of a ranking, or instead of them.
 SegmentUse = Literal["no", "beside", "instead"]
 
 
@@ -66,15 +66,14 @@ SegmentUse = Literal["no", "beside", "instead"]
 class Query:
     """A question on one snapshot.
 
-    ``given_vector`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the documents
-    that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
-    statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
-    may look at the first ``MAX_RERANK_CANDIDATES``; ``abstracts`` says whether those above what is found are wanted; ``fill``
-    names the strategy whose hits follow where there are too few. ``original_question`` is the question as its user wrote it,
-    where another spelling of it is sought (:mod:`.respelling`).
+    ``given`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that may answer (None:
+    all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of the statement's
+    WITH, checked against the strategy's own. ``rerank`` reorders the first ``CANDIDATES`` of a ranking. ``abstracts``
+    requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there are too few. ``written``
+    is the question as the user wrote it if it was respelled (:mod:`.respelling`).
 
-    A strategy reads through ``reading``; ``view`` is for what a system keeps of its own. Both show only what the
-    ``allowed`` documents and the user state, see :mod:`~kvstore.structures.restricted_state`.
+    A strategy reads through ``reading``; ``view`` is for a system's own structures. Both show only data stated by the
+    ``allowed`` documents and the user, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str
@@ -103,7 +102,7 @@ class Query:
         self.reading = StateReader(self.view)
 
     def restrict(self, allowed: AllowedDocuments) -> None:
-        """Let only some documents answer: the query reads a state in which nothing else is stated."""
+        """Restrict the query to some documents: it reads a state without data of any other."""
         from ..structures.restricted_state import RestrictedState
 
         self.allowed = allowed
@@ -121,7 +120,7 @@ class Query:
         return self._embed_text(self.question) if self.given_vector is None else self.given_vector
 
     def embed_part(self, part: str) -> Matrix:
-        """The unit vector of a part of the question; that of the whole where the user gave the vector."""
+        """Return the unit vector of a part of the question, or the whole question's vector if the user gave one."""
         if self.given_vector is not None or part == self.question:
             return self.vector
         if part not in self._vectors:
@@ -136,7 +135,7 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """How far down a ranking is worth reading: further than ``candidate_count`` where its chunks become segments."""
+        """The number of ranked chunks worth reading; more than ``wanted`` if chunks become segments."""
         if self.segments == "no":
             return self.candidate_count
         from .segments import MAX_CONSIDERED
@@ -145,12 +144,12 @@ class Query:
 
     @property
     def candidate_count(self) -> int:
-        """How many chunks may be needed: more than ``top`` where hits may be left out for their length, or moved."""
+        """The number of chunks that may be needed; more than ``top`` if hits may be too long or may be reranked."""
         count = self.top if self.within is None else 4 * self.top + 20
         return count if self.rerank is None else max(count, MAX_RERANK_CANDIDATES)
 
     def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
-        """The passages of chunks; those that were not read before in one round."""
+        """Return the loaded chunks with these ids; chunks that are not cached are read in one round."""
         chunk_ids = list(chunks)
         missing = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
         if missing:
@@ -159,19 +158,19 @@ class Query:
         return [self._loaded_chunks[chunk] for chunk in chunk_ids]
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Which of some chunks may answer."""
+        """Return a mask of the chunks that may answer."""
         return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.mask(chunks)
 
     def is_allowed(self, chunk: int) -> bool:
-        """Whether one chunk may answer."""
+        """True if a chunk may answer."""
         return self.allowed is None or self.allowed.has_chunk(chunk)
 
 
 class Strategy(Protocol):
     """A way to find evidence for a question; ``description`` names its source.
 
-    One that cannot do without an index has its kind as ``needs``: a store without such an index says so. One that gives
-    an overview where a question asks for one has ``overview``, which is true: others hint at it then.
+    A strategy that requires an index has its kind as ``needs``; a store without such an index raises an error. A
+    strategy that gives an overview has a true ``overview``; other strategies then suggest it for overview questions.
     """
 
     name: str
@@ -179,27 +178,29 @@ class Strategy(Protocol):
 
     @property
     def options(self) -> Mapping[str, Option | Choice]:
-        """What WITH sets, by name."""
+        """The options that WITH sets, by name."""
         ...
 
     def retrieve(self, query: Query) -> Evidence:
-        """Evidence for the question, best first."""
+        """Return evidence for the question, best first."""
         ...
 
 
 def option(query: Query, strategy: Strategy, name: str) -> float:
-    """The value of an option that is a number: the query's (see :func:`check_options`), or the default."""
+    """Return the value of a numeric option: the query's (see :func:`check_options`), or the default."""
     return float(query.options.get(name, strategy.options[name].default))
 
 
 def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
-    """The value of an option that is one of some words."""
+    """Return the value of an option that is one of several words."""
     return str(query.options.get(name, strategy.options[name].default)).lower()
 
 
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
-    """Raise InputError for an option the strategy does not have, nor its segments where they are asked for, or a value
-    out of its range."""
+    """Raise InputError for an unknown option or a value out of range.
+
+    The options of segments are accepted if ``as_segments`` is true.
+    """
     if not options:
         return
     from .segments import SEGMENT_OPTIONS
@@ -227,7 +228,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
 
 def get_reranker(options: Mapping[str, Any]) -> str | None:
-    """Return the reranker that ``options`` name, None if they name none; raise InputError if it is not a name."""
+    """Return the reranker named in ``options``, or None; raise InputError if it is not a name."""
     reranker = options.get(RERANKER_OPTION)
     if not (reranker is None or isinstance(reranker, str)):
         raise InputError(f"option {RERANKER_OPTION} is a name: none, combination or a cross-encoder, not {reranker!r}")
@@ -251,9 +252,10 @@ def evidence_of(
     *,
     as_segments: bool = False,
 ) -> Evidence:
-    """Evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above them.
+    """Return evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above
+    them.
 
-    Segments in place of the chunks, where the query or the strategy (``as_segments``) wants them.
+    The hits are segments instead of chunks if the query or the strategy (``as_segments``) asks for them.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
@@ -272,7 +274,7 @@ def evidence_of(
 
 
 def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within: int | None) -> RankedHits:
-    """The first segments of a ranking, within so many tokens."""
+    """Return the first segments of a ranking that fit ``within`` tokens."""
     from .segments import SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
     values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}

@@ -1,7 +1,8 @@
-"""The entities of a question: every word n-gram probed in the filter, longest match first, confirmed exactly.
+"""The entities of a question: the filter is probed with every word n-gram, the longest match first, and confirmed
+exactly.
 
-In: a query. Out: its entities and where the question names them; names that stand for the same are one, and function
-words are none. What follows names over several steps asks for those that the question writes as names, with capitals:
+In: a query. Out: its entities and where the question names them. Names of the same entity count as one, and function
+words never match. Strategies that follow names over several steps use only those that the question capitalizes:
 "evening" is seldom the film.
 """
 
@@ -25,8 +26,8 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """An entity found in a question: the normal form it is shown under, its names, the number of its places, and the
-    bytes of the question that name it (first and last, for each time)."""
+    """An entity found in a question: its displayed normal form, its names, its number of addresses, and the bytes of
+    each mention in the question (first and last)."""
 
     key: str
     identity: Identity
@@ -36,8 +37,8 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class RecognitionRequest(ReadRequest[list[Seed]]):
-    """The entities that a question names, each once, the rarest first; ``capitalized_only`` takes only names written
-    with a capital or a digit, where the question writes some so."""
+    """The entities that a question names, each once, the rarest first. ``capitalized_only`` takes only names with a
+    capital or a digit, if the question has any."""
 
     question: str
     capitalized_only: bool = False
@@ -68,7 +69,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
 
 def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
-    """The entities named in the question; see :class:`RecognitionRequest`. Each counts as a hit for its temperature."""
+    """Return the entities named in the question; see :class:`Recognised`. Each raises the temperature of its entity."""
     with query.trace.step("recognise entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only))
         record_recognized(query, seeds, step)
@@ -76,16 +77,16 @@ def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[
 
 
 def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
-    """Say what was recognised in a question, and count it."""
+    """Record in a step which entities were recognized, and count them as hits."""
     query.count_hits(seed.key for seed in seeds)
     step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
     step.count = len(seeds)
 
 
 def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
-    """Whether a question writes an entity as a name: with a capital or a digit, of which the capital that opens the
-    question with a function word is none. Where it writes nothing so, ``allow_phrases`` names in several words are taken for
-    such."""
+    """True if a question writes an entity as a name: with a capital or a digit. The capital of a function word that
+    opens the question does not count. If the question capitalizes nothing, ``proper`` names of several words count as
+    names."""
     data = question.encode()
     forms = [data[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
@@ -94,7 +95,7 @@ def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
 
 
 def _count_opening_letters(question: str, form: str) -> int:
-    """1 where a form opens a question with a function word, else 0."""
+    """Return 1 if a form opens a question with a function word, else 0."""
     first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
 
@@ -104,8 +105,8 @@ def _extract_key(folded: FoldedText, start: int, end: int) -> str:
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
-    """The matches that the question writes with a capital or a digit; all, where it uses no capitals after its first
-    letter or writes no name with them."""
+    """Return the matches that the question writes with a capital or a digit, or all matches if it capitalizes nothing
+    after its first letter or no name."""
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
     data = question.encode()
@@ -121,5 +122,5 @@ def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> 
 
 
 def _has_capital_or_digit(form: str) -> bool:
-    """Whether a form has a capital or a digit in it."""
+    """True if a form contains a capital or a digit."""
     return any(character.isupper() or character.isdigit() for character in form)

@@ -1,7 +1,7 @@
-"""Another order for what a strategy found: by words and meaning together, or by a cross-encoder.
+"""Reranking: a new order for the results of a strategy, by words and meaning together or by a cross-encoder.
 
 In: the ranking of a strategy. Out: its first candidates in the order of new scores. Rerankers by name: ``none``,
-``combination``, and whatever cross-encoder sentence-transformers loads, by the name or path that it has there.
+``combination``, and every cross-encoder that sentence-transformers loads, by name or path.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ RerankFunction = Callable[[Query, Ranking], Ranking]
 NO_RERANKER = "none"
 COMBINATION = "combination"
 
-#: Shares of the three parts of a combined score.
+#: The weights of the three parts of a combined score.
 DENSE_WEIGHT = 1.0
 LEXICAL_WEIGHT = 0.5
 RANK_WEIGHT = 0.5
 
 
 def make_reranker(name: str) -> RerankFunction | None:
-    """The reranker of this name, None for ``none``; raises RerankerError for a name that can be none.
+    """Return the reranker with a name, or None for ``none``. Raises RerankerError for an invalid name.
 
     A cross-encoder is loaded when it is first used.
     """
@@ -60,10 +60,10 @@ def _path_exists(name: str) -> bool:
 
 
 def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
-    """By cosine, BM25 and the rank that the strategy gave, each between 0 and 1.
+    """Return the ranking by cosine, BM25 and the strategy's own rank, each scaled to 0 to 1.
 
-    A convex combination with min-max normalisation (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
-    Retrieval", TOIS 2023, section 4), the strategy's own rank being a third voice.
+    A convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
+    Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
     """
     candidates = ranking[: query.candidate_count]
     if not candidates:
@@ -85,13 +85,13 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
 
 
 def _normalize_scores(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
-    """Values moved and stretched so that the least is 0 and the greatest 1; all 0 where they are equal."""
+    """Return values scaled linearly so that the smallest is 0 and the largest 1; all 0 if they are equal."""
     low, high = float(values.min()), float(values.max())
     return np.zeros(len(values)) if high == low else (values.astype(np.float64) - low) / (high - low)
 
 
 class QueryReranker:
-    """By a cross-encoder, which reads the question and each chunk together."""
+    """A cross-encoder, which reads the question and each chunk together."""
 
     def __init__(self, model: CrossEncoderReranker) -> None:
         self._model = model
@@ -105,12 +105,12 @@ class QueryReranker:
         return best(query.view, chunks, scores, len(chunks))
 
     def score_texts(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """How well each of some texts answers a question, shape (texts,), the higher the better."""
+        """Return how well each text answers a question, shape (texts,); higher is better."""
         return self._model.scores(question, texts)
 
 
 def _format_chunk(query: Query, chunk: int) -> str:
-    """A chunk with the title and the headings above it."""
+    """Return the text of a chunk with its title and headings."""
     documents = query.view.documents
     chunk_record = query.view.chunks.get(chunk)
     record = documents.get(chunk_record.document)

@@ -1,7 +1,7 @@
-"""British and American spelling: a question's word that no document has, in the other spelling that some have.
+"""British and American spelling: replace a question's unknown word by its other spelling if documents use that.
 
-In: a question and a state. Out: the question as it is searched for, and what was changed. Only English is spelled in
-two ways here, and only a word that no chunk has in any form is changed, into one that some chunk has.
+In: a question and a state. Out: the question to search for, and the replacements. Only English words are respelled. A
+word is replaced only if no chunk has it in any form and some chunk has the other spelling.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import lru_cache
 from ..structures.state import State
 from ..text.words import get_stemmer
 
-#: Words that may be spelled otherwise; one that is written with a capital may be a name, which has one spelling.
+#: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _WORD_PATTERN = re.compile(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
-#: What one spelling has where the other has something else.
+#: Pairs of a pattern in one spelling and its replacement in the other.
 _SPELLING_RULES = (
     (f"(?<=...)is{_VERB_ENDINGS}", "iz"), (f"(?<=...)iz{_VERB_ENDINGS}", "is"), (f"(?<=..)ys{_VERB_ENDINGS}", "yz"),
     (f"(?<=..)yz{_VERB_ENDINGS}", "ys"), (f"(?<=...)our{_NOUN_ENDINGS}", "or"), (f"(?<=...)or{_NOUN_ENDINGS}", "our"),
@@ -26,15 +26,14 @@ _SPELLING_RULES = (
     ("(?<=alumin)(?=um)", "i"), ("gement", "gment"), ("gment", "gement"), ("(?<=art)e(?=fact)", "i"),
     ("(?<=art)i(?=fact)", "e"), ("sulph", "sulf"), ("sulf", "sulph"), ("(?<=fulfi)l(?!l)", "ll"), ("(?<=fulfi)ll", "l"),
 )  # fmt: skip
-#: Some of this is in every word that has another spelling.
+#: A prefilter: every word that has another spelling matches it.
 _VARIANT_PATTERN = re.compile(
     "[iy][sz]|our?|or|[tb]e?re?|n[cs]e|og|[ao]e|program|alumin|ge?ment|art[ei]fact|sul(?:ph|f)|fulfil"
 )
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
-    """A question with the words that no chunk has spelled as some chunk has them, and each such word with what became
-    of it."""
+    """Return the question with unknown words respelled as some chunk spells them, and the (word, replacement) pairs."""
     if state.settings.stemmer.lower() != "english":
         return question, []
     stem = get_stemmer(state.settings.stemmer)
@@ -57,6 +56,6 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _list_variants(word: str) -> list[str]:
-    """A word as others spell it; what tells it is compiled when it is first needed, which is seldom."""
+    """List the other spellings of a word; the patterns are compiled on first use, since respelling is rare."""
     variants = (re.sub(pattern, other, word) for pattern, other in _SPELLING_RULES)
     return [other for other in variants if other != word]

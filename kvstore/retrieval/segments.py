@@ -1,19 +1,19 @@
-"""Segments: runs of neighbouring chunks, each one slice of a document, from the ranking of any strategy.
+"""Segments: runs of adjacent chunks, each one slice of a document, from the ranking of any strategy.
 
-Relevant segment extraction of dsRAG, which was spRAG (D-Star-AI, ``rse.py``): a chunk is worth what its rank says less
-a penalty, a chunk that nobody ranked is worth minus the penalty, and the run of chunks with the greatest sum is taken,
-again and again. Where the published code is otherwise:
+Relevant segment extraction of dsRAG, formerly spRAG (D-Star-AI, ``rse.py``): the value of a chunk is its relevance by
+rank less a penalty, an unranked chunk is worth minus the penalty, and the run of chunks with the largest sum is
+selected repeatedly. Differences from the published code:
 
-- What a chunk is worth follows from the room and the shape of the scores, not from a constant: it falls with the rank,
-  measured by how many chunks there is room for, and with the score, as a share of the best one. Where scores fall off
-  steeply, and where there is little room, segments are short.
-- Every ranked chunk is in a segment, at least in one of its own, and segments come in the order of their best-ranked
-  chunk: by their sums, long middling runs would push the best short one back.
-- A segment too long for what room is left grows outward from its best chunk, and none ends inside a table, an item of a
-  list or a block of code, unless that block alone is too long.
+- The relevance of a chunk depends on the room and on the shape of the scores, not on a constant. It falls with the
+  rank, relative to the number of chunks there is room for, and with the score as a share of the best one. If scores
+  fall off steeply or there is little room, segments are short.
+- Every ranked chunk is in a segment, at least in one by itself, and segments are in the order of their best-ranked
+  chunk. By their sums, long mediocre runs would push back the best short one.
+- A segment too long for the remaining room grows outward from its best chunk. No segment ends inside a table, a list
+  item or a code block, unless that block alone is too long.
 
-In: a state, a ranking and a :class:`SegmentPlan`. Out: :class:`Segment` places. Only chunks with a rank are looked at,
-nothing is stored, and equal sums go by place, so segments are a function of the ranking and the documents.
+In: a state, a ranking and a :class:`SegmentPlan`. Out: :class:`Segment` objects. Only ranked chunks are read, nothing
+is stored, and ties are broken by position, so segments are a function of the ranking and the documents.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ if TYPE_CHECKING:
     from ..structures.documents.documents import DocumentRecord, Section
     from ..structures.state import State
 
-#: How many chunks of a ranking are looked at, where no more hits are asked for.
+#: The number of ranked chunks considered if no more hits are requested.
 MAX_CONSIDERED = 100
-#: Of a chunk's size, the share below which it is not worth looking for one that has room.
+#: The share of a chunk's size below which the remaining room is not filled.
 _MIN_CHUNK_SHARE = 0.25
-#: What the best chunk is worth before the penalty (dsRAG's relevance where scores are no probabilities), and how much
-#: the share of the best score counts beside the rank: strategies differ in how their scores fall.
+#: The relevance of the best chunk before the penalty (dsRAG's relevance if scores are not probabilities), and the
+#: weight
+#: of the share of the best score relative to the rank: the scores of strategies fall differently.
 _BEST_RELEVANCE, _SCORE_EXPONENT = 0.8, 0.25
 
-#: What WITH sets beside the options of a strategy, where its ranking is taken as segments. The defaults were chosen on
+#: Options of WITH for segments, in addition to those of the strategy. The defaults were chosen on
 #: the even questions of meetings (answers of a page) and excerpts (of a sentence).
 SEGMENT_OPTIONS: Mapping[str, Option] = {
     "penalty": Option(0.12, 0, 1, "what each chunk of a segment has to be worth: more makes segments shorter"),
@@ -53,8 +54,8 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """How segments are made: ``top`` of them at most, of ``within`` tokens together; ``token_limit`` is how many chunks would
-    be read otherwise; the rest as in ``SEGMENT_OPTIONS``."""
+    """How to build segments: at most ``top``, of ``within`` tokens together. ``room`` is the number of chunks read
+    otherwise. The other fields are those of ``SEGMENT_OPTIONS``."""
 
     top: int
     room: float
@@ -67,8 +68,8 @@ class SegmentPlan:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Bytes ``start`` to ``end`` of a document, which are ``text``: some chunks, of the first and the last perhaps a
-    part. ``best_chunk`` is the id of the best-ranked of them, ``score`` that one's."""
+    """Bytes ``start`` to ``end`` of a document and their ``text``: some chunks, of which the first and last can be cut.
+    ``best`` is the id of the best-ranked chunk and ``score`` its score."""
 
     record: DocumentRecord
     chunks: Sequence[ChunkRecord]
@@ -80,12 +81,12 @@ class Segment:
 
     @property
     def is_whole_chunk(self) -> bool:
-        """Whether it is one chunk and nothing else."""
+        """True if the segment is exactly one chunk."""
         return len(self.chunks) == 1 and (self.start, self.end) == (self.chunks[0].start, self.chunks[0].end)
 
 
 class _ChunkRun(NamedTuple):
-    """Chunks ``first_byte`` to ``last_byte`` of a document, by their numbers in it; ``ranking_index`` is that of their best in the
+    """The chunks ``first`` to ``last`` of a document, by ordinal; ``place`` is the position of the best of them in the
     ranking."""
 
     ranking_index: int
@@ -95,7 +96,7 @@ class _ChunkRun(NamedTuple):
 
 
 def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
-    """What each chunk of a ranking is worth, before the penalty."""
+    """Return the relevance of each chunk of a ranking, before the penalty."""
     if not ranking:
         return []
     decay_chunks = plan.decay * plan.room
@@ -110,10 +111,10 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
 def select_best_runs(
     values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
-    """Runs of the chunks of one document, in no order, that together have every chunk with a value once.
+    """Return runs of the chunks of one document, in no order, that together contain every chunk with a value once.
 
-    ``values`` are those of chunks by their numbers, the penalty taken off; ``borders`` are numbers of chunks before
-    which every run ends.
+    ``values`` are values of chunks by ordinal, less the penalty. ``borders`` are ordinals of chunks before which every
+    run ends.
     """
     numbers = sorted(values)
     runs: list[tuple[float, int, int]] = []
@@ -139,7 +140,7 @@ def select_best_runs(
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
-    """The segments of a ranking, in the order of their best-ranked chunks."""
+    """Return the segments of a ranking, in the order of their best-ranked chunks."""
     ranking = ranking[: max(MAX_CONSIDERED, plan.top)]
     builder = _SegmentBuilder(state, ranking, plan)
     selected: list[Segment] = []
@@ -159,7 +160,7 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
-    """What EXPLAIN says of segments: how many chunks the shape of the scores lets in, and what came of them."""
+    """Describe segments for EXPLAIN: how many chunks the shape of the scores admits, and the resulting segments."""
     considered = ranking[: max(MAX_CONSIDERED, plan.top)]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
@@ -172,7 +173,7 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
 
 
 class _SegmentBuilder:
-    """Makes segments of one ranking."""
+    """Builds the segments of one ranking."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         from .block_borders import BlockFinder
@@ -184,7 +185,7 @@ class _SegmentBuilder:
         self._records: dict[int, DocumentRecord] = {}
         self._chunk_ids_by_document: dict[int, list[int]] = {}
         self._outlines: dict[int, list[Section]] = {}
-        #: Of each document the places of segments that are made, which no other may have.
+        #: The spans of finished segments by document; no other segment can have them.
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
         self._ranking_indexes = {
@@ -207,8 +208,8 @@ class _SegmentBuilder:
         return sorted(found)
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
-        """The segment of a run, within ``tokens_left`` tokens; None where there is no room for its best chunk, or another
-        segment has it."""
+        """Build the segment of a run, within ``left`` tokens. Return None if there is no room for its best chunk or
+        another segment contains it."""
         record = self._get_record(run.document)
         ids = self._get_chunk_ids(record)
         chunks = self._state.chunks.get_many(ids[run.first : run.last + 1])
@@ -237,7 +238,7 @@ class _SegmentBuilder:
         return count_text_tokens(self._state.documents.text_slice(document, start, end))
 
     def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
-        """Chunks around the best that have at most ``tokens_left`` tokens together, grown on the better side first."""
+        """Return chunks around the best that have at most ``left`` tokens together, grown on the better side first."""
         document = chunks[0].document
         if (
             chunks[-1].end - chunks[0].start <= tokens_left
@@ -261,7 +262,7 @@ class _SegmentBuilder:
             sides.discard(index)
             num_tokens = count_chunk_tokens(index)
             if num_tokens > tokens_left:
-                continue  # the other side may have room yet
+                continue  # the other side can still have room
             tokens_left -= num_tokens
             first, last = min(first, index), max(last, index)
             next_index = index - 1 if index < best_index else index + 1
@@ -277,8 +278,8 @@ class _SegmentBuilder:
         limits: tuple[int, int],
         token_limit: int,
     ) -> tuple[int, int]:
-        """A place whose ends are inside no block, within ``limits`` and ``token_limit`` tokens: with the whole block, else
-        without it, where the best chunk is not in it."""
+        """Move the ends of a span out of blocks, within ``limits`` and ``room`` tokens: include the whole block, or
+        exclude it if the best chunk is not in it."""
         start, end = bounds
         if record.format != "markdown":
             return bounds
@@ -313,7 +314,7 @@ class _SegmentBuilder:
     def _list_covering_chunks(
         self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int
     ) -> list[ChunkRecord]:
-        """The chunks that have some of a place, of which some are at hand."""
+        """Return the chunks that overlap a span, some of which are already loaded."""
         covering = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
         for neighbor in self._iter_chunks(ids, reversed(range(covering[0].ordinal))):
             if neighbor.end <= start:
@@ -329,7 +330,7 @@ class _SegmentBuilder:
         return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
 
     def _find_section_borders(self, document: int) -> list[int]:
-        """The numbers of the first chunks of a document's sections of the highest level."""
+        """Return the ordinals of the first chunks of a document's top-level sections."""
         outline = self._get_outline(document)
         top_sections: list[int] = []
         for parent, number in zip((section.parent for section in outline), range(len(outline)), strict=True):
@@ -358,5 +359,5 @@ class _SegmentBuilder:
         return self._outlines[document]
 
 
-#: Bytes of a token, rather too many: what is longer than so many for each token of the room is not read to count them.
+#: Bytes per token, rather high: text longer than this many bytes per token of room is not read to count its tokens.
 _MAX_TOKEN_BYTES = 40

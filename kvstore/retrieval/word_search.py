@@ -1,6 +1,6 @@
-"""Search by words, asked for in rounds: first how many chunks have each term, then what scores best by that.
+"""Word search in rounds: first the chunk counts of the terms, then the best chunks by BM25.
 
-In: a question. Out: rankings by BM25 (see :mod:`.lexical_search`), and what a strategy takes beside them.
+In: a question. Out: rankings by BM25 (see :mod:`.lexical_search`), and the further scores that a strategy requests.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .query import Query
 if TYPE_CHECKING:
     from ..text.text_query import Phrase
 
-#: What runs of words begin with that count as a whole.
+#: Characters that open a phrase.
 _QUOTE_CHARACTERS = frozenset('"\u201c')
 
 
 @dataclass(frozen=True, slots=True)
 class TermCountRequest(ReadRequest[Mapping[str, int]]):
-    """In how many chunks each of some terms occurs."""
+    """The number of chunks that contain each term."""
 
     terms: Sequence[str]
 
@@ -48,8 +48,11 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
 
 @dataclass(frozen=True, slots=True)
 class WordSearchResult:
-    """The best chunks by words, best first; the scores of further ones (0 without any of the terms); and the cosines of
-    the best, in their order, where a vector was given."""
+    """The best chunks by words, best first, and requested scores of further chunks.
+
+    ``also`` holds the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the best
+    chunks, in order, if a vector was given.
+    """
 
     ranking: Ranking
     other_scores: npt.NDArray[np.float64]
@@ -58,8 +61,11 @@ class WordSearchResult:
 
 @dataclass(frozen=True, slots=True)
 class WordSearchRequest(ReadRequest[WordSearchResult]):
-    """The ``top`` chunks by BM25 of those that may answer; beside them the scores of those in ``other_scores``, each once, and
-    the cosines of the best with a unit ``vector``. Chunks without any of the terms are left out."""
+    """The ``top`` chunks by BM25 among those that may answer; chunks without any of the terms are omitted.
+
+    The result also has the scores of the chunks in ``also``, which are distinct, and the cosines of the best with a
+    unit ``vector``.
+    """
 
     weights: TermWeights
     top: int
@@ -85,7 +91,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
 
 @dataclass(frozen=True, slots=True)
 class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
-    """The BM25 scores of some chunks, each once; 0 for those without any of the terms."""
+    """The BM25 scores of distinct chunks; 0 for chunks without any of the terms."""
 
     weights: TermWeights
     chunks: Ids
@@ -96,7 +102,7 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
 
 @dataclass(frozen=True, slots=True)
 class TermSetCountRequest(ReadRequest[list[int]]):
-    """The number of chunks that may answer and have all terms of each of some sets; 0 for a set of none."""
+    """The number of allowed chunks that contain all terms of each set; 0 for an empty set."""
 
     terms: Sequence[Collection[str]]
 
@@ -118,13 +124,13 @@ class TermSetCountRequest(ReadRequest[list[int]]):
 
 
 def build_count_request(words: QuestionWords) -> TermCountRequest:
-    """What asks for all counts that tell which terms a question looks up, and how rare each is."""
+    """Return the request for the counts that decide which terms a question looks up, and how rare each is."""
     parts = (term for compound, parts in words.compounds for term in (compound, *parts))
     return TermCountRequest(list(dict.fromkeys((*words.terms, *parts))))
 
 
 def _find_quoted_phrases(question: str) -> list[Phrase]:
-    """What stands in double quotes; without any, what reads and finds phrases is not loaded."""
+    """Return the phrases in double quotes; a question without quotes does not load the phrase search."""
     if _QUOTE_CHARACTERS.isdisjoint(question):
         return []
     from .phrase_search import find_quoted_phrases
@@ -133,9 +139,9 @@ def _find_quoted_phrases(question: str) -> list[Phrase]:
 
 
 def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases: float = 0) -> Ranking:
-    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out.
+    """Return the ``top`` chunks by BM25 score, best first; chunks without any term of the question are omitted.
 
-    What stands in double quotes in the question counts as a whole as well, by the share ``phrases``.
+    Text in double quotes also counts as a phrase, weighted by ``phrases``.
     """
     reading = query.reading
     with query.trace.step("lexical search") as step:

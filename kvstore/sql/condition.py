@@ -1,8 +1,8 @@
-"""SQL conditions inside statements: where one ends, and its text with the parameters put in.
+"""SQL conditions inside statements: where a condition ends, and its text with the parameter values.
 
 In: tokens of a statement, or a condition alone (``where=`` of the Python API). Out: the condition's end and its text
-for SQLite. A quote or parenthesis that is not closed, a stray one, and a character that belongs to nothing get a
-:class:`~kvstore.errors.StatementError` that shows the place; what is inside a sound condition is SQLite's to judge.
+    for SQLite. An unclosed or stray quote or parenthesis, or an invalid character, raises a
+    :class:`~kvstore.errors.StatementError` that shows the place. SQLite validates the rest of the condition.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .diagnosis import make_statement_error
 from .literals import literal
 from .tokens import Token, split_statements
 
-#: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions there (CAST has
-#: its AS in parentheses).
+#: Words that end a condition outside parentheses. None of them occurs there in SQL expressions (the AS of CAST is in
+#: parentheses).
 _END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "AS"})
 
 
-#: For each part of a condition, the character where it begins and the one where it stood in the statement's text.
+#: For each part of a condition, its offset in the condition and its offset in the statement's text.
 OffsetMap = tuple[tuple[int, int], ...]
 
 
 class ConditionError(StatementError):
-    """A condition that SQLite refuses, for a ``reason``, at character ``offset`` (None: it does not say where)."""
+    """A condition that SQLite rejects for a ``reason``, at character ``offset`` (None if unknown)."""
 
     def __init__(self, condition: str, offset: int | None, reason: str) -> None:
         located_error = StatementError(reason) if offset is None else make_statement_error(condition, offset, reason)
@@ -35,7 +35,7 @@ class ConditionError(StatementError):
 
 
 def check_token(text: str, token: Token) -> None:
-    """Raise StatementError for a token that cannot stand anywhere."""
+    """Raise StatementError for a token that is invalid everywhere."""
     if token.kind == "bad":
         raise make_statement_error(text, token.start, f"{token.text!r} belongs to no statement")
     if not token.closed:
@@ -44,7 +44,8 @@ def check_token(text: str, token: Token) -> None:
 
 
 def find_condition_end(text: str, script: Sequence[Token], position: int) -> int:
-    """The position after the condition that begins at ``position``: the next clause's, or the statement's end."""
+    """Return the position after the condition that begins at ``position``: that of the next clause, or the statement's
+    end."""
     open_parentheses: list[Token] = []
     while position < len(script):
         token = script[position]
@@ -64,9 +65,9 @@ def find_condition_end(text: str, script: Sequence[Token], position: int) -> int
 
 
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
-    """The text of a condition: each parameter, by its place, replaced by its value, each comment by a space.
+    """Return the text of a condition, with parameters replaced by the values at their offsets and comments by spaces.
 
-    With it comes where each of its parts stood.
+    Also returns the offsets of its parts in the statement.
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []
@@ -82,7 +83,7 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
 
 
 def map_offset(offset: int, offset_map: OffsetMap) -> int:
-    """Where in the text the part stood that is at character ``offset`` of the condition."""
+    """Return the offset in the statement's text of the part at character ``offset`` of the condition."""
     piece_start, source_start = max((pair for pair in offset_map if pair[0] <= offset), default=offset_map[0])
     return source_start + max(0, offset - piece_start)
 
@@ -94,7 +95,7 @@ def _format_sql_literal(value: SqlValue) -> str:
 
 
 def check_condition(condition: str) -> None:
-    """Raise StatementError unless ``condition`` is one condition and nothing else."""
+    """Raise StatementError unless ``condition`` is a single condition."""
     scripts = list(split_statements(condition))
     if not scripts:
         raise StatementError("the condition is empty; leave it out to take every document")

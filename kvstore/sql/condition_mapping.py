@@ -1,11 +1,12 @@
-"""Conditions over documents as dictionaries, in the way of MongoDB's queries, for those who have values and no SQL.
+"""Conditions over documents as dictionaries, similar to MongoDB's queries, for callers with values instead of SQL.
 
 In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$key": "plan"}]}``. Out: a condition of
-:mod:`kvstore.systems.metadata_index.conditions`, the same algebra that SQL is read into, which is true or false of each
-document and never unknown. A name is a field of the metadata as it is written; a mapping of names below it are fields
-within that; ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin`` and ``$left_out`` are
-the columns.
-A list fulfils what one of its elements does; numbers compare with numbers and texts with texts. What cannot be a
+    :mod:`kvstore.systems.metadata_index.conditions`, the same algebra that SQL is converted to. It is true or false for
+    each document and never unknown. A name is a field of the metadata as written, and a mapping of names below it
+    refers to fields within it. ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin``
+    and ``$left_out`` are the columns.
+
+A list fulfills a condition if one of its elements does. Numbers compare with numbers and texts with texts. An invalid
 condition is an InputError.
 """
 
@@ -62,18 +63,18 @@ _COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.all_columns if n
 _INT64 = range(-(1 << 63), 1 << 63)
 _MAX_DEPTH = 50
 
-#: True of no document, and of every one.
+#: The conditions that are true for no document, and for every document.
 _NEVER: Condition = Exists(Unknown())
 _ALWAYS: Condition = Not(_NEVER)
 
 
 def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
-    """The condition that a mapping says; raises InputError where it says none."""
+    """Convert a mapping to a condition. Raises InputError if it is invalid."""
     return _parse_conditions(where, 0)
 
 
 def _parse_conditions(where: object, depth: int) -> Condition:
-    """What each name of a mapping says, all of which has to be so."""
+    """Convert a mapping to the conjunction of its entries."""
     if not isinstance(where, Mapping):
         raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {format_value(where)}")
     if depth > _MAX_DEPTH:
@@ -102,7 +103,7 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
 
 
 def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition:
-    """What is said of a field: a value, operators with theirs, or fields within it."""
+    """Convert the operand of a field: a value, operators with values, or fields within it."""
     if not isinstance(operand, Mapping):
         return _make_equality(field, name, operand)
     if depth > _MAX_DEPTH:
@@ -181,7 +182,7 @@ def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike 
 
 
 def _make_empty_condition(field: Field) -> Condition:
-    """A field that is missing or null, an empty text or an empty list."""
+    """Build the condition that a field is missing or null, an empty text or an empty list."""
     parts: list[Condition] = [Not(Present(field))]
     if not (isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS):
         parts.append(Exists(Compare(field, "=", "", alike=True)))
@@ -195,12 +196,12 @@ def _to_elements_field(field: Field) -> Field:
 
 
 def _to_field_value(name: str, value: Any) -> FieldValue:
-    """A value as metadata has it."""
+    """Convert a value to the form that metadata has."""
     if isinstance(value, str):
         if is_text(value):
             return value
         raise InputError(f"{name}: a value has half of a surrogate pair, which is no text; give another")
-    if isinstance(value, (date, time)):  # a datetime is a date
+    if isinstance(value, (date, time)):  # includes datetime
         return value.isoformat()
     if isinstance(value, float):
         if math.isnan(value):

@@ -1,12 +1,16 @@
-"""What a SQL condition over documents says, as far as the index of their values tells it.
+"""The parser of SQL conditions over documents, as far as the index of their values can evaluate them.
 
-In: the text of a condition and its parameters. Out: a condition of
-:mod:`kvstore.systems.metadata_index.conditions`, in which everything that is not one of the forms below is ``Untold``:
-AND, OR, NOT and parentheses; ``=  ==  <>  !=  <  <=  >  >=``, ``IS [NOT]``, ``IN (values)``, ``BETWEEN``, ``LIKE``,
-``GLOB``, ``MATCH``, ``IS NULL`` of a column or a field (``meta ->> 'name'``, ``meta -> 'a' ->> 'b'``,
-``json_extract(meta, '$.a.b')``) and a value; ``EXISTS (SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')`` and
-``'x' IN (SELECT value FROM json_each(meta, '$.a'))``. Nothing but a
-full-text query is refused: what else is wrong SQLite says.
+In: the text of a condition and its parameters. Out: a condition of :mod:`kvstore.systems.metadata_index.conditions`, in
+    which every part that does not have one of these forms is ``Untold``:
+
+- AND, OR, NOT and parentheses
+- ``=  ==  <>  !=  <  <=  >  >=``, ``IS [NOT]``, ``IN (values)``, ``BETWEEN``, ``LIKE``, ``GLOB``, ``MATCH``, ``IS
+  NULL`` of a value and a column or a field (``meta ->> 'name'``, ``meta -> 'a' ->> 'b'``, ``json_extract(meta,
+  '$.a.b')``)
+- ``EXISTS (SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')`` and ``'x' IN (SELECT value FROM json_each(meta,
+  '$.a'))``
+
+Only an invalid full-text query is rejected here. SQLite reports all other errors.
 """
 
 from __future__ import annotations
@@ -45,10 +49,10 @@ _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
     "=": ("=", True), "==": ("=", True), "<>": ("=", False), "!=": ("=", False),
     "<": ("<", True), "<=": ("<=", True), ">": (">", True), ">=": (">=", True),
 }  # fmt: skip
-#: What a comparison becomes when its sides change places.
+#: The operator after the two sides of a comparison are exchanged.
 _SWAPPED_OPERATORS: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COLUMNS = frozenset(DOCUMENTS.all_columns) - {"meta"}
-#: Words with which AND may belong to an expression and not to the condition.
+#: Words after which AND can belong to an expression and not to the condition.
 _AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
 _STEP_PATTERN = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
 _PATH_PATTERN = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
@@ -57,15 +61,15 @@ _MAX_DEPTH = 50
 
 
 class _UnsupportedForm(Exception):
-    """Not one of the forms that are read."""
+    """The text is not in one of the supported forms."""
 
 
 class _InvalidPath(Exception):
-    """What SQLite refuses when it meets the first document."""
+    """The path is invalid, which SQLite reports when it reads the first document."""
 
 
 def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
-    """The condition that a text says, ``Untold`` where it is in no form that is read."""
+    """Parse a condition. Returns ``Untold`` if its form is not supported."""
     scripts = list(split_statements(text))
     if len(scripts) != 1:
         return Unsupported()
@@ -79,7 +83,7 @@ def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
 
 
 class _ConditionParser:
-    """One condition, token by token."""
+    """A parser of one condition."""
 
     def __init__(self, text: str, script: Sequence[Token], parameters: Parameters) -> None:
         self._source = text
@@ -94,7 +98,7 @@ class _ConditionParser:
         self._values.check_used()
 
     def parse_condition(self) -> Condition:
-        """Parts joined by OR."""
+        """Parse parts joined by OR."""
         self._depth += 1
         try:
             if self._depth > _MAX_DEPTH:
@@ -131,7 +135,9 @@ class _ConditionParser:
         return self._position == len(self._script) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
     def _skip_part(self) -> None:
-        """Go to the end of what is not read: the next AND or OR outside of its parentheses, or what closes ours."""
+        """Skip an unsupported part: up to the next AND or OR outside of its parentheses, or the enclosing
+        parenthesis.
+        """
         nesting = 0
         start = self._position
         while self._position < len(self._script):
@@ -143,7 +149,7 @@ class _ConditionParser:
             elif nesting == 0 and word in ("AND", "OR"):
                 break
             elif nesting == 0 and word in _AMBIGUOUS_WORDS:
-                raise _UnsupportedForm  # its AND is none of ours
+                raise _UnsupportedForm  # its AND does not join conditions
             self._position += 1
         if self._position == start:
             raise _UnsupportedForm
@@ -191,7 +197,7 @@ class _ConditionParser:
         return ColumnField(name)
 
     def _parse_names(self) -> list[str]:
-        """What follows ``meta``: -> to a field within which the next is, ->> to the last."""
+        """Parse the field path after ``meta``: -> for enclosing fields, ->> for the last."""
         names: list[str] = []
         while self._accept("->"):
             names += _parse_label(self._parse_text())
@@ -221,7 +227,7 @@ class _ConditionParser:
 
     def _parse_identity(self, field: Field) -> Condition:
         if self._is_word("TRUE") or self._is_word("FALSE"):
-            raise _UnsupportedForm  # whether something is true is another question
+            raise _UnsupportedForm  # IS TRUE tests the truth of a value, not equality
         value = self._parse_value()
         if value is _NULL:
             return Not(Present(field))
@@ -251,7 +257,7 @@ class _ConditionParser:
         raise _UnsupportedForm
 
     def _parse_full_text(self, field: Field) -> Condition:
-        """What has to match a query; one that is wrong is refused, whether or not a document is left for SQLite."""
+        """Parse the query of MATCH. An invalid one is rejected even if SQLite has no document to read."""
         offset = self._script[self._position].start if self._position < len(self._script) else 0
         query = self._parse_value()
         if not isinstance(query, str):
@@ -264,7 +270,7 @@ class _ConditionParser:
     # Values first ----------------------------------------------------------------------------------------------------
 
     def _parse_swapped(self) -> Condition:
-        """A value, and what it is compared with."""
+        """Parse a value, and the comparison with it."""
         value = self._parse_value()
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
@@ -362,7 +368,7 @@ class _ConditionParser:
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
     def _parse_value(self) -> Any:
-        """A literal or a parameter; ``_NULL`` for NULL."""
+        """Parse a literal or a parameter. Returns ``_NULL`` for NULL."""
         token = self._read_token()
         negative = token.text == "-" and token.kind == "operator"
         if negative:
@@ -387,7 +393,7 @@ class _ConditionParser:
 
 
 class _ParameterValues:
-    """The parameters of a condition by their tokens, numbered as SQLite does."""
+    """The values of a condition's parameters by their tokens, numbered as in SQLite."""
 
     def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
         self._values_by_offset: dict[int, object] = {}
@@ -424,7 +430,7 @@ class _ParameterValues:
         raise _UnsupportedForm
 
     def check_used(self) -> None:
-        """Values that are too many are for SQLite to refuse."""
+        """Leave surplus values to SQLite, which rejects them."""
         if not self._is_complete:
             raise _UnsupportedForm
 
@@ -446,7 +452,7 @@ def _parse_number(text: str) -> float:
 
 
 def _parse_label(text: str) -> tuple[str, ...]:
-    """The names that the right side of -> or ->> says: one, or with ``$`` a path."""
+    """Return the names in the right operand of -> or ->>: a single name, or a path if it begins with ``$``."""
     if text.startswith("$"):
         return _parse_path(text)
     if not text or text.startswith("["):
@@ -455,7 +461,7 @@ def _parse_label(text: str) -> tuple[str, ...]:
 
 
 def _parse_path(text: str) -> tuple[str, ...]:
-    """The names of a path such as ``$.a."b c"``."""
+    """Return the names of a path such as ``$.a."b c"``."""
     if not _PATH_PATTERN.fullmatch(text):
         raise _InvalidPath
     names: list[str] = []

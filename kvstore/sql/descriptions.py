@@ -1,7 +1,7 @@
-"""What there is to say of one table, document, entity or strategy: DESCRIBE, and the methods that go with it.
+"""Descriptions of a table, document, entity or strategy, for DESCRIBE and the corresponding methods.
 
-In: one state of the store, and a key or a name. Out: a mapping of property to value, or a :class:`Table`. What is not
-there is an error that names the nearest.
+In: one state of the store, and a key or a name. Out: a mapping of property to value, or a :class:`Table`. A missing key
+    or name is an error that suggests the nearest one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .store_tables import get_sql_table, get_sql_tables
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its SQL ``type`` (None: any), and which conditions go straight to its rows."""
+    """A column of a table: its SQL ``type`` (None: any), and the conditions that reach its rows without a scan."""
 
     name: str
     type: str | None
@@ -39,12 +39,12 @@ class Table:
 
 
 def list_tables() -> list[Table]:
-    """Every table that SELECT reads."""
+    """Return every table that SELECT reads."""
     return [_describe_table(table) for table in get_sql_tables().values()]
 
 
 def get_table(name: str) -> Table:
-    """The table of a name, in any case; raises InputError for one that is not there."""
+    """Return the table with a name, ignoring case. Raises InputError if it does not exist."""
     return _describe_table(get_sql_table(name))
 
 
@@ -56,14 +56,14 @@ def _describe_table(table: SqlTable) -> Table:
 
 
 def _format_index_kinds(table: SqlTable, column: str) -> str | None:
-    """Which conditions on a column reach its rows without a scan."""
+    """Return the kinds of conditions on a column that reach its rows without a scan."""
     columns_by_kind = (("equality", table.equal), ("range", table.between), ("words", table.matching))
     kinds = [kind for kind, columns in columns_by_kind if column in columns]
     return ", ".join(kinds) or None
 
 
 def document(state: State, key: str) -> dict[str, Any]:
-    """The properties of a document; raises DocumentNotFoundError."""
+    """Return the properties of a document. Raises DocumentNotFoundError."""
     record = state.documents.find_by_key(key) if key else None
     if record is None:
         raise make_document_error(state, key)
@@ -89,12 +89,12 @@ def document(state: State, key: str) -> dict[str, Any]:
 
 
 def _describe_chunking(own_chunks: str | list[int] | None) -> str:
-    """How a document was cut into chunks."""
+    """Return how a document was divided into chunks."""
     return "by its owner" if isinstance(own_chunks, list) else own_chunks or "by rule"
 
 
 def entity(state: State, name: str) -> dict[str, Any]:
-    """The properties of an entity; raises EntityNotFoundError."""
+    """Return the properties of an entity. Raises EntityNotFoundError."""
     reader = Reader(state, list)
     key = to_entity_key(name)
     entity_id = reader.find_entity(key)
@@ -131,5 +131,5 @@ def entity(state: State, name: str) -> dict[str, Any]:
 
 
 def describe_item(state: State, kind: str, key: str) -> dict[str, Any]:
-    """The properties of one of what a system keeps; raises InputError where there is no such kind, or not this one."""
+    """Return the properties of a thing that a system keeps. Raises InputError if the kind or the key is unknown."""
     return dict(get_description(kind).describe(state, key))

@@ -1,7 +1,7 @@
-"""What is wrong with a text, said so that it can be put right.
+"""Error messages for a text that show the place of the error and suggest a correction.
 
-In: a text, a place in it and a reason. Out: a :class:`~kvstore.errors.StatementError` that names line and column and
-shows the line with a caret under the place; and the known word nearest to a misspelt one.
+In: a text, an offset in it and a reason. Out: a :class:`~kvstore.errors.StatementError` with the line and column, which
+    shows the line with a caret under the place; and the known word nearest to a misspelled one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WINDOW_CHARACTERS = 38
 
 
 def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
-    """The error for the character ``offset`` of ``text``; an offset past the end means the end."""
+    """Return the error for the character ``offset`` of ``text``. An offset past the end means the end."""
     offset = min(offset, len(text))
     start = text.rfind("\n", 0, offset) + 1
     stop = text.find("\n", offset)
@@ -33,7 +33,7 @@ def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
 
 
 def _make_blank(character: str) -> str:
-    """White space as wide as ``character`` is on a terminal."""
+    """Return white space as wide as ``character`` on a terminal."""
     if character == "\t":
         return character
     if unicodedata.combining(character):
@@ -42,9 +42,9 @@ def _make_blank(character: str) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that ``word`` was probably meant to be, ignoring case; None where none is near.
+    """Return the word of ``known`` nearest to ``word``, ignoring case, or None.
 
-    >>> suggest("documnets", ["chunks", "documents"]), suggest("x", ["documents"])
+    >>> nearest("documnets", ["chunks", "documents"]), nearest("x", ["documents"])
     ('documents', None)
     """
     folded = {candidate.lower(): candidate for candidate in known}

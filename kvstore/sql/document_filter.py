@@ -1,9 +1,9 @@
-"""Which documents fulfil a condition: by the index of their values, and by SQLite where that does not tell.
+"""The documents that fulfill a condition, by the index of their values and, for parts it cannot evaluate, by SQLite.
 
-In: a SQL expression over the table ``documents`` and its parameters, or a mapping that says a condition
-(:mod:`.condition_mapping`). Out: the documents for which it is true, of SQL exactly those that SQLite finds. What the
-index knows for certain is not read; the documents it cannot judge are, by SQLite or, for a mapping, as they are. A
-condition is evaluated once while the store stays as it is, unless it may become another by itself.
+In: a SQL expression over the table ``documents`` with its parameters, or a condition as a mapping
+    (:mod:`.condition_mapping`). Out: the documents for which it is true; for SQL, exactly those that SQLite finds.
+    Documents that the index decides are not read. The others are read and evaluated by SQLite or, for a mapping, by
+    Python. The result is cached until the store changes, unless the condition is volatile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .relational import select_documents
 from .store_tables import SPINE_TABLES, get_sql_tables
 from .tokens import tokens
 
-#: Words of SQL of which a value is not a function of the documents: the time, chance, temperatures.
+#: SQL words whose values do not depend only on the documents: time, random numbers, temperatures.
 _VOLATILE_WORDS = frozenset(
     {
         "random", "randomblob", "date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff",
@@ -40,21 +40,21 @@ _VOLATILE_WORDS = frozenset(
 )  # fmt: skip
 
 
-#: Documents that are read together to be judged.
+#: Documents read in one batch.
 _BATCH_DOCUMENTS = 1000
 
 
 class FilterResult(NamedTuple):
-    """The documents that a condition leaves, and how they were found."""
+    """The documents that fulfill a condition, and a description of how they were found."""
 
     allowed: AllowedDocuments
     detail: str
 
 
 def filter_documents(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> FilterResult:
-    """The documents for which a condition is true.
+    """Return the documents for which a condition is true.
 
-    Raises StatementError for SQL that is no condition, showing the place, and InputError for a mapping that is none.
+    Raises StatementError for invalid SQL, showing the place, and InputError for an invalid mapping.
     """
     if isinstance(where, str):
         conditions.check_condition(where)
@@ -76,7 +76,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
 
 
 def _find_cached(state: State, key: Hashable | None, find: Callable[[], FilterResult]) -> FilterResult:
-    """What a condition left when it was last asked for, else what it leaves now; ``key`` None: that is not kept."""
+    """Return the cached result for ``key``, or compute and cache it. With ``key`` None the result is not cached."""
     cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:
         return find()
@@ -91,7 +91,7 @@ def _find_cached(state: State, key: Hashable | None, find: Callable[[], FilterRe
 def _evaluate_condition(
     state: State, condition: Condition, find_fulfilling: Callable[[Sequence[int] | None], Iterable[int]]
 ) -> FilterResult:
-    """The documents that fulfil a condition; ``find_fulfilling`` reads some, or all (None), to say which of them do."""
+    """Return the documents that fulfill a condition. ``judged`` selects them among some documents, or all (None)."""
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
         document_ids = np.array(sorted(find_fulfilling(None)), np.int64)
@@ -99,7 +99,7 @@ def _evaluate_condition(
     certain, possible = Evaluation(state).evaluate(condition)
     unclear = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
     if unclear or not is_supported(condition):
-        # Where nothing is unclear, SQLite still judges what the condition says.
+        # Even if no document is unclear, SQLite validates the condition.
         fulfilling = list(find_fulfilling(unclear))
         if fulfilling:
             certain = certain.copy()
@@ -112,7 +112,7 @@ def _evaluate_condition(
 
 
 def _iter_fulfilling(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
-    """Those of some documents that fulfil a condition, by their records."""
+    """Yield those of some documents that fulfill a condition, by their records."""
     is_fulfilled, candidates = make_predicate(condition, state), among or ()
     for start in range(0, len(candidates), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])
@@ -120,12 +120,12 @@ def _iter_fulfilling(state: State, condition: Condition, among: Sequence[int] | 
 
 
 def _build_cache_key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
-    """What a condition is kept by; None where what it says may change while the documents do not."""
+    """Return the cache key of a condition, or None if its result can change while the documents do not."""
     words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
     if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - SPINE_TABLES):
         return None
     parameter_values = parameters.values() if isinstance(parameters, Mapping) else parameters
-    if not all(isinstance(value, SqlValue) for value in parameter_values):  # SQLite says so when it is given them
+    if not all(isinstance(value, SqlValue) for value in parameter_values):  # SQLite rejects the value
         return None
     if not all(is_representable(value) for value in parameter_values if isinstance(value, int)):
         return None

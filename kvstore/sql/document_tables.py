@@ -27,7 +27,7 @@ from .text_matching import find_matching_chunks, find_matching_documents
 
 
 def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
-    # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
+    # A long key is stored truncated and hashed, so only its first bytes determine its order.
     first = b"" if low is None else low.encode()[:400]
     last = None if high is None else high.encode()[:400]
     for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first):
@@ -37,7 +37,7 @@ def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> T
 
 
 def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
-    """The way in by a column whose values are kept."""
+    """Return the access path by a column whose values are indexed."""
 
     def find_rows(reader: Reader, text: str) -> TableRows:
         document_ids = reader.state.get_part(METADATA).find_text(name, text)
@@ -51,7 +51,7 @@ def _get_document_key(reader: Reader, row: TableRow, record: Any) -> str:
 
 
 def _decode_origin(record: DocumentRecord) -> str | None:
-    """The origin as a text that SQLite takes: the name of a folder may have bytes that are none."""
+    """Return the origin as a text for SQLite. The name of a folder can contain bytes that are not valid text."""
     return record.origin and record.origin.encode(errors="replace").decode()
 
 
@@ -82,7 +82,7 @@ DOCUMENTS = SqlTable(
     matching={"content": find_matching_documents},
 )
 
-#: Documents of which SQLite is asked whether they fulfil a condition; it stands in for ``documents`` there.
+#: The documents for which SQLite evaluates a condition, in place of the table ``documents``.
 JUDGED_DOCUMENTS = replace(
     DOCUMENTS,
     name="_judged_documents",

@@ -1,7 +1,7 @@
-"""What a store's content follows from, as statements of the language.
+"""The facts of a store as statements of the language.
 
-In: one state of a store. Out: a script that, run on a new store of the same settings, states the same facts
-(:mod:`kvstore.changes.facts`); and what of them no statement can say.
+In: one state of a store. Out: a script that, run on a new store with the same settings, states the same facts
+    (:mod:`kvstore.changes.facts`), and the facts that no statement can express.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .literals import literal
 
 
 def dump_statements(state: State) -> Iterator[str]:
-    """The statements, one a line unless a text has more; those of comments begin with ``--``."""
+    """Yield the statements, one per line unless a text has several lines. Comments begin with ``--``."""
     yield f"-- embedder {state.settings.embedder}"
     yield "BEGIN;"
     for fact in facts.list_fact_kinds():
@@ -24,13 +24,13 @@ def dump_statements(state: State) -> Iterator[str]:
 
 
 def find_inexpressible(state: State) -> Iterator[str]:
-    """What the statements cannot say, one message each."""
+    """Yield what the statements cannot express, one message each."""
     for fact in facts.list_fact_kinds():
         yield from map(_format_statement, fact.find_inexpressible(state))
 
 
 def _format_statement(statement: BoundStatement) -> str:
-    """A statement or sentence with its values in their places."""
+    """Return a statement or sentence with its values inserted."""
     text, values = statement
     first, *pieces = text.split("?")
     return first + "".join(literal(value) + piece for value, piece in zip(values, pieces, strict=True))

@@ -1,8 +1,8 @@
-"""What is to stop a query that is under way, asked by the thread that runs it.
+"""Interruption of a running query, checked by the thread that runs it.
 
-In: an event for this thread. Out: whether it is set. SQLite asks between its steps (:mod:`.relational`), so a loop of
-any length ends soon; within one call of one of its functions it does not ask, which is why the values that a bounded
-query makes are bounded too.
+In: an event for this thread. Out: True if it is set. SQLite checks between its steps (:mod:`.relational`), so a loop of
+    any length ends soon. It does not check within a call of one of its functions, so the values that a bounded query
+    creates are limited too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Bytes of the longest text that a bounded query may make or read.
+#: Bytes of the longest text that a bounded query can create or read.
 MAX_VALUE_BYTES = 1 << 20
 
 _thread_state = threading.local()
@@ -19,7 +19,7 @@ _thread_state = threading.local()
 
 @contextmanager
 def allow_interruption(event: threading.Event) -> Iterator[None]:
-    """Let queries of this thread be stopped, and bounded, within the block."""
+    """Make queries of this thread bounded and interruptible by an event, within the block."""
     _thread_state.event = event
     try:
         yield
@@ -28,11 +28,11 @@ def allow_interruption(event: threading.Event) -> Iterator[None]:
 
 
 def is_bounded() -> bool:
-    """Whether the queries of this thread are bounded."""
+    """True if the queries of this thread are bounded."""
     return getattr(_thread_state, "event", None) is not None
 
 
 def is_interrupted() -> bool:
-    """Whether the query of this thread is to stop."""
+    """True if the query of this thread must stop."""
     event = getattr(_thread_state, "event", None)
     return event is not None and event.is_set()

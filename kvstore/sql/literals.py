@@ -1,7 +1,7 @@
-"""Values of the language and the text that stands for them.
+"""Values of the language and their literals.
 
-In: text, numbers, true, false, NULL, bytes; names. Out: the text that a statement holds for one, which is read back as
-the same; every value has such a text.
+In: text, numbers, true, false, NULL, bytes; names. Out: the literal of a value in a statement, which is parsed back to
+    the same value. Every value has a literal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from ..systems.sql_table import SqlValue
 
-#: What an option or a setting may hold.
+#: The value of an option or a setting.
 Value = str | int | float | bool | None
 
 _BARE_NAME_PATTERN = re.compile(r"[^\W\d]\w*")
@@ -19,7 +19,7 @@ _WORD_VALUES = {"true": True, "false": False, "null": None}
 
 
 def literal(value: SqlValue) -> str:
-    """The text that stands for ``value``.
+    """Return the literal of ``value``.
 
     >>> literal("it's"), literal(True), literal(None), literal(b"a")
     ("'it''s'", 'true', 'NULL', "X'61'")
@@ -40,15 +40,15 @@ def literal(value: SqlValue) -> str:
 
 
 def name(text: str) -> str:
-    """``text`` as an identifier: bare where it may be, else in double quotes."""
+    """Return ``text`` as an identifier, in double quotes if necessary."""
     return text if _BARE_NAME_PATTERN.fullmatch(text) else quote_name(text)
 
 
 def quote_name(text: str) -> str:
-    """``text`` as an identifier in double quotes."""
+    """Return ``text`` as an identifier in double quotes."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def parse_word(word: str) -> Value:
-    """The value of a bare word: true, false and null mean themselves, any other word its own text."""
+    """Return the value of a bare word: true, false and null are literals, and any other word is a text."""
     return _WORD_VALUES.get(word.lower(), word)

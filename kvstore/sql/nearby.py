@@ -1,7 +1,7 @@
-"""What was probably meant by a key or a name that the store does not have.
+"""Suggestions for a key or a name that the store does not have.
 
-In: one state of the store, and the key or name. Out: the nearest of those it has, best first, and the error that names
-them. Only what shares the beginning is compared, and so much of it at most: a misspelling costs no scan of the store.
+In: one state of the store, and the key or name. Out: the nearest existing ones, best first, and the error that suggests
+    them. Only a limited number of keys with the same prefix are compared, so a misspelling does not scan the store.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ..structures.state import State
 from ..text.normalize import to_entity_key
 from .literals import literal
 
-#: Keys or names that a misspelt one is compared with, at most.
+#: The most keys or names that a misspelled one is compared with.
 _MAX_COMPARED = 20_000
-#: How like two of them must be, as difflib counts.
+#: The minimum similarity of two of them, as measured by difflib.
 _MIN_SIMILARITY = 0.75
 
 
 def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
-    """Keys of documents that look like ``key``."""
+    """Return document keys similar to ``key``."""
     for prefix in (key[: max(1, len(key) // 2)], ""):
         matches = difflib.get_close_matches(
             key, islice(state.documents.iter_keys(prefix), _MAX_COMPARED), limit, _MIN_SIMILARITY
@@ -33,9 +33,9 @@ def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
 
 
 def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
-    """Names of entities that look like ``name``."""
+    """Return names of entities similar to ``name``."""
     key = to_entity_key(name)
-    # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
+    # Similar names mostly share their prefix, and the index returns those without a scan.
     for length in (max(1, len(key) // 2), 1):
         candidates = [other_key for other_key, _ in islice(state.entities.iter_names(key[:length]), _MAX_COMPARED)]
         matches = difflib.get_close_matches(key, candidates, limit, _MIN_SIMILARITY)
@@ -45,13 +45,13 @@ def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
 
 
 def make_document_error(state: State, key: str) -> DocumentNotFoundError:
-    """The error for a key that no document has."""
+    """Return the error for a missing document."""
     hint = _format_hint(find_near_keys(state, key)) or "; SELECT key FROM documents lists them"
     return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
 
 
 def make_entity_error(state: State, name: str) -> EntityNotFoundError:
-    """The error for a name that no entity has."""
+    """Return the error for an unknown entity."""
     return EntityNotFoundError(f"no entity is called {literal(name)}{_format_hint(find_near_names(state, name))}")
 
 

@@ -1,9 +1,10 @@
-"""SELECT over the store: SQLite computes, the store's tables are its virtual tables.
+"""SELECT over the store: SQLite runs the query, and the store's tables are its virtual tables.
 
 In: the text of a query or of a condition, parameters, and a :class:`~kvstore.systems.reader.Reader`. Out: column names
-and rows, or the documents that fulfil the condition. A query only reads, and all of it reads the reader's one state.
-What SQLite refuses is a :class:`~kvstore.errors.StatementError` that shows the place and the nearest table, column or
-word. Making a connection costs more than a short query, so they are pooled; each serves one query at a time.
+    and rows, or the documents that fulfill the condition. A query only reads, and reads a single state through the
+    reader. A query that SQLite rejects is a :class:`~kvstore.errors.StatementError` that shows the place and suggests
+    the nearest table, column or word. Opening a connection costs more than a short query, so connections are pooled;
+    each serves one query at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .store_tables import get_sql_tables
 from .text_matching import match_text
 from .tokens import unquote
 
-#: Makes the error for a place in the query (None: no place is known) and a reason.
+#: Makes the error for a place in the query (None: unknown) and a reason.
 MakeError = Callable[[int | None, str], StatementError]
 
 _OPERATORS = {
@@ -45,9 +46,9 @@ _OPERATORS = {
     apsw.SQLITE_INDEX_CONSTRAINT_MATCH: "MATCH",
 }
 _ALLOWED_ACTIONS = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
-#: Columns that at most one row of their table can have a given value of.
+#: Columns whose values identify at most one row of their table.
 _UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
-#: Words that a misspelt word of a query is compared with.
+#: Words that a misspelled word of a query is compared with.
 _SQL_WORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
     "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
@@ -59,7 +60,7 @@ _END_OF_ROWS = object()
 
 
 class _TableScan:
-    """One scan of a table, as SQLite drives it."""
+    """One scan of a table, driven by SQLite."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._reader = connection.open_reader
@@ -80,10 +81,10 @@ class _TableScan:
         for part, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = part.split(" ")
             if value is None:
-                return iter(())  # nothing compares with NULL
+                return iter(())  # a comparison with NULL is never true
             python_type = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
             if not isinstance(value, python_type):
-                return self._table.scan(self._reader)  # compared after conversion, which is SQLite's business
+                return self._table.scan(self._reader)  # SQLite converts and compares the value
             bounds[operator[0]] = value
         if "M" in bounds:
             return self._table.matching[column](self._reader, str(bounds["M"]))
@@ -113,12 +114,12 @@ class _TableScan:
     def Close(self) -> None:
         close = getattr(self._rows, "close", None)
         if close is not None:
-            close()  # ends the scan of LMDB with it
+            close()  # also ends the LMDB scan
         self._rows = iter(())
 
 
 class _MeasuredScan(_TableScan):
-    """A scan that says what it costs."""
+    """A scan that measures its cost."""
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
         with self._measure_cost():
@@ -151,7 +152,7 @@ class _MeasuredScan(_TableScan):
 
 
 class _VirtualTable:
-    """A table of one connection: says how a query may enter it, and opens it."""
+    """A table of one connection: selects the access path for a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._connection = connection
@@ -177,7 +178,7 @@ class _VirtualTable:
     def _choose_constraints(
         self, constraints: Sequence[tuple[int, str, str]], size: int
     ) -> tuple[Sequence[tuple[int, str, str]], float]:
-        """The constraints to enter by, and about how many rows they leave."""
+        """Return the constraints of the best access path, and the approximate number of rows that they leave."""
         for column in self._table.equal:
             for constraint in constraints:
                 if constraint[1:] == (column, "="):
@@ -203,7 +204,7 @@ class _VirtualTable:
 
 
 class _Module:
-    """Makes one table of one connection."""
+    """A factory for one table of one connection."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._connection = connection
@@ -216,14 +217,14 @@ class _Module:
 
 
 class _Connection:
-    """A SQLite connection with the store's tables; ``reader`` is the state that the query under way reads."""
+    """A SQLite connection with the store's tables. ``reader`` has the state that the running query reads."""
 
     def __init__(self) -> None:
         self.reader: Reader | None = None
         self._judge: TextMatcher | None = None
         self.tables = get_sql_tables()
         self.sqlite = apsw.Connection(":memory:")
-        # A name in double quotes that is no column shall be an error, not a string.
+        # An unknown name in double quotes must be an error, not a string.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
         for table in (*self.tables.values(), JUDGED_DOCUMENTS):
@@ -231,7 +232,7 @@ class _Connection:
             self.sqlite.create_module(
                 table.name, module, use_bestindex_object=True, eponymous_only=True, read_only=True
             )
-        # Tables of a module stand in no schema; who looks for them there finds them all the same.
+        # A module's tables are not in the schema, so they are added for clients that look them up there.
         self.sqlite.pragma("writable_schema", True)
         self.sqlite.executemany(
             "INSERT INTO sqlite_master VALUES ('table', ?1, ?1, 0, ?2)",
@@ -239,19 +240,19 @@ class _Connection:
         )
         self.sqlite.pragma("writable_schema", False)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
-        # Python is entered now and then, so that Ctrl-C, or whoever stops the query, is heard in a long computation.
+        # Calls Python regularly, so that Ctrl-C or an interruption stops a long computation.
         self.sqlite.set_progress_handler(is_interrupted, 20_000)
-        # ``text MATCH query`` calls match(query, text), where it does not enter a table by it and to judge each row.
+        # ``text MATCH query`` calls match(query, text) if it is not an access path, and to check each row.
         self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
         self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def begin(self, reader: Reader) -> None:
-        """Serve a query on a state."""
+        """Prepare for a query on a state."""
         self.reader = reader
         self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if is_bounded() else self._max_value_bytes)
 
     def end(self) -> None:
-        """Keep nothing of the query that is over."""
+        """Drop the data of the finished query."""
         self.reader, self._judge = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
@@ -262,12 +263,12 @@ class _Connection:
 
     @property
     def open_reader(self) -> Reader:
-        assert self.reader is not None  # set before a query is prepared, until it is over
+        assert self.reader is not None  # set from before a query is prepared until it ends
         return self.reader
 
 
 class _Pool:
-    """Idle connections; a process after a fork starts with none."""
+    """Idle connections. A forked process starts with an empty pool."""
 
     def __init__(self, max_idle: int = 8) -> None:
         self._lock = threading.Lock()
@@ -298,8 +299,8 @@ os.register_at_fork(after_in_child=_pool.forget)
 
 
 class Selection:
-    """A query under way: ``columns``, their ``types`` as declared (None: an expression, or a column that takes any),
-    and the rows by iteration; over when it is read to its end or closed."""
+    """A running query: ``columns``, their declared ``types`` (None: an expression, or a column of any type), and the
+    rows by iteration. It ends when it is read to its end or closed."""
 
     _connection: _Connection | None = None
 
@@ -321,7 +322,7 @@ class Selection:
             raise
 
     def _describe(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
-        # Called before the first row, the only time when columns are known whether or not there are rows.
+        # Called before the first row. Only here are the columns known even if there are no rows.
         described = cursor.get_description()
         self.columns = tuple(name for name, _ in described)
         self.types = tuple(kind or None for _, kind in described)
@@ -346,7 +347,7 @@ class Selection:
             raise
 
     def close(self) -> None:
-        """End the query; its connection serves another."""
+        """End the query and return its connection to the pool."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._cursor.close(True)
@@ -376,7 +377,8 @@ class Selection:
         return error
 
     def _explain_message(self, message: str, position: int | None) -> StatementError:
-        """SQLite's message in this project's words, with the nearest name where one is misspelt."""
+        """Convert SQLite's message to a StatementError in kvstore's terms, suggesting the nearest name for a misspelled
+        one."""
         kind, _, name = message.partition(": ")
         name = name.removeprefix("main.")
         if kind == "no such table":
@@ -404,7 +406,7 @@ class Selection:
         return self._make_error(position, message)
 
     def _suggest_word(self, unexpected: str, position: int | None) -> str:
-        """A hint that the word SQLite stumbled over, or else the one before it, was to be another."""
+        """Return a suggestion for the word that SQLite rejected, or else for the word before it."""
         preceding = re.search(r"([^\W\d]\w*)\s+$", self._text if position is None else self._text[:position])
         for word in (unexpected, preceding[1]) if preceding else (unexpected,):
             suggestion = suggest(word, _SQL_WORDS)
@@ -414,7 +416,7 @@ class Selection:
 
 
 def _suggest_columns(column: str) -> str:
-    """The tables that have this column, or else the name that it was probably meant to be."""
+    """Return a hint with the tables that have this column, or else the nearest column name."""
     tables_by_column: dict[str, list[str]] = {}
     for table in get_sql_tables().values():
         for name in table.all_columns:
@@ -428,10 +430,10 @@ def _suggest_columns(column: str) -> str:
 def select_documents(
     state: State, condition: str, parameters: Parameters = (), among: Sequence[int] | None = None
 ) -> Iterator[int]:
-    """Ids of the documents, of all or ``among`` some, for which ``condition``, a SQL expression over the table
-    ``documents``, is true: SQLite reads each.
+    """Yield the ids of documents for which ``condition``, a SQL expression over the table ``documents``, is true.
 
-    Raises StatementError for a condition that is not one, showing the place.
+    SQLite reads all documents, or those in ``among``. Raises StatementError for an invalid condition, showing the
+    place.
     """
     table = "documents" if among is None else f"{JUDGED_DOCUMENTS.name} AS documents"
     prefix = f"SELECT rowid FROM {table} WHERE (\n"

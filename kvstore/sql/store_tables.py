@@ -1,8 +1,8 @@
-"""The tables that SELECT reads: what each holds, and how a row is reached without reading the others.
+"""The tables that SELECT reads: their contents, and their access paths.
 
-In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: for each table its columns and its
-ways in: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
-record is decoded when a column of it is asked for.
+In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: for each table its columns and its access
+    paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
+    record is decoded when one of its columns is read.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ _MENTIONS = SqlTable(
 
 
 def _find_tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
-    """The document that states a tree's edges; NULL where several do, or the user."""
+    """Return the key of the document that states a tree's edges, or None if several documents or the user do."""
     document_ids: set[int] = set()
     for node, _ in reader.state.forest.iter_nodes(row):
         for parent in reader.state.forest.iter_stated_parents(node):
@@ -323,7 +323,7 @@ _INDEXES = make_list_table(
     lambda reader: map(astuple, list_statuses(reader.state, INDEXES.values())),
 )
 
-#: Tables of which every row is a function of what one change has left: no settings, files or indexes.
+#: Tables whose rows depend only on the last change: no settings, files or indexes.
 SPINE_TABLES = frozenset(
     table.name
     for table in (DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES)
@@ -336,7 +336,7 @@ _SPINE = (
 
 
 def get_sql_table(name: str) -> SqlTable:
-    """The table of a name, in any case; raises InputError for one that is not there."""
+    """Return the table with a name, ignoring case. Raises InputError if it does not exist."""
     tables_by_name = get_sql_tables()
     table = tables_by_name.get(name.lower())
     if table is None:
@@ -347,5 +347,5 @@ def get_sql_table(name: str) -> SqlTable:
 
 
 def get_sql_tables() -> dict[str, SqlTable]:
-    """Every table by its name: those of the spine and those that the systems give."""
+    """Return all tables by name: those of the spine and those of the systems."""
     return {table.name: table for table in (*_SPINE, *(t for system in SYSTEMS.values() for t in system.tables))}

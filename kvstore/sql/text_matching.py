@@ -1,7 +1,7 @@
-"""``MATCH`` in SQL: full-text queries of any text, and the ways into documents and chunks by the words of theirs.
+"""``MATCH`` in SQL: full-text queries of any text, and the access paths to documents and chunks by their words.
 
-In: a query (:mod:`kvstore.text.text_query`) and a value, or a state. Out: whether the value matches, or rows of which
-some match: those that have the words by the postings. A query that is none is an InputError.
+In: a query (:mod:`kvstore.text.text_query`) and a value, or a state. Out: the result of the match, or rows that can
+    match because they have the words, according to the postings. An invalid query is an InputError.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ..text.text_query import TextMatcher, find_candidates, parse_text_query
 
 
 def match_text(judge: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
-    """Whether a value, as text, matches a query; NULL where either is NULL."""
+    """Return 1 if a value, as text, matches a query, else 0. Returns None if either is NULL, or for a blob."""
     if query is None or value is None or isinstance(value, bytes):
         return None
     return int(judge.matches(str(query), str(value)))
 
 
 def find_matching_documents(reader: Reader, query: str) -> TableRows:
-    """The documents that may match, by the words in them."""
+    """Return the documents that can match, by their words."""
     _, may_match = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
     return iter(np.flatnonzero(may_match).tolist())
 
 
 def find_matching_chunks(reader: Reader, query: str) -> TableRows:
-    """The chunks that may match, by the words in them."""
+    """Return the chunks that can match, by their words."""
     find_chunks = partial(find_chunks_with_all, reader.state)
     return iter(find_candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())

@@ -1,8 +1,8 @@
-"""The words of the language: text in, tokens and whole statements out.
+"""The tokenizer of the language: text in, tokens and complete statements out.
 
-In: any text, half-typed text included. Out: tokens with their places, and the statements a script consists of, each
-ending at its ``;``. Bad input is never refused here: a character that belongs to nothing becomes a ``bad`` token, an
-unclosed quote a token that runs to the end of the text; :mod:`~kvstore.language.parser` says what is wrong with them.
+In: any text, including incomplete input. Out: tokens with their offsets, and the statements of a script, each ending at
+    its ``;``. Invalid input is never rejected here: an invalid character becomes a ``bad`` token, and an unclosed quote
+    a token up to the end of the text. :mod:`~kvstore.language.parser` reports the errors.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _TOKEN_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of text: ``kind`` is one of space, comment, string, quoted, number, word, parameter, semicolon,
-    operator, bad; ``start`` and ``end`` count characters from the beginning of the text."""
+    """A token: ``kind`` is one of space, comment, string, quoted, number, word, parameter, semicolon, operator, bad.
+    ``start`` and ``end`` count characters from the beginning of the text."""
 
     kind: str
     text: str
@@ -40,7 +40,7 @@ class Token:
 
     @property
     def closed(self) -> bool:
-        """False for a string, quoted name or block comment whose end is missing."""
+        """False for a string, quoted name or block comment without an end."""
         if self.kind == "string":
             return self.text.count("'") % 2 == 0
         if self.kind == "quoted":
@@ -53,14 +53,16 @@ class Token:
 
 
 def tokens(text: str, start: int = 0) -> Iterator[Token]:
-    """Every token of ``text`` from ``start`` on, white space and comments included; joined, they are the text."""
+    """Yield every token of ``text`` from ``start`` on, including white space and comments. Joined, they are
+    the text.
+    """
     for match in _TOKEN_PATTERN.finditer(text, start):
         assert match.lastgroup is not None  # every alternative is a named group
         yield Token(match.lastgroup, match.group(), match.start(), match.end())
 
 
 def split_statements(text: str) -> Iterator[list[Token]]:
-    """The statements of a script, each as its meaning tokens without the closing ``;``; empty ones are left out."""
+    """Yield the statements of a script without ``;``, white space and comments. Empty statements are left out."""
     statement: list[Token] = []
     for token in tokens(text):
         if token.kind == "semicolon":
@@ -74,7 +76,7 @@ def split_statements(text: str) -> Iterator[list[Token]]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether every statement begun in ``text`` is closed by its ``;`` (true of blank text too).
+    """True if every statement in ``text`` is closed by its ``;`` (also for blank text).
 
     >>> is_complete("LOOKUP 'a;'"), is_complete("LOOKUP 'a'; -- done")
     (False, True)
@@ -91,7 +93,7 @@ def is_complete(text: str) -> bool:
 
 
 def unquote(text: str) -> str:
-    """The characters that a string or a quoted name stands for.
+    """Return the characters of a string or a quoted name.
 
     >>> unquote("'it''s'")
     "it's"

@@ -1,18 +1,19 @@
-"""Change buffer: scattered changes of commits, kept together until there are enough of them to be merged.
+"""Change buffer: collects scattered changes of commits until there are enough of them to merge.
 
-A document names dozens of entities and hundreds of terms, and what is kept of each lies on a page of its own, as does
-what is kept of each chunk and abstract: a commit that wrote them into their tables would write many hundreds of pages
-for a few bytes on each. So a commit writes its changes of the buffered tables as records of one table, *segments*: of a
-value that was there before, only what is different (:mod:`kvstore_cext.patches`). Once the segments are many, or
-large, one commit merges them into the tables, each page once however many segments changed it, and removes them: the
-larger the store, the more pages there are to be changed, and the more is gathered before (the differential files of
-Severance and Lohman 1976; a log-structured merge tree of two levels, O'Neil et al. 1996). A transaction too large even
-for that merges its changes, and the segments before it, at once, and so does closing a store, unless they are few.
+A document mentions dozens of entities and contains hundreds of terms. The record of each is on a separate page, as are
+those of its chunks and abstracts. A commit that wrote them into their tables would write many hundreds of pages for a
+few bytes on each. Instead, a commit writes its changes of the buffered tables as records of one table, called
+*segments*. For a value that existed before, a segment has only the difference (:mod:`kvstore_cext.patches`). Once there
+are many segments, or large ones, one commit merges them into the tables and removes them; it writes each page once,
+however many segments changed it. A larger store has more pages to change, so more changes are collected before a merge
+(the differential files of Severance and Lohman 1976; a log-structured merge tree of two levels, O'Neil et al. 1996). A
+transaction too large even for segments merges its changes and all earlier segments at once. Closing a store does the
+same, unless the segments are few.
 
-In: changes of records, oldest first. On disk: ``recent``: number of the segment (u32) and eight random bytes → sealed
-msgpack map: table → map from keys to what is said of the record: a piece of a chain (:mod:`kvstore_cext.patches`), nil
-where it is removed. Out: for every table and key what the segments say of it together. Views read
-through it (:mod:`.view`), and nothing above them knows of it. A damaged segment is a CorruptionError.
+In: changes of records, oldest first. On disk: ``recent``: segment number (u32) and eight random bytes → sealed msgpack
+map: table → map from keys to the change of the record: a piece of a chain (:mod:`kvstore_cext.patches`), or nil if it
+is removed. Out: for every table and key, the combined changes of the segments. Views read through it (:mod:`.view`),
+and no code above them knows of it. A damaged segment raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -28,42 +29,45 @@ from kvstore_cext.patches import add_pieces, value_of
 from ..errors import CorruptionError
 from . import engine_tables, records
 
-#: Bytes of changes beyond which a transaction is large, and the most that a segment has.
+#: Bytes of changes above which a transaction is large, and the maximum size of a segment.
 MAX_SEGMENT_BYTES = 1 << 20
-#: Segments beyond which they are merged, and bytes: this share of those of the store's pages, between two bounds. The
-#: segments are in the memory of whoever reads the store meanwhile.
+#: Limits above which segments are merged: their number, and their bytes as a fraction of the store's pages, between two
+#: bounds. Every process that reads the store meanwhile holds the segments in memory.
 MAX_SEGMENTS = 512
 STORE_DIVISOR = 16
 MIN_BYTES, MAX_BYTES = 4 << 20, 64 << 20
-#: Bytes that are read in no time: as many may wait when a store is closed.
+#: Bytes that are read in negligible time: segments of at most this size may remain when a store is closed.
 QUICK_READ_BYTES = 1 << 22
-#: Patches of one record that are applied one after the other when it is read.
+#: The maximum number of patches of one record that are applied one after the other on reading.
 MAX_PATCHES = 8
 
 _TOKEN_BYTES = 8
-#: What is copied of a buffer to be changed is at most this share of it, but for the times when all of it is.
+#: The fraction of a buffer that is copied for a change is at most 1 / this, except when all of it is copied.
 _COPY_DIVISOR = 16
-#: Keys from which on a merge is faster than to insert each.
+#: From this number of keys on, sorting is faster than inserting each.
 _MIN_MERGE_KEYS = 16
-#: What a chain begins with that does without what the table holds.
+#: The first byte of a chain that does not depend on the stored value.
 _VALUE_MARK = b"\x00"
 
-#: What the segments say of a record: a chain of values and patches (:mod:`kvstore_cext.patches`), empty where they say
-#: nothing, and None where it is removed.
+#: The combined changes of a record: a chain of values and patches (:mod:`kvstore_cext.patches`), empty if the record is
+#: unchanged, and None if it is removed.
 Chain = bytes | None
 UNCHANGED = b""
 
-#: Of one table: what is said of each record changed.
+#: The chain of each changed record of one table.
 TableChanges = dict[bytes, Chain]
 
 
 def depends_on_stored(chain: Chain) -> bool:
-    """Whether the value of a record depends on what its table holds."""
+    """True if the value of a record depends on the value in its table."""
     return chain is not None and chain[:1] != _VALUE_MARK
 
 
 def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
-    """The value of a record, None where there is none; raises CorruptionError where ``get_chain`` does not belong to it."""
+    """Return the value of a record, None if it does not exist.
+
+    Raises CorruptionError if ``chain`` does not belong to it.
+    """
     try:
         value = value_of(chain, stored)
     except ValueError as error:
@@ -72,35 +76,38 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | Non
 
 
 def make_chain_error(table: str, detail: object) -> CorruptionError:
-    """What to raise where a chain does not belong to its record; ``detail`` begins with the key."""
+    """Return the error for a chain that does not belong to its record; ``what`` begins with the key."""
     return CorruptionError(
         f"table {engine_tables.RECENT}, of table {table}, {detail}; run CHECK REPAIR, or restore from a backup"
     )
 
 
 def compute_max_bytes(store_bytes: int) -> int:
-    """Bytes of segments that are merged, in a store whose pages have so many."""
+    """Return the size in bytes at which segments are merged, in a store with pages of ``store`` bytes."""
     return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
 
 
 class TableBuffer:
-    """What the segments say of the records of one table: ``newer``, and of what that lacks ``older``, which copies
-    share and nobody changes."""
+    """The buffered changes of one table: ``newer``, and for keys missing there ``older``.
+
+    Copies share ``older``, which is never modified.
+    """
 
     __slots__ = ("_newer_keys", "_older_keys", "added", "newer", "older")
 
     def __init__(self) -> None:
         self.older: TableChanges = {}
         self.newer: TableChanges = {}
-        # The keys of ``older``, ascending, and those that only ``newer`` has, ascending and further ones in no order;
-        # None: not listed, because nobody has asked. Threads that read list them anew, and change no list.
+        # The ascending keys of ``older``; and the keys only in ``newer``: an ascending list and a list of unordered
+        # additions. None if the list has not been requested yet. Threads that read replace these lists, and never
+        # modify one.
         self._older_keys: list[bytes] | None = None
         self._newer_keys: tuple[list[bytes], list[bytes]] | None = None
-        #: How many records more than the table itself holds, where that has been counted.
+        #: The number of records added to those in the table itself, or None if it has not been counted.
         self.added: int | None = None
 
     def copy(self) -> TableBuffer:
-        """The same again, to be changed by itself; what is copied is on average a few times what was changed."""
+        """Return an independent copy. The amount copied is on average a few times the amount changed."""
         other = TableBuffer()
         other.added = self.added
         if len(self.newer) * _COPY_DIVISOR > len(self.older):
@@ -118,7 +125,7 @@ class TableBuffer:
         return key in self.newer or key in self.older
 
     def get_chain(self, key: bytes) -> Chain:
-        """What is said of a record."""
+        """Return the chain of a record."""
         if key in self.newer:
             return self.newer[key]
         return self.older.get(key, UNCHANGED)
@@ -129,18 +136,21 @@ class TableBuffer:
         add_pieces(self.newer, self.older, pieces)
 
     def update(self, chains: TableChanges) -> None:
-        """Put these chains of some records in place of what was known of them."""
+        """Replace the chains of some records."""
         self._note_keys(chains)
         self.newer.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Say nothing more of some records of which ``older`` says nothing."""
+        """Drop the chains of some records, which must not be in ``older``."""
         for key in keys:
             del self.newer[key]
         self._newer_keys, self.added = None, None
 
     def iter_keys(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
-        """The keys of the changed records with ``start <= key < stop``, ascending or in the opposite order."""
+        """Yield the keys of the changed records with ``start <= key < stop``.
+
+        ``reverse`` yields them in descending order.
+        """
         key_runs: list[Iterator[bytes]] = []
         for keys in self._list_keys():
             first = bisect_left(keys, start) if start else 0
@@ -152,7 +162,7 @@ class TableBuffer:
         return merge(*key_runs, reverse=reverse)
 
     def find_last_keys(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
-        """Of each range the key of the last changed record with ``start <= key < stop``, or None."""
+        """Return for each range the key of the last changed record with ``start <= key < stop``, or None."""
         older, newer = self._list_keys()
         if not older and not newer:
             return [None] * len(ranges)
@@ -180,35 +190,35 @@ class TableBuffer:
                 for key in unordered_keys:
                     insort(ordered_keys, key)
             else:
-                ordered_keys = sorted(ordered_keys + unordered_keys)  # of two runs, the first of them in order
+                ordered_keys = sorted(ordered_keys + unordered_keys)  # two runs, the first of them sorted
             self._newer_keys = ordered_keys, []
         return self._older_keys, ordered_keys
 
     def _note_keys(self, changes: TableChanges) -> None:
-        """Take note of the keys of records that are about to be changed."""
+        """Register the keys of records that are about to be changed."""
         self.added = None
         if self._newer_keys is not None:
             self._newer_keys[1].extend(key for key in changes if key not in self)
 
 
 class ChangeBuffer:
-    """What some segments say together; :meth:`copy` gives one that can be changed further."""
+    """The combined changes of some segments; :meth:`copy` returns a buffer that can be extended."""
 
     def __init__(self) -> None:
-        #: Keys of the segments, oldest first, and their bytes.
+        #: The keys of the segments, oldest first, and their size in bytes.
         self.segments: tuple[bytes, ...] = ()
         self.bytes = 0
         self._tables: dict[str, TableBuffer] = {}
 
     def copy(self) -> ChangeBuffer:
-        """The same again, to be changed by itself."""
+        """Return an independent copy."""
         other = ChangeBuffer()
         other.segments, other.bytes = self.segments, self.bytes
         other._tables = {name: table.copy() for name, table in self._tables.items()}
         return other
 
     def get_table(self, table: str) -> TableBuffer:
-        """What is changed of a table, to be changed only where this is nobody else's."""
+        """Return the changes of a table. The caller may modify them only if it owns this buffer."""
         buffer = self._tables.get(table)
         if buffer is None:
             buffer = self._tables[table] = TableBuffer()
@@ -216,11 +226,11 @@ class ChangeBuffer:
 
     @property
     def tables(self) -> list[str]:
-        """The tables of which something is changed, in order."""
+        """The tables with changes, in order."""
         return sorted(self._tables)
 
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
-        """How many records more there are than the table itself holds."""
+        """Return the number of records added to those in the table itself."""
         table_buffer = self.get_table(table)
         if table_buffer.added is None:
             num_added = 0
@@ -232,22 +242,22 @@ class ChangeBuffer:
         return table_buffer.added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
-        """Change what a further segment says; raises CorruptionError where it is damaged."""
+        """Add the changes of a further segment; raise CorruptionError if it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
             self.get_table(table).add(pieces)
         self.note_segment(key, len(value))
 
     def note_segment(self, key: bytes, size: int) -> None:
-        """Take note of a segment that says what is known here already."""
+        """Register a segment with changes that this buffer already has."""
         self.segments = (*self.segments, key)
         self.bytes += size
 
     def overlay(
         self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Records as stored, with those of ``keys`` (from :meth:`TableBuffer.iter_keys`) as they are now.
+        """Yield stored records, with those of ``keys`` (from :meth:`TableBuffer.ordered`) in their current form.
 
-        All are in order of their keys, or with ``reverse`` in the opposite order.
+        All are in key order, or with ``reverse`` in the opposite order.
         """
         first = next(keys, None)
         return stored if first is None else self._iter_overlay(table, first, keys, stored, reverse)
@@ -270,7 +280,7 @@ class ChangeBuffer:
             pending = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
-        """Whether the segments are to be merged, of which there may be ``max_bytes`` bytes."""
+        """True if the segments must be merged, given a limit of ``most`` bytes."""
         return len(self.segments) >= MAX_SEGMENTS or self.bytes >= max_bytes
 
 
@@ -283,17 +293,19 @@ def _yield_present(
 
 
 def make_segment_key(last: bytes | None) -> bytes:
-    """A key for the segment that follows the one of key ``last``."""
+    """Return a key for the segment that follows the one with key ``last``."""
     number = 1 if last is None else records.U32.unpack_from(last)[0] + 1
     return records.encode_u32(number) + os.urandom(_TOKEN_BYTES)
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
-    """Segments as they are stored, together saying what is given, each of about :data:`MAX_SEGMENT_BYTES` bytes at most: keys in
-    order, so that whoever reads many segments has little to sort."""
+    """Yield the changes as packed segments of at most about :data:`LARGE` bytes each.
+
+    Keys are in order, so that a process that reads many segments has little to sort.
+    """
     nonempty = {table: pieces for table, pieces in changes.items() if pieces}
     sizes = (sum(map(len, pieces)) + sum(map(len, filter(None, pieces.values()))) for pieces in nonempty.values())
-    if sum(sizes) <= MAX_SEGMENT_BYTES:  # as of most transactions
+    if sum(sizes) <= MAX_SEGMENT_BYTES:  # as for most transactions
         if nonempty:
             yield records.pack(
                 {table: {key: pieces[key] for key in sorted(pieces)} for table, pieces in nonempty.items()}
@@ -314,7 +326,7 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
 
 
 def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
-    """What a segment says of each table; raises CorruptionError where it is damaged."""
+    """Return the changes of a segment by table; raise CorruptionError if it is damaged."""
     segment = records.unpack(value, engine_tables.RECENT, key)
     if not isinstance(segment, dict) or not all(isinstance(pieces, dict) for pieces in segment.values()):
         raise CorruptionError(
@@ -324,12 +336,12 @@ def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
     return changes_by_table
 
 
-#: What reads the stored segments from a key on.
+#: A function that reads the stored segments from a key on.
 SegmentScanner = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
 
 
 class BufferedTableCache(dict[str, bool]):
-    """Whether a table is buffered, of each that was asked for."""
+    """A cache that maps table names to whether the table is buffered."""
 
     def __init__(self, names: Set[str]) -> None:
         super().__init__()
@@ -341,19 +353,20 @@ class BufferedTableCache(dict[str, bool]):
 
 
 class ChangeBufferReader:
-    """Reads the segments that views see; segments never change, so each is read once in this process."""
+    """A reader of the segments visible to views. Segments never change, so each is read once in this process."""
 
     def __init__(self, buffered: Set[str]) -> None:
-        #: The tables that are buffered.
+        #: The buffered tables.
         self.buffered = BufferedTableCache(buffered)
         self._buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
-        """What the stored segments say together; raises CorruptionError for a damaged one."""
+        """Return the combined changes of the stored segments; raise CorruptionError for a damaged one."""
         cached = self._buffer
         last = cached.segments[-1] if cached.segments else b""
         segments = scan_segments(last)
-        # Segments are removed all at once, and no other has the random bytes of this one: it stands for those before.
+        # Segments are removed all at once, and the random bytes of this key are unique. If it still exists, so do those
+        # before.
         if last and next(segments, (b"",))[0] != last:
             cached, segments = ChangeBuffer(), scan_segments(b"")
         updated = None
@@ -364,14 +377,14 @@ class ChangeBufferReader:
         return self._buffer
 
     def adopt(self, buffer: ChangeBuffer) -> None:
-        """Take over what a commit has left."""
+        """Take over the buffer left by a commit."""
         self._buffer = buffer
 
 
 def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
-    """What the segments that can be read say together, and a sentence for those that cannot, or are missing.
+    """Return the combined changes of the readable segments, and a sentence for each damaged or missing one.
 
-    Patches of a record that a lost segment has changed may belong to it no more.
+    Patches of a record that a lost segment changed may no longer apply to it.
     """
     buffer, losses, expected = ChangeBuffer(), [], 1
     for key, value in scan_segments(b""):
@@ -389,7 +402,7 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
 
 
 def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
-    """What is wrong with the stored segments, read anew, as sentences."""
+    """Read the stored segments again, and yield a sentence for each fault."""
     last = None
     for key, value in segments:
         number = records.U32.unpack_from(key)[0]

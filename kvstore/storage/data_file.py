@@ -1,8 +1,8 @@
-"""The data file and its memory map: opening it as large as the system allows, resizing, verifying, copies.
+"""The data file and its memory map: opening it as large as the system allows, resizing, verification, copies.
 
-In: a store's directory, found good by ``location.py``. On disk: one LMDB 0.9 file, ``data.mdb``; its named databases
-are the tables. Out: LMDB transactions. A file that is no LMDB file, belongs to another application, was cut short, or
-may not be written gets the error that says so.
+In: a store's directory, checked by ``location.py``. On disk: one LMDB 0.9 file, ``data.mdb``; its named databases are
+the tables. Out: LMDB transactions. A file that is not an LMDB file, belongs to another application, was truncated, or
+is not writable raises an error that describes it.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
 SMALLEST_MAP = 1 << 20
-#: The number, flags, magic, version, page size and change of a meta page.
+#: Number, flags, magic, version, page size and change of a meta page.
 _META = struct.Struct("<Q2xH4xII16xI100xQ")
 _META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
-#: The number, flags, lower and upper bound of a page, and the offset of its first node.
+#: Number, flags, lower and upper bound of a page, and the offset of its first node.
 _PAGE = struct.Struct("<Q2xHHHH")
-#: The depth and root of a tree, from its record; that of the main tree is in the meta page.
+#: Depth and root of a tree in its record; the record of the main tree is in the meta page.
 _TREE = struct.Struct("<6xH32xQ")
 _MAIN_TREE = 16 + 72
 _NO_PAGE = (1 << 64) - 1
-#: LMDB keeps an array of so many in memory; a version after this one may have more tables than this one knows.
+#: LMDB keeps an array of this size in memory; a later version may have more tables than this one knows.
 MAX_TABLES = 256
 
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """Sizes in bytes; ``change`` is the number of the last commit, ``readers`` counts over all processes."""
+    """Sizes in bytes; ``change`` is the number of the last commit, ``readers`` counts those of all processes."""
 
     bytes: int
     used_bytes: int
@@ -71,35 +71,35 @@ class FileStatistics:
 
 @dataclass(frozen=True)
 class CompactReport:
-    """What COMPACT did: the size of ``data.mdb`` in bytes, before and after."""
+    """The result of COMPACT: the size of ``data.mdb`` in bytes, before and after."""
 
     bytes_before: int
     bytes_after: int
 
 
 class OvertakenError(Exception):
-    """Later commits have overwritten the meta page of a transaction's snapshot; begin another transaction."""
+    """Raised if later commits have overwritten the meta page of a transaction's snapshot; begin another transaction."""
 
 
 class DataFile:
-    """One LMDB environment, open in this process. Not for concurrent use: ``environment.py`` decides when."""
+    """One LMDB environment, open in this process. Not thread-safe: ``environment.py`` serializes its use."""
 
     def __init__(
         self, directory: Path, get_descriptor: Callable[[], int], *, readonly: bool, durability: str, map_size: int
     ) -> None:
         self.directory = directory
         self.path = directory / DATA_FILE
-        #: Returns the descriptor of the file; another file may have taken its name.
+        #: Returns the descriptor of the open file, which may no longer be the file with this name.
         self._get_descriptor = get_descriptor
         self.readonly = readonly
         self.durability = durability
-        #: Whether readers are listed in the table of readers; not so where this user may not write to it.
+        #: False if reads are not registered in the reader table, because this user may not write to it.
         self.registers = True
         #: True if the list of free pages has been verified since the file was opened.
         self._free_list_verified = False
-        #: Changes that LMDB has ceased to count, because a compacted file starts again at 1.
+        #: Changes that LMDB no longer counts, because a compacted file starts again at 1.
         self._changes_before = 0
-        #: The LMDB environment itself.
+        #: The LMDB environment.
         self.environment = self._open(map_size)
         #: Bytes of address space that the file is mapped to.
         self.map_size = self.environment.info()["map_size"]
@@ -107,7 +107,7 @@ class DataFile:
             self.environment.reader_check()
 
     def _open(self, map_size: int) -> lmdb.Environment:
-        """Map the file, with half the size as often as the system refuses."""
+        """Map the file; halve the size each time the system refuses."""
         #: Bytes that the file is known to have.
         self._long_enough = 0
         #: The address of the map; None until a transaction has found a table.
@@ -155,7 +155,7 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        """Bytes that the file is long; raises StoreNotFoundError if it is not at its path any more."""
+        """The size of the file in bytes; raises StoreNotFoundError if it is no longer at its path."""
         try:
             return self.path.stat().st_size
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -169,9 +169,10 @@ class DataFile:
         return (self.environment.info()["last_pgno"] + 1) * self.environment.stat()["psize"]
 
     def release_pages(self) -> None:
-        """Let go the memory that holds pages of the file, all of which can be read again; the map must stay as it is.
+        """Release the memory that holds pages of the file, which can all be read again.
 
-        Whoever reads or writes meanwhile goes on. Does nothing where no snapshot can be had.
+        The map must not change meanwhile. Concurrent readers and writers continue. Does nothing if no snapshot can be
+        opened.
         """
         with contextlib.suppress(lmdb.Error), self.begin(write=False) as transaction, transaction.cursor() as tables:
             if tables.first():
@@ -187,11 +188,11 @@ class DataFile:
                 page_size = (_META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0) or mmap.PAGESIZE
                 file.seek(page_size)
                 heads.append(file.read(_META.size))
-        except FileNotFoundError:  # to be made
+        except FileNotFoundError:  # not yet created
             return
         metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
         if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
-            return  # LMDB says what it is instead
+            return  # LMDB reports what it is instead
         for number, (own, flags, magic, version, size, change) in enumerate(metas):
             parity = change & 1 if change else number
             if (own, flags, magic, version, size, parity) != (number, _META_FLAG, _MAGIC, _VERSION, page_size, number):
@@ -216,7 +217,7 @@ class DataFile:
             raise translate_error(error, str(self.path)) from error
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
-        """Find where LMDB has mapped the file: by the first record of the main tree, whose page is known."""
+        """Find the address of LMDB's map from the first record of the main tree, whose page number is known."""
         page_size = self._page_size = self.environment.stat()["psize"]
         descriptor = self._get_descriptor()
         meta = os.pread(descriptor, page_size, (change & 1) * page_size)
@@ -241,7 +242,7 @@ class DataFile:
         return int((record // page_size - number) * page_size)
 
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
-        """Wrap a read transaction, so that it reads verified pages; None if later commits have overtaken it already."""
+        """Wrap a read transaction so that it reads verified pages; None if later commits have overtaken it already."""
         change = transaction.id()
         try:
             pages = self.find_pages(transaction, change)
@@ -250,7 +251,7 @@ class DataFile:
         return None if pages is not None and pages.change != change else PageTransaction(transaction, pages)
 
     def verify_for_writing(self, pages: Pages | None) -> None:
-        """Verify, once, what every write transaction reads: the list of free pages."""
+        """Verify once the structure that every write transaction reads: the list of free pages."""
         if pages is None or self._free_list_verified:
             return
         try:
@@ -260,13 +261,13 @@ class DataFile:
         self._free_list_verified = True
 
     def begin(self, *, write: bool) -> lmdb.Transaction[memoryview]:
-        """Begin a transaction; raises what LMDB raises."""
+        """Begin a transaction; raise the errors of LMDB."""
         return self.environment.begin(write=write, buffers=True)
 
     def resize(self, size: int) -> None:
-        """Map ``size`` bytes (0: what another process has grown the map to); no transaction may be open.
+        """Map ``size`` bytes (0: the size another process has grown the map to); no transaction may be open.
 
-        Raises StoreFullError when the system refuses; the file is then mapped as before.
+        Raises StoreFullError if the system refuses; the file is then mapped as before.
         """
         self._address = None
         try:
@@ -280,7 +281,7 @@ class DataFile:
         self.map_size = self.environment.info()["map_size"]
 
     def reopen_for_writing(self) -> None:
-        """Open a file opened to read for writing; no transaction may be open."""
+        """Reopen a read-only file for writing; no transaction may be open."""
         self.readonly = False
         self.reopen()
 
@@ -292,20 +293,20 @@ class DataFile:
         self.map_size = self.environment.info()["map_size"]
 
     def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """The number of the change that a transaction sees or makes; it only ever grows while the file is open."""
+        """Return the number of the change that a transaction sees or makes; it only grows while the file is open."""
         return self._changes_before + transaction.id()
 
     def table_names(self, pages: Pages | None) -> list[str]:
-        """The names of all tables; raises CorruptionError if one of the pages with their records is damaged."""
+        """Return the names of all tables; raise CorruptionError if a page with their records is damaged."""
         try:
             return [] if pages is None else pages.names()
         except PageError as error:
             raise translate_error(error, str(self.path)) from error
 
     def open_table(self, name: bytes, transaction: lmdb.Transaction[memoryview] | None) -> Handle:
-        """The handle of a table.
+        """Return the handle of a table.
 
-        It is usable once the write ``transaction`` has committed; for a file opened to read, no transaction is needed.
+        It is usable once the write ``transaction`` has committed. A file opened read-only needs no transaction.
         """
         try:
             return self.environment.open_db(name, txn=transaction, create=False)
@@ -313,20 +314,20 @@ class DataFile:
             raise NotAStoreError(f"{self.path}: an LMDB file of another application; name another path") from error
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
-        """Make a table within a write transaction."""
+        """Create a table within a write transaction."""
         return self.environment.open_db(table.encode(), txn=transaction, create=True)
 
     # -- The file's length and pages
 
     def is_short(self) -> bool:
-        """Whether the file ends before its last used page."""
+        """True if the file ends before its last used page."""
         return self.size < self.used
 
     def extend(self) -> None:
-        """Lengthen a short file.
+        """Extend a short file to its full length.
 
-        LMDB leaves pages unwritten that were taken and freed within one transaction; when these are the last ones, the
-        file is short and yet sound. Lengthened, it can be told from one that was cut.
+        LMDB does not write pages that were allocated and freed within one transaction. If these are the last pages, the
+        file is short and yet sound. Extended, it can be distinguished from a truncated file.
         """
         used = self.used
         if used <= self._long_enough:
@@ -338,9 +339,9 @@ class DataFile:
             self._long_enough = self.size
 
     def refuse_cut(self) -> None:
-        """Raise CorruptionError when pages in use are missing at the end; lengthen the file when they are free ones.
+        """Raise CorruptionError if used pages are missing at the end; extend the file if only free pages are.
 
-        No writer may be at work. Reading a missing page would end the process, not raise.
+        No writer may be active. Reading a missing page would kill the process instead of raising an error.
         """
         if not self.is_short():
             return
@@ -354,7 +355,7 @@ class DataFile:
             self.extend()
 
     def verify(self) -> list[str]:
-        """Every fault of the page structure, as sentences; reads every page, and never through the map."""
+        """Return a sentence for every fault of the page structure. Reads every page, and not through the map."""
         from lmdb.verify import VerifyError, verify
 
         try:
@@ -363,10 +364,10 @@ class DataFile:
             return [f"{self.path.name}: {error}"]
 
     def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
-        """Have the file of a new directory written, durably: it appears complete or not at all.
+        """Let ``write`` create the data file of a new directory, durably: it appears complete or not at all.
 
-        Raises InputError when ``target`` exists, its folder does not, or it is no UTF-8; StoreFullError when it cannot
-        be written.
+        Raises InputError if ``target`` exists, its parent does not, or it is not UTF-8; StoreFullError if it cannot be
+        written.
         """
         require_utf8_path(target)
         require_free_path(target)
@@ -389,17 +390,17 @@ class DataFile:
                 partial.rmdir()
 
     def copy_pages(self, target: Path) -> None:
-        """Copy the last commit into a new file page by page, free ones too; no writer may be at work."""
+        """Copy the last commit to a new file page by page, including free pages; no writer may be active."""
         self.environment.copy(str(target.parent))
 
     @contextlib.contextmanager
     def successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
-        """Let ``write`` fill a file beside this one, durably, for the block to rename.
+        """Let ``write`` create a file next to this one, durably, for the block to rename.
 
-        It has this file's owner, group and mode, and is removed when the block has not renamed it. The file must be
-        open for writing, with the writer's lock held. Raises StoreFullError when the copy
-        cannot be written, ReadOnlyError when this user may not replace the file, CorruptionError when records are
-        missing, InputError when the file is a symbolic link, which the renaming would cut.
+        It gets this file's owner, group and mode, and is removed if the block does not rename it. The file must be open
+        for writing, with the writer lock held. Raises StoreFullError if the copy cannot be written, ReadOnlyError if
+        this user may not replace the file, CorruptionError if records are missing, InputError if the file is a symbolic
+        link, which renaming would replace.
         """
         if self.path.is_symlink():
             raise InputError(
@@ -447,19 +448,19 @@ class DataFile:
             write_dense_copy(source, copy, self.used)
 
     def open_successor(self) -> None:
-        """Open the file that has taken this one's name by a COMPACT; no transaction may be open."""
+        """Open the file that COMPACT has renamed into this one's place; no transaction may be open."""
         counted = self.environment.info()["last_txnid"]
         self.reopen()
         self._changes_before += counted - self.environment.info()["last_txnid"]
 
     def remove_leftover(self) -> None:
-        """Remove what a killed COMPACT or repair has left; neither may be at work."""
+        """Remove the files left by a killed COMPACT or repair; neither may be active."""
         shutil.rmtree(self.path.with_name(REPAIR_DIRECTORY), ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.with_name(COMPACTED_FILE).unlink(missing_ok=True)
 
     def statistics(self) -> FileStatistics:
-        """Sizes and counts as they are now."""
+        """Return the current sizes and counts."""
         information: Mapping[str, int] = dict(self.environment.info())  # type: ignore[arg-type]
         return FileStatistics(
             bytes=self.size,
@@ -472,7 +473,7 @@ class DataFile:
 
 
 def remove_begun(directory: Path) -> None:
-    """Remove a data file whose making failed before LMDB had written its first pages; nothing was ever in it."""
+    """Remove a data file whose creation failed before LMDB wrote its first pages; it never had content."""
     path = directory / DATA_FILE
     with contextlib.suppress(OSError):
         if path.stat().st_size < MIN_DATA_BYTES:
@@ -480,7 +481,7 @@ def remove_begun(directory: Path) -> None:
 
 
 def size_of(directory: Path) -> int:
-    """Return the bytes of the data file in ``directory``, 0 if there is none."""
+    """Return the size of the data file in ``directory`` in bytes, 0 if it is missing."""
     try:
         return (directory / DATA_FILE).stat().st_size
     except FileNotFoundError:
@@ -488,7 +489,7 @@ def size_of(directory: Path) -> int:
 
 
 def flush(path: Path) -> None:
-    """Make a file's content, or a directory's list of names, durable."""
+    """Make a file's content, or the entries of a directory, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,7 @@
-"""A copy of a data file with nothing empty in it: every record appended in key order, so that every page is full.
+"""A dense copy of a data file: every record is appended in key order, so that every page is full.
 
-In: a transaction and the path of the copy. On disk: an LMDB file, flushed by the
-caller. LMDB's own compaction would keep pages as empty as they are. Records that the tables count and a cursor does not
-meet are a CorruptionError.
+In: a transaction and the path of the copy. On disk: an LMDB file, flushed by the caller. LMDB's own compaction would
+keep partly filled pages as they are. If a cursor finds fewer records than a table counts, CorruptionError is raised.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from ..errors import CorruptionError
 from .mapped_pages import release_pages
 from .page_transaction import PageTransaction
 
-#: Bytes of records that are copied in one transaction, which holds them in memory; then the pages read are let go.
+#: Bytes of records copied in one transaction, which holds them in memory; the pages read are released afterwards.
 BATCH_BYTES = 1 << 22
-#: Bytes of pages that these transactions take beside those of the records, and free for the next.
+#: Bytes of further pages that these transactions allocate, and free for the next.
 _TRANSIENT_BYTES = 1 << 20
 
 
 def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> None:
-    """Append every record of all tables to the file ``target``, missing or empty, which takes at most ``max_bytes``.
+    """Append every record of all tables to the file ``target``, missing or empty, up to a size of ``most_bytes``.
 
-    Raises what LMDB raises, and CorruptionError where records are missing; ``target`` is of no use then.
+    Raises the errors of LMDB, and CorruptionError if records are missing; ``target`` is then unusable.
     """
     tables = source.tables()
     with lmdb.open(

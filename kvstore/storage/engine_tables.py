@@ -1,4 +1,4 @@
-"""What a table is, and the two tables that the engine itself reads; all others are handed to it."""
+"""The description of a table, and the two tables that the engine itself reads; all others are passed to it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ RECENT = "recent"
 
 @dataclass(frozen=True, slots=True)
 class LmdbTable:
-    """A table: its name, and whether small changes of it go through the change buffer: not those of a table that is
-    read as it lies, or written in bulk."""
+    """A table: its name, and whether small changes to it go through the change buffer.
+
+    Tables that are read directly, or written in bulk, are not buffered.
+    """
 
     name: str
     buffered: bool = True

@@ -1,12 +1,11 @@
-"""The environment of one open store: snapshots, the one writer, copies, compaction, closing.
+"""The environment of one open store: snapshots, the single writer, copies, compaction, closing.
 
-In: a path and how to open it. On disk: see ``location.py``. Out: views (see ``view.py``). What is wrong with a path, a
-file, a lock or the space left is told by an error of ``kvstore.errors`` that names it and the remedy; nothing is lost
-by any of them.
+In: a path and options. On disk: see ``location.py``. Out: views (see ``view.py``). Every problem with a path, a file, a
+lock or disk space raises an error of ``kvstore.errors`` that names it and the remedy; none of them loses data.
 
-Two rules that LMDB sets and this module keeps (``open_file.py`` keeps those of the map and the tables): nothing of the
-environment is touched after a fork; closing waits for every open snapshot, because a buffer read after that would crash
-the process.
+LMDB imposes two rules that this module enforces (``open_file.py`` enforces those of the map and the tables). Nothing of
+the environment is used after a fork. Closing waits for every open snapshot, because reading a buffer afterwards would
+crash the process.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ __all__ = [
     "WriteView",
 ]
 
-#: The map is address space, not disk, so it is larger than the file: it can grow only while no transaction is open.
-#: A process has 128 TiB of address space on most systems, which is enough for some thousand stores.
+#: The map is address space, not disk space, so it is larger than the file; it can grow only while no transaction is
+#: open. A process has 128 TiB of address space on most systems, enough for some thousand stores.
 FIRST_MAP = 16 << 30
-#: How many times the size of a large file is mapped.
+#: The size of the map of a large file, in multiples of the file's size.
 _MAP_FACTOR = 16
-#: Bytes of the map that hardly any transaction fills; one that does must be run again.
+#: Bytes of the map that hardly any transaction fills; one that does must run again.
 _ROOM = FIRST_MAP // 2
 
 DURABILITIES = ("full", "relaxed")
@@ -78,18 +77,18 @@ class Environment:
     ) -> None:
         self.path = file.path
         self.readonly = readonly
-        #: Why a store that was opened for writing is read-only; None where it is not.
+        #: The reason why a store opened for writing is read-only, or None.
         self.why_readonly: str | None = None
         self.lock_timeout = lock_timeout
         self._file = file
         self._writer_lock = lock
         self._views: weakref.WeakSet[LmdbView] = weakref.WeakSet()
-        #: Where write transactions begin and end.
+        #: The thread that begins and ends write transactions.
         self.transaction_thread = TransactionThread()
-        #: What has been read of the change buffer.
+        #: The reader of the change buffer.
         self.buffer_reader = ChangeBufferReader(buffered)
         self._buffered = buffered
-        #: What views tell of what they read; each keeps the map as it is.
+        #: Counts what views read, and releases pages; each view keeps the map as it is.
         self.page_bound = PageReleaser(file.release_pages)
         _environments.add(self)
 
@@ -109,20 +108,20 @@ class Environment:
         buffered: Set[str] = frozenset(),
         scratch: bool = False,
     ) -> Environment:
-        """Open the store at ``path``, making its directory where there is none and ``create`` says so.
+        """Open the store at ``path``; create its directory if it is missing and ``create`` is true.
 
-        ``map_size`` is the address space in bytes to begin with (default: 16 GiB, or 16 times the file if that is more,
-        or what the system allows); it grows when it must. ``max_bytes`` is the most that ``data.mdb`` may take.
-        ``lock_timeout`` is how many seconds to wait for another writer, for a COMPACT of another process, and for open
-        snapshots when the map grows or the environment closes. With ``durability="relaxed"`` a commit is flushed
-        without its meta page: a crash of the machine may undo the last commits, never damage the store. ``buffered``
-        are the tables whose records are small and scattered: small commits buffer what they change of them
-        (:mod:`.change_buffer`). A ``scratch`` store is thrown away by whoever makes it: nothing waits for the disk, and
-        a crash of the machine may leave anything.
+        ``map_size`` is the initial address space in bytes (default: 16 GiB, or 16 times the file if that is more, or
+        what the system allows); it grows when necessary. ``max_bytes`` is the maximum size of ``data.mdb``.
+        ``lock_timeout`` is the time in seconds to wait for another writer, for a COMPACT of another process, and for
+        open snapshots when the map grows or the environment closes. With ``durability="relaxed"`` a commit is flushed
+        without its meta page: a crash of the machine may lose the last commits, but never damages the store.
+        ``buffered`` are the tables with small, scattered records: small commits buffer their changes
+        (:mod:`.change_buffer`). A ``scratch`` store is deleted by its creator: no write waits for the disk, and a crash
+        of the machine may leave it in any condition.
 
-        Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was cut), StoreFullError (no space to
-        begin), ReadOnlyError (no right to write), LockTimeoutError (another process is making or compacting this
-        store), InputError.
+        Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was truncated), StoreFullError (no
+        space to begin), ReadOnlyError (no permission to write), LockTimeoutError (another process is creating or
+        compacting this store), InputError.
         """
         if durability not in DURABILITIES:
             raise InputError(f"durability={durability!r} is unknown; use one of {', '.join(DURABILITIES)}")
@@ -136,7 +135,7 @@ class Environment:
         try:
             missing = is_creation_needed(directory, create=create)
         except CorruptionError:
-            # Cut short, or in the making by another process, which holds the lock until it is whole.
+            # It was truncated, or another process is creating it and holds the lock until it is complete.
             with WriterLock(directory / WRITER_FILE).hold_shared(lock_timeout):
                 missing = is_creation_needed(directory, create=create)
         identity = None if missing else identity_of(directory / DATA_FILE)
@@ -149,8 +148,8 @@ class Environment:
         if missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
-        # The lock is needed to open the tables for writing, and keeps others from meeting a file half made. While
-        # another process writes, the file is opened to read, and opened again when this process comes to write.
+        # The lock is needed to open the tables for writing, and keeps others from opening an incomplete file. While
+        # another process writes, the file is opened read-only, and reopened once this process needs to write.
         locked = False
         if not readonly:
             try:
@@ -199,10 +198,10 @@ class Environment:
             remove_leftovers(self.path)
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the environment once every snapshot and write transaction of this process is over.
+        """Close the environment once every snapshot and write transaction of this process has ended.
 
-        Waits at most ``timeout`` seconds (default: the lock timeout), then raises TransactionError and stays open.
-        Does nothing when it is closed already.
+        Waits at most ``timeout`` seconds (default: the lock timeout), then raises TransactionError and stays open. Does
+        nothing if it is closed already.
         """
         if not self.closed:
             self._file.close(self.lock_timeout if timeout is None else timeout)
@@ -217,7 +216,7 @@ class Environment:
 
     @property
     def closed(self) -> bool:
-        """Whether the environment can be used no more: closed, or inherited through a fork."""
+        """True if the environment can no longer be used: closed, or inherited through a fork."""
         return self._file.unusable_reason is not None
 
     @property
@@ -226,11 +225,11 @@ class Environment:
         return self._file.identity
 
     def require_place(self) -> None:
-        """Raise StoreNotFoundError if the store is not at its path any more, or another one is."""
+        """Raise StoreNotFoundError if the store is no longer at its path, or another one is."""
         self._file.require_place()
 
     def require_open(self) -> None:
-        """Raise ClosedError where the environment can be used no more."""
+        """Raise ClosedError if the environment can no longer be used."""
         self._file.require_open()
 
     @property
@@ -241,7 +240,10 @@ class Environment:
     # -- Transactions
 
     def snapshot(self) -> ReadTransaction:
-        """A read transaction on the last commit; raises ClosedError after :meth:`close` or in the child of a fork."""
+        """Begin a read transaction on the last commit.
+
+        Raises ClosedError after :meth:`close` or in the child of a fork.
+        """
         while True:
             self._file.require_open()
             shared = None if self._file.data.registers else self._writer_lock.acquire_shared(self.lock_timeout)
@@ -269,15 +271,15 @@ class Environment:
                 release_lock(shared)
 
     def write(self, timeout: float | None = None) -> WriteTransaction:
-        """Begin the store's one write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
+        """Begin the store's only write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
 
-        Raises LockTimeoutError naming the holder, TransactionError when this thread has one open already,
-        ReadOnlyError for an environment opened to read, and ClosedError.
+        Raises LockTimeoutError naming the holder, TransactionError if this thread already has one open, ReadOnlyError
+        for an environment opened read-only, and ClosedError.
         """
         self._take_writer_lock(timeout)
         try:
             if self._file.must_grow or self._crowded():
-                with contextlib.suppress(StoreFullError):  # early, while nobody must wait for it
+                with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
                     self._file.grow_map(0)
             while True:
                 transaction, handles = self.transaction_thread.run(self._begin_writing, self._undo_writing)
@@ -301,11 +303,11 @@ class Environment:
             raise
 
     def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
-        """Run ``function`` in a write transaction and commit; when the map is full, grow it and run ``function`` again.
+        """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
 
-        ``function`` must be able to run more than once: each run begins from the last commit. Raises StoreFullError
-        when ``max_bytes``, the system or an open snapshot forbids growth, whatever ``function`` raises, and what
-        :meth:`write` raises.
+        ``function`` must be able to run more than once: each run begins from the last commit. Raises StoreFullError if
+        ``max_bytes``, the system or an open snapshot prevents growth, the errors of ``function``, and those of
+        :meth:`write`.
         """
         while True:
             try:
@@ -316,7 +318,7 @@ class Environment:
 
     @contextlib.contextmanager
     def raw(self, timeout: float | None = None) -> Iterator[lmdb.Environment]:
-        """The LMDB environment itself, under the writer's lock: for migrations, which know bytes and no tables."""
+        """Open the LMDB environment itself for a migration, with the writer lock held."""
         self._take_writer_lock(timeout)
         try:
             with self._file.hold_open() as data:
@@ -340,35 +342,35 @@ class Environment:
         """
         return self._file.exclude_other_processes()
 
-    # -- Copies and figures
+    # -- Copies and statistics
 
     def copy_to(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
         """Copy the last commit into a new store directory.
 
-        With ``compact`` its pages are full and none is free, and others read and write meanwhile. Without, the file is
-        copied page by page, and writers wait. Raises InputError when ``path`` exists or its folder does not,
-        StoreFullError when it cannot be written, CorruptionError when records are missing (``compact`` only), and
-        LockTimeoutError; the copy appears complete or not at all.
+        With ``compact``, all pages of the copy are full and in use, and others can read and write meanwhile. Without
+        it, the file is copied page by page, and writers wait. Raises InputError if ``path`` exists or its parent does
+        not, StoreFullError if it cannot be written, CorruptionError if records are missing (``compact`` only), and
+        LockTimeoutError. The copy appears complete or not at all.
         """
         with (
             contextlib.nullcontext() if compact else self._without_writers(),
-            self.snapshot() as snapshot,  # keeps the map as it is and the environment open
+            self.snapshot() as snapshot,  # keeps the map unchanged and the environment open
         ):
             data = self._file.data
             write = partial(snapshot.copy_to, most_bytes=data.used) if compact else data.copy_pages
             data.copy_to(Path(path), write)
 
     def compact(self, timeout: float | None = None) -> CompactReport:
-        """Give the space of deleted data back to the file system, by putting a compacted copy in the file's place.
+        """Return the space of deleted data to the file system, by replacing the file with a compacted copy.
 
-        That needs room for the copy beside the file. Threads of this process that begin a snapshot or a transaction
-        meanwhile, and processes that open the store, wait. A crash at any point leaves the old file or the new one,
-        whole.
+        This needs room for the copy next to the file. Threads of this process that begin a snapshot or a transaction
+        meanwhile, and processes that open the store, wait. A crash at any point leaves either the old file or the new
+        one, complete.
 
-        Waits at most ``timeout`` seconds for each of them (default: the lock timeout). Raises TransactionError when
-        another process has the store open, or when snapshots or transactions of this one stay open; ReadOnlyError,
+        Waits at most ``timeout`` seconds for each of them (default: the lock timeout). Raises TransactionError if
+        another process has the store open, or if snapshots or transactions of this one stay open; ReadOnlyError,
         LockTimeoutError (another process writes), StoreFullError (no room for the copy), CorruptionError, InputError
-        (``data.mdb`` is a symbolic link). The store is as before then.
+        (``data.mdb`` is a symbolic link). The store is then unchanged.
         """
         self._take_writer_lock(timeout)
         try:
@@ -383,8 +385,9 @@ class Environment:
     ) -> Result:
         """Run ``function`` with the last commit and a transaction in a new, empty data file, then replace the old one.
 
-        For a file with damaged pages, in which nothing can be changed safely. A crash at any point leaves the old file
-        or the new one, whole. Raises what :meth:`compact` and ``function`` raise; the store is as before then.
+        This is for a file with damaged pages, which cannot be changed safely. A crash at any point leaves either the
+        old file or the new one, complete. Raises the errors of :meth:`compact` and of ``function``; the store is then
+        unchanged.
         """
         results: list[Result] = []
         directory = self.path / REPAIR_DIRECTORY
@@ -408,58 +411,58 @@ class Environment:
         return results[0]
 
     def find_page_faults(self) -> list[str]:
-        """Every fault of the pages of the last commit, as sentences; reads every page, while others write."""
+        """Return a sentence for every fault of the pages of the last commit. Reads every page, while others write."""
         with self.snapshot():  # keeps the pages that are read
             faults = self._file.data.verify()
         # A commit may have written its meta page meanwhile.
         return self.verify() if faults else []
 
     def verify(self) -> list[str]:
-        """Every fault of the file's page structure, as sentences; nothing when it is sound.
+        """Return a sentence for every fault of the file's page structure.
 
-        Reads every page and keeps writers out meanwhile; raises LockTimeoutError while another is at work.
+        Reads every page and keeps writers out meanwhile; raises LockTimeoutError while another process writes.
         """
         with self._without_writers():
             return self._file.data.verify()
 
     def release_pages(self) -> None:
-        """Let go the memory that holds pages of the file, all of which can be read again."""
+        """Release the memory that holds pages of the file, which can all be read again."""
         with self._file.hold_open() as data:
             data.release_pages()
 
     def sync(self) -> None:
-        """Flush every commit to the disk; with ``durability="full"`` each commit has done so already."""
+        """Flush every commit to the disk; with ``durability="full"`` each commit has already done so."""
         with self._file.hold_open() as data:
             if not data.readonly:
                 data.environment.sync(True)
 
     def statistics(self) -> FileStatistics:
-        """Sizes and counts as they are now."""
+        """Return the current sizes and counts."""
         with self._file.hold_open_briefly() as data:
             return data.statistics()
 
     @property
     def map_size(self) -> int:
-        """Bytes of address space the data may fill before the map must grow."""
+        """Bytes of address space that the data may fill before the map must grow."""
         self._file.require_open()
         return self._file.data.map_size
 
     @property
     def durability(self) -> str:
-        """``full`` or ``relaxed``, see :meth:`open`."""
+        """The durability: ``full`` or ``relaxed``, see :meth:`open`."""
         self._file.require_open()
         return self._file.data.durability
 
     @property
     def max_bytes(self) -> int | None:
-        """The most that the data file may take."""
+        """The maximum size of the data file."""
         return self._file.max_bytes
 
     def refuse_changes(self, why: str) -> None:
-        """Be read-only from now on, because of something that is in the store."""
+        """Make the environment read-only from now on, for a reason found in the store."""
         self.readonly, self.why_readonly = True, f"{self.path}: {why}"
 
-    # -- What views call
+    # -- Used by views
 
     @property
     def used_bytes(self) -> int:
@@ -467,11 +470,11 @@ class Environment:
         return self._file.data.used
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
-        """Make ``table`` within a write transaction."""
+        """Create ``table`` within a write transaction."""
         return self._file.data.create_table(transaction, table)
 
     def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """The number of the change that a transaction sees or makes."""
+        """Return the number of the change that a transaction sees or makes."""
         return self._file.data.change_of(transaction)
 
     def committed(self, created: Mapping[str, Handle]) -> None:
@@ -479,7 +482,7 @@ class Environment:
         self._file.adopt_commit(created)
 
     def ended(self, view: LmdbView) -> None:
-        """Forget a view whose transaction is over; does nothing for one that is forgotten."""
+        """Unregister a view whose transaction has ended; does nothing if it is not registered."""
         if not self.gate.leave_if_counted(view):
             return
         self._views.discard(view)
@@ -490,12 +493,12 @@ class Environment:
 
     @property
     def has_room(self) -> bool:
-        """Whether the map has room for whatever one transaction writes."""
+        """True if the map has room for anything that one transaction can write."""
         with self._file.hold_open_briefly() as data:
             return data.map_size - data.used >= _ROOM
 
     def map_full(self) -> MapFull:
-        """The error for a transaction that the map could not take."""
+        """Return the error for a transaction that did not fit into the map."""
         return self._file.make_map_full_error()
 
     # -- Locks
@@ -513,7 +516,7 @@ class Environment:
             return data.used > data.map_size // 2
 
     def _take_writer_lock(self, timeout: float | None) -> None:
-        """Take the writer's lock, with the file open for writing."""
+        """Acquire the writer lock, and open the file for writing."""
         self._file.require_open()
         if self.readonly:
             reason = self.why_readonly or f"{self.path}: was opened read-only; open it for writing to change it"

@@ -1,7 +1,7 @@
-"""Locks on files by ``flock``: attempts until a deadline, and release.
+"""File locks by ``flock``: attempts until a deadline, and release.
 
-In: an open descriptor and the kind of lock. Out: whether the lock was got. The system drops a lock with the last copy
-of the descriptor that holds it, so also when the holder dies.
+In: an open descriptor and the kind of lock. Out: whether the lock was acquired. The system drops a lock with the last
+copy of the descriptor that holds it, and therefore also if the process dies.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import os
 import time
 from pathlib import Path
 
-#: Device and inode of a file: no other has them while it is open.
+#: Device and inode of a file, which are unique while it is open.
 FileIdentity = tuple[int, int]
 
-#: Seconds between two attempts: the first, and the longest after doubling.
+#: Seconds between two attempts: the first, and the maximum after doubling.
 FIRST_PAUSE = 0.001
 MAX_PAUSE = 0.05
 
 
 def lock_until(descriptor: int, kind: int, deadline: float) -> bool:
-    """Lock a file (``kind``: LOCK_SH or LOCK_EX); False when others still hold it at ``deadline`` (monotonic seconds).
+    """Lock a file (``kind``: LOCK_SH or LOCK_EX).
 
-    There is at least one attempt. A lock that the descriptor held before is gone when this returns False.
+    Returns False if others still hold it at ``deadline`` (monotonic seconds). Makes at least one attempt. If this
+    returns False, a lock that the descriptor held before is lost.
     """
     pause = FIRST_PAUSE
     while True:
@@ -47,7 +48,7 @@ def identity_of(file: int | Path) -> FileIdentity | None:
 
 
 def is_file_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one of this name: not deleted, nor replaced by another."""
+    """True if an open file is the one with this name: neither deleted nor replaced."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -55,8 +56,8 @@ def is_file_at(descriptor: int, path: Path) -> bool:
 
 
 def release_lock(descriptor: int) -> None:
-    """Give a lock up and close its descriptor."""
-    # Unlocked by name, not only by closing: a child forked meanwhile may hold a copy of the descriptor.
+    """Release a lock and close its descriptor."""
+    # Unlock explicitly: a child forked meanwhile may hold a copy of the descriptor.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:

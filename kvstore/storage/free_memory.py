@@ -1,7 +1,7 @@
-"""Memory that the process has freed, given back to the system.
+"""Return freed memory of the process to the system.
 
-In: nothing. Out: less resident memory. The C library of GNU keeps what was freed below anything still in use, for it
-may be asked for again (malloc_trim(3)); after a load, which takes much once, it is not.
+In: nothing. Out: less resident memory. The GNU C library keeps freed memory that lies below memory still in use,
+because it may be requested again (malloc_trim(3)). After a load, which temporarily needs much memory, it is not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def release_free_memory() -> None:
-    """Have the C library give back the pages of its heap that nothing lies in; does nothing where it cannot."""
+    """Let the C library return unused pages of its heap to the system; does nothing if it cannot."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

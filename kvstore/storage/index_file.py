@@ -1,13 +1,13 @@
-"""Index files: what is derived beside ``data.mdb``, and may be thrown away at any time.
+"""Index files: derived data next to ``data.mdb``, which can be deleted at any time.
 
-In: a head (msgpack-able map) and named arrays. On disk: one file an index, ``KIND.index``, written under another name
-and renamed into place, so that it is there whole or not at all. Out: the head, and the arrays as views of the mapped
-file. A file that was cut, damaged or is none of ours raises IndexUnavailableError, never anything that hurts the store.
+In: a head (msgpack-able map) and named arrays. On disk: one file per index, ``KIND.index``, written under another name
+and renamed into place, so that it is complete or missing. Out: the head, and the arrays as views of the mapped file. A
+file that was truncated, damaged or is not an index file raises IndexUnavailableError, and never affects the store.
 
-An index may have parts, files of the same form, ``KIND-TOKEN.index``, that its head names: the next file names some of
-them again and writes only the others. What no file names is removed by whoever makes the next.
+An index may have parts, files of the same format, ``KIND-TOKEN.index``, that its head names. The next file can reuse
+some of them and write only the others. The next build removes parts that no file names.
 
-FORMAT.md gives the layout.
+FORMAT.md specifies the layout.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from .partial_files import remove_abandoned
 
 MAGIC = b"kvindex1"
 _HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
-#: Arrays begin at multiples of this, so that they are aligned however the file is mapped.
+#: Arrays begin at multiples of this, so that they are aligned in any mapping.
 ALIGNMENT = 64
-#: Seconds to wait for whoever only looks whether a file is being made.
+#: Seconds to wait for a process that only checks whether a file is being built.
 _LOCK_TIMEOUT = 0.1
 
-#: The types of arrays that an index file may have, as numpy names them.
+#: The array types that an index file may have, by their numpy names.
 _TYPES = frozenset(
     ("|b1", "|i1", "|u1", "<f2", "<f4", "<f8", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
 )
-#: Dimensions of an array.
+#: The maximum number of dimensions of an array.
 _MAX_DIMENSIONS = 4
 
-#: What the head says of parts.
+#: The entry of the head that names the parts.
 _PARTS_KEY = "parts"
 
 FileHead = Mapping[str, Any]
@@ -58,7 +58,7 @@ Content = TypeVar("Content")
 
 
 class FilePart(NamedTuple):
-    """A part of an index; ``name`` is that of its file, empty where it is to be written."""
+    """A part of an index; ``name`` is that of its file, or empty if it is not written yet."""
 
     head: FileHead
     arrays: Arrays
@@ -69,17 +69,17 @@ _Stamp = tuple[int, int, int]
 
 
 def build_index_path(directory: Path, kind: str) -> Path:
-    """Where the index file of a kind lies."""
+    """Return the path of the index file of a kind."""
     return directory / f"{kind}{INDEX_SUFFIXES[0]}"
 
 
 def read(
     path: Path, kind: str, is_trusted: Callable[[bytes], bool], unchecked_arrays: Collection[str] = ()
 ) -> tuple[FileHead, Arrays]:
-    """The head and the arrays of an index file, every checksum verified but those of arrays ``unchecked_arrays``.
+    """Read the head and the arrays of an index file, and verify all checksums but those of arrays ``checked_in_place``.
 
-    Those are not read: whoever walks them verifies what it meets. ``is_trusted`` says whether a token stands in the
-    store's record of that kind. Raises FileNotFoundError and IndexUnavailableError.
+    Those arrays are not read here: the code that searches them verifies what it visits. ``trusted`` returns whether the
+    store's record of that kind contains a token. Raises FileNotFoundError and IndexUnavailableError.
     """
     data = _map_file(path)
     head = _parse_head(data, path, kind, is_trusted)
@@ -92,7 +92,7 @@ def read(
             raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
         try:
             arrays[name] = np.ndarray(shape, dtype, data, start)
-        except ValueError as error:  # nothing, in more dimensions than fit
+        except ValueError as error:  # empty, in more dimensions than fit
             raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH builds it anew") from error
     return head, arrays
 
@@ -100,7 +100,7 @@ def read(
 def _array_of(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, ...], int, int]:
     """Return the name, type, shape, first byte and checksum of an array as a head states them.
 
-    The checksum of a head is no protection from a head that was written to do harm. Raises IndexUnavailableError.
+    A head's checksum does not protect against a maliciously written head. Raises IndexUnavailableError.
     """
     match row:
         case [str(name), str(code), list(shape), int(start), int(checksum)]:
@@ -111,9 +111,9 @@ def _array_of(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, .
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
-    """The parts that the head of an index file names.
+    """Read the parts that the head of an index file names.
 
-    Raises what :func:`read` raises: FileNotFoundError where there is another file by now, and other parts.
+    Raises the errors of :func:`read`: FileNotFoundError if another file with other parts has replaced this one.
     """
     parts = []
     for name in head.get(_PARTS_KEY, ()):
@@ -128,7 +128,7 @@ def _is_token(digits: str, token: bytes) -> bool:
 
 
 def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """The head of an index file, without a look at its arrays; raises what :func:`read` raises."""
+    """Read the head of an index file, without its arrays; raise the errors of :func:`read`."""
     return _parse_head(_map_file(path), path, kind, is_trusted)
 
 
@@ -149,7 +149,7 @@ def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[b
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
     try:
         head = msgpack.unpackb(packed_head, raw=False)
-    except ValueError as error:  # all errors of msgpack are
+    except ValueError as error:  # the base class of all msgpack errors
         raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH builds it anew") from error
     if (
         not isinstance(head, dict)
@@ -165,34 +165,35 @@ def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[b
 
 
 def _are_names(parts: object, path: Path) -> bool:
-    """True if these are names of parts of the index file at ``path``, which lie beside it."""
+    """True if these are names of parts of the index file at ``path``, in the same directory."""
     return isinstance(parts, list) and all(
         isinstance(name, str) and name == Path(name).name and name.startswith(f"{path.stem}-") for name in parts
     )
 
 
 class LoadedFile(Generic[Content]):
-    """What an index file holds, read when it is first asked for and again when another file has its name.
+    """The content of an index file, read on first use and again when another file has its name.
 
-    Any thread may ask. ``read`` raises FileNotFoundError or IndexUnavailableError where there is nothing to be had.
+    Any thread may call it. ``read`` raises FileNotFoundError or IndexUnavailableError if no content is available.
     """
 
     def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
         self.path = path
-        #: Why there is nothing to be had, or why no file could be made; empty when all is well.
+        #: The reason why no content is available, or why no file could be built; empty if all is well.
         self.problem = ""
         self._read = read
         self._load_lock = threading.Lock()
-        #: What :func:`_compute_stamp` said of the file that was read, with its content; before the first look nothing.
+        #: The stamp (:func:`_compute_stamp`) and the content of the file that was read; both None before the first
+        #: check.
         self._loaded: tuple[_Stamp | None, Content | None] = None, None
 
     def get(self) -> Content | None:
-        """What the file of that name holds now; None where there is none that can be used."""
+        """Return the content of the file that currently has the name; None if there is no usable file."""
         stamp, (loaded_stamp, content) = _compute_stamp(self.path), self._loaded
         if stamp == loaded_stamp:
             return content
-        # While one thread reads a new file, the others go on with the old one, which still exists without a name. A
-        # file changed where it stood must not be touched again.
+        # While one thread reads a new file, the others use the old one, which still exists without a name. A file that
+        # was modified in place must not be used any more.
         replaced = (
             stamp is not None and loaded_stamp is not None and stamp[0] != loaded_stamp[0] and content is not None
         )
@@ -205,11 +206,11 @@ class LoadedFile(Generic[Content]):
 
     @property
     def exists(self) -> bool:
-        """Whether a file had that name at the last look, usable or not."""
+        """True if a file had that name at the last check, usable or not."""
         return self._loaded[0] is not None
 
     def reject(self, problem: str) -> None:
-        """Do without the file that was read, for this reason, until another has its name."""
+        """Stop using the file that was read, for this reason, until another has its name."""
         with self._load_lock:
             self._loaded = self._loaded[0], None
             self.problem = problem
@@ -229,7 +230,7 @@ class LoadedFile(Generic[Content]):
 
 
 def _compute_stamp(path: Path) -> _Stamp | None:
-    """What changes when a file does; the first number when another file has its name."""
+    """Return a stamp that changes with the file; its first number changes if another file has its name."""
     try:
         status = os.stat(path)
     except OSError:
@@ -238,7 +239,7 @@ def _compute_stamp(path: Path) -> _Stamp | None:
 
 
 class Draft:
-    """An index file in the making, which only one process and thread makes at a time; see :func:`open_draft`."""
+    """An index file that is being built, by one thread of one process at a time; see :func:`drafting`."""
 
     def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
         self.path = path
@@ -249,20 +250,20 @@ class Draft:
         self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
-        """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
+        """Write everything; nothing is visible yet. Raises OSError, for instance if the disk is full."""
         self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
         parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
-        """Give the file its name, in place of the one that had it, and remove the parts that it does not name."""
-        # Not flushed to the disk: should the machine stop now, the checksums tell, and it is built anew.
+        """Rename the file into place, replacing any other, and remove the parts that it does not name."""
+        # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
         os.replace(self._partial, self.path)
         self._written_paths.clear()
         _remove_parts(self.path, self._part_names)
 
     def withdraw(self) -> None:
-        """Remove what was written and not published."""
+        """Remove files that were written and not published."""
         if _is_file_at(self._descriptor, self._partial):
             self._partial.unlink()
         for part in self._written_paths:
@@ -284,7 +285,8 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
         (name, array.dtype.str, array.shape, zlib.crc32(_to_bytes(array)))
         for name, array in zip(arrays, contiguous, strict=True)
     ]
-    # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
+    # The offsets of the arrays depend on the length of the head, which contains them: lay it out for the longest
+    # numbers.
     offset = _align(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous))))
     offsets = []
     for array in contiguous:
@@ -302,19 +304,19 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
 
 
 def list_files(path: Path) -> list[Path]:
-    """The index file of a path and its parts, as far as they are there."""
+    """Return the existing files of an index: the index file at this path and its parts."""
     return [file for file in (path, *_glob_parts(path)) if file.exists()]
 
 
 def remove_files(path: Path) -> None:
-    """Remove an index file and its parts, and what a killed process was making of it."""
+    """Remove an index file and its parts, and files left by a killed build."""
     path.unlink(missing_ok=True)
     _remove_parts(path, ())
     remove_abandoned(build_partial_path(path))
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove the index files in the making whose makers were killed."""
+    """Remove index files left by killed builds."""
     for path in directory.glob(f"*{INDEX_SUFFIXES[1]}"):
         remove_abandoned(path)
 
@@ -331,10 +333,10 @@ def _remove_parts(path: Path, used_names: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def open_draft(path: Path) -> Iterator[Draft]:
-    """Make the index file of this path within the block.
+    """Build the index file of this path within the block.
 
-    What is not published when the block ends is removed; what a killed process left behind is taken over. Raises
-    IndexUnavailableError where another process or thread is at it, or the directory may not be written to.
+    Files not published when the block ends are removed; a file left by a killed process is taken over. Raises
+    IndexUnavailableError if another process or thread is building it, or if the directory is not writable.
     """
     partial = build_partial_path(path)
     descriptor = None
@@ -345,7 +347,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
                 raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
             if _is_file_at(descriptor, partial):
                 break
-            os.close(descriptor)  # its maker has just given it its final name, or removed it
+            os.close(descriptor)  # its builder has just renamed or removed it
             descriptor = None
         draft = Draft(path, partial, descriptor)
         try:
@@ -360,7 +362,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
 
 
 def is_being_drafted(path: Path) -> bool:
-    """Whether a process is making the index file of this path."""
+    """True if a process is building the index file of this path."""
     try:
         descriptor = os.open(build_partial_path(path), os.O_RDONLY)
     except OSError:
@@ -375,7 +377,7 @@ def is_being_drafted(path: Path) -> bool:
 
 
 def build_partial_path(path: Path) -> Path:
-    """Where the index file of this path is made."""
+    """Return the path at which the index file of this path is built."""
     return path.with_name(f"{path.name}.new")
 
 

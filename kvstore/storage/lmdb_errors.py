@@ -1,4 +1,4 @@
-"""What an error of LMDB means: which error of ``kvstore.errors`` says so, with the remedy."""
+"""The translation of LMDB errors to errors of ``kvstore.errors``, with the remedy."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..errors import (
 
 #: The errors that reading records raises.
 READ_ERRORS = (lmdb.Error, PageError)
-#: LMDB takes keys of 1 to so many bytes.
+#: The maximum length in bytes of LMDB keys; the minimum is 1.
 MAX_KEY_BYTES = 511
-#: LMDB answers EIO when a write ended early, which is what a disk does that runs full.
+#: LMDB raises EIO if a write ended early, as happens when the disk becomes full.
 NO_SPACE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class MapFull(StoreFullError):
-    """The memory map is full and the transaction rolled back; in a larger map it may succeed."""
+    """Raised if the memory map is full; the transaction is rolled back, and may succeed with a larger map."""
 
 
 def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreError:
-    """The error of this project that says what an error of LMDB means at ``location`` (a path or a table)."""
+    """Return the kvstore error for an error of LMDB at ``place`` (a path or a table)."""
     if isinstance(error, PageError) and "closed" not in str(error):
         return CorruptionError(f"{location}: the data file is damaged: {error}; run CHECK REPAIR, or restore a backup")
     if isinstance(error, PageError):
@@ -62,5 +62,5 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
 
 
 def make_key_error(location: str) -> InputError:
-    """The error for a key that LMDB cannot hold."""
+    """Return the error for a key that LMDB cannot hold."""
     return InputError(f"{location}: a key must be 1 to {MAX_KEY_BYTES} bytes long")

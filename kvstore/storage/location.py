@@ -1,9 +1,9 @@
-"""Which paths hold a store, and which may become one.
+"""Paths of stores: whether a path holds a store, or can become one.
 
-In: a path a user typed. Out: a decision (open it, make it) or an error that says what stands there instead. On disk a
-store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's table of readers) and ``writer.lock``; a
-COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes. Index files may be there, of kinds that
-only a later version knows too, and may outlive a store that was deleted: what is named as they are is passed over.
+In: a path typed by the user. Out: a decision (open it, create it) or an error that describes what is there instead. On
+disk, a store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's reader table) and ``writer.lock``. A
+killed COMPACT leaves ``data.mdb.new``, which the next writer removes. There may be index files, including kinds that
+only a later version knows, and they may outlive a deleted store; files with such names are ignored.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError,
 
 DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
-#: The directory in which a repair writes the data file anew.
+#: The directory in which a repair writes the new data file.
 REPAIR_DIRECTORY = "data.mdb.repair"
 READERS_FILE = "lock.mdb"
 WRITER_FILE = "writer.lock"
-#: What the names of index files end in: of the file, and of the one in the making.
+#: The suffixes of index files: of a complete file, and of one that is being built.
 INDEX_SUFFIXES = (".index", ".index.new")
 
-#: LMDB writes its two meta pages at once; a shorter file was cut.
+#: LMDB writes its two meta pages at once; a shorter file was truncated.
 MIN_DATA_BYTES = 2 * 4096
 
-#: LMDB's mark, at byte 16 of each of its two meta pages, in the byte order of the machine.
+#: LMDB's magic number, at byte 16 of each of its two meta pages, in the byte order of the machine.
 _LMDB_MAGIC = struct.pack("=I", 0xBEEFC0DE)
 
 
 def is_creation_needed(path: Path, *, create: bool) -> bool:
-    """Say whether ``path`` must be created (True) or holds a store already (False).
+    """Return True if ``path`` must be created, False if it holds a store already.
 
-    Raises StoreNotFoundError when there is none and ``create`` is false or the parent folder is missing,
-    NotAStoreError when something else stands there, CorruptionError when the data file was cut to nothing, and what
-    :func:`require_utf8_path` raises.
+    Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing,
+    NotAStoreError if there is something else, CorruptionError if the data file was truncated to nothing, and the errors
+    of :func:`require_utf8_path`.
     """
     require_utf8_path(path)
     if not path.exists():
@@ -54,7 +54,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
                 f"{data}: only {data.stat().st_size} bytes long, so it was cut; restore the store from a backup, or "
                 "delete the directory if nothing was ever written to it"
             )
-        # Looked at before anything is opened: a directory of somebody else's must not get files of ours.
+        # Check before anything is opened: kvstore must not create files in a directory of another application.
         with data.open("rb") as file:
             head = file.read(MIN_DATA_BYTES)
         if _LMDB_MAGIC not in (head[16:20], head[4096 + 16 : 4096 + 20]):
@@ -76,14 +76,16 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
 
 def require_utf8_path(path: Path) -> None:
-    """Raise InputError for the path of a store that has bytes which are no UTF-8: the binding of LMDB takes none."""
+    """Raise InputError for the path of a store that is not UTF-8: the LMDB binding accepts no other."""
     if not is_text(str(path)):
         raise InputError(f"{str(path)!r}: the path of a store must be UTF-8, and has other bytes; rename it")
 
 
 def require_free_path(target: Path) -> None:
-    """Raise InputError where something, a link that leads nowhere included, stands at ``target``, or has no folder to
-    be in: a copy or an export replaces nothing."""
+    """Raise InputError if ``target`` exists, even as a dangling link, or has no parent directory.
+
+    A copy or an export replaces nothing.
+    """
     if target.exists() or target.is_symlink():
         raise InputError(f"{target}: exists already; name a path that does not")
     if not target.parent.is_dir():
@@ -91,8 +93,10 @@ def require_free_path(target: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory of a new store; raises ReadOnlyError where that is not allowed, StoreFullError where there is
-    no room."""
+    """Create the directory of a new store.
+
+    Raises ReadOnlyError if that is not permitted, StoreFullError if there is no room.
+    """
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A view that notes which pages of the data file are read through it, for EXPLAIN ANALYZE, and how often it is asked.
+"""A view that counts the pages of the data file read through it, and the number of reads, for EXPLAIN ANALYZE.
 
-In: the view of a snapshot. Out: the same records, and the pages in which they lie. A page is one of the memory map's;
-values of several pages count with all of them. The pages above them in LMDB's trees, those of a key that was not
-found, and what a cache answers are not counted; the change buffer counts with the pages of memory that hold it.
+In: the view of a snapshot. Out: the same records, and the pages that contain them. A page is one of the memory map; a
+value of several pages counts with all of them. Not counted are the inner pages of LMDB's trees, those of a key that was
+not found, and reads answered by a cache. The change buffer counts with the pages of memory that hold it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class MeasuredView:
     def __init__(self, view: View) -> None:
         self._view = view
         self._pages: set[int] = set()
-        #: How often the view was asked for something.
+        #: The number of reads.
         self.reads = 0
 
     @property
     def pages(self) -> int:
-        """How many different pages have been read so far."""
+        """The number of distinct pages read so far."""
         return len(self._pages)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """The value under ``key``, or None."""
+        """Return the value of ``key``, or None."""
         self.reads += 1
         value = self._view.get(table, key)
         if value is not None:
@@ -41,7 +41,7 @@ class MeasuredView:
         return value
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """The value under each of some keys, or None."""
+        """Return the value of each key, or None."""
         self.reads += 1
         values = self._view.get_many(table, keys)
         for value in values:
@@ -50,7 +50,7 @@ class MeasuredView:
         return values
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
-        """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
+        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
         self.reads += 1
         records = self._view.scan_prefixes(table, prefixes)
         for _, value in records:
@@ -60,14 +60,14 @@ class MeasuredView:
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
-        """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
+        """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         self.reads += 1
         for record in self._view.scan(table, start, stop, reverse=reverse):
             self._count_pages(record[1])
             yield record
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Of each range the last record with ``start <= key < stop``, or None."""
+        """Return for each range the last record with ``start <= key < stop``, or None."""
         self.reads += 1
         records = self._view.last_many(table, ranges)
         for record in records:
@@ -76,12 +76,12 @@ class MeasuredView:
         return records
 
     def count(self, table: str) -> int:
-        """The number of records in ``table``, which LMDB knows without reading them."""
+        """Return the number of records in ``table``, which LMDB knows without reading them."""
         self.reads += 1
         return self._view.count(table)
 
     def _count_pages(self, value: memoryview) -> None:
-        # LMDB hands out the mapped file itself, so the address of a value says on which pages it lies.
+        # LMDB returns the mapped file itself, so the address of a value determines its pages.
         address = np.frombuffer(value, np.uint8).ctypes.data if len(value) else 0
         if address:
             self._pages.update(range(address // mmap.PAGESIZE, (address + len(value) - 1) // mmap.PAGESIZE + 1))

@@ -1,7 +1,7 @@
-"""A new file that appears whole or not at all.
+"""A new file that appears complete or not at all.
 
-In: a path at which nothing stands. Out: a path beside it to write to; it is flushed and renamed into place when all is
-written, and removed when it is not.
+In: a free path. Out: a path next to it to write to. The file is flushed and renamed into place once all is written, and
+removed otherwise.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from .partial_files import hold_lock, partial_path
 
 @contextmanager
 def create_file_atomically(target: Path) -> Iterator[Path]:
-    """Where to write what is to stand at ``target``.
+    """Yield the path to write to for a new file at ``target``.
 
-    Raises InputError when something stands there or its folder does not exist, StoreFullError when it cannot be
-    written.
+    Raises InputError if ``target`` exists or its parent directory does not, StoreFullError if it cannot be written.
     """
     require_free_path(target)
     partial = partial_path(target)

@@ -1,7 +1,7 @@
-"""Records of whole numbers, many read at once.
+"""Records of integers, read in bulk.
 
-In: sealed msgpack arrays of equally many integers, as :func:`~kvstore.storage.records.pack` writes them. Out: an array,
-a row a record; nil is -1. A record that is damaged, or has other than so many numbers, is a CorruptionError.
+In: sealed msgpack arrays of equally many integers, as :func:`~kvstore.storage.records.pack` writes them. Out: an array
+with one row per record; nil is -1. A record that is damaged, or has another number of integers, raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import records
 def unpack_numbers(
     values: list[memoryview | None], table: str, keys: Sequence[bytes], columns: int
 ) -> npt.NDArray[np.int64]:
-    """The records of keys, shape (n, columns); raises CorruptionError for one that is damaged or None."""
+    """Decode the records of keys, shape (n, columns); raise CorruptionError if one is damaged or missing."""
     rows = np.empty((len(values), columns), np.int64)
     bad_index = read_numbers(values, rows)
     if bad_index >= 0:

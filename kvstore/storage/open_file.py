@@ -1,9 +1,9 @@
-"""The open data file as all threads of a process share it: transactions, tables, and moments without either.
+"""The open data file shared by all threads of a process: transactions, tables, and exclusive operations.
 
 In: a store's directory. Out: LMDB transactions, each with the handles of the tables it may use; a larger map; a
-compacted file. The map changes its size, and the file its place or its mode, only while no transaction of this process
-is open; a table's handle is opened by one transaction at a time, of the writer where the file is open for writing, and
-used by later ones only. Errors of LMDB leave as the errors of ``kvstore.errors``.
+compacted file. The map changes its size, and the file its path or its mode, only while no transaction of this process
+is open. One transaction at a time opens a table's handle (the writer's, if the file is open for writing), and only
+later ones use it. Errors of LMDB are raised as errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAGE_SIZE = 4096
 
 
 class OpenFile:
-    """One open data file, until :meth:`close` or a fork. ``wait`` is always how many seconds to wait for others."""
+    """One open data file, until :meth:`close` or a fork. ``wait`` is always the time in seconds to wait for others."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class OpenFile:
         self.max_bytes = max_bytes
         self.gate = TransactionGate()
         self.handles: Mapping[str, Handle] = {}
-        #: Why the file can be used no more.
+        #: The reason why the file can no longer be used, or None.
         self.unusable_reason: str | None = None
-        #: Whether the map was too small for the last transaction.
+        #: True if the map was too small for the last transaction.
         self.must_grow = False
         self._tables_lock = threading.RLock()
         self._writer_lock = writer_lock
@@ -64,15 +64,15 @@ class OpenFile:
             self.data = DataFile(
                 directory, self._open_lock.get_descriptor, readonly=readonly, durability=durability, map_size=map_size
             )
-            self._open_lock.acquire(wait)  # a file just made: under the writer's lock nobody has replaced it
+            self._open_lock.acquire(wait)  # a file just created: with the writer lock held, no process has replaced it
         except BaseException:
             self._open_lock.release()
             raise
 
-    # -- Use and its end
+    # -- Use and close
 
     def require_open(self) -> None:
-        """Raise ClosedError when the file can be used no more."""
+        """Raise ClosedError if the file can no longer be used."""
         if self.unusable_reason is not None:
             raise ClosedError(f"{self.path}: {self.unusable_reason}")
 
@@ -82,7 +82,7 @@ class OpenFile:
         return self._open_lock.identity
 
     def require_place(self) -> None:
-        """Raise StoreNotFoundError if the data file is not at its path any more: what is written would be lost."""
+        """Raise StoreNotFoundError if the data file is no longer at its path: writes would be lost."""
         self.require_open()
         current = identity_of(self.path / DATA_FILE)
         if current is None:
@@ -98,7 +98,7 @@ class OpenFile:
 
     @contextmanager
     def hold_open(self) -> Iterator[DataFile]:
-        """Keep the file open and its map as it is within the block."""
+        """Keep the file open and its map unchanged within the block."""
         with self.gate.enter():
             self.require_open()
         try:
@@ -108,25 +108,25 @@ class OpenFile:
 
     @contextmanager
     def hold_open_briefly(self) -> Iterator[DataFile]:
-        """Keep the file open and its map as it is within a short block, which may be within a transaction."""
+        """Keep the file open and its map unchanged within a short block, which may be within a transaction."""
         with self.gate.condition:
             self.require_open()
             yield self.data
 
     def release_pages(self) -> None:
-        """Let go the memory that holds pages of the file; the caller keeps its map as it is."""
+        """Release the memory that holds pages of the file; the caller keeps its map unchanged."""
         self.data.release_pages()
 
     def close(self, wait: float) -> None:
-        """Close the file once no transaction is open; raises TransactionError when some still are, and stays open."""
+        """Close the file once no transaction is open; raise TransactionError if some still are, and stay open."""
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: the store was to be closed"):
             if self.unusable_reason is None:  # another thread may have closed it meanwhile
                 self._shut_down("it was closed; open it again")
 
     def reset_after_fork(self) -> None:
-        """In a forked child: forget everything."""
-        # The references are dropped, which LMDB's binding takes for no closing in a process that did not open it; then
-        # the child can open the store itself.
+        """Drop everything in a forked child."""
+        # Drop the references; LMDB's binding does not close an environment in a process that did not open it. The child
+        # can then open the store itself.
         self.unusable_reason = "it was opened before a fork; open it again in this process"
         self.gate = TransactionGate()
         self.handles = {}
@@ -144,7 +144,7 @@ class OpenFile:
     def begin_transaction(
         self, wait: float, *, write: bool
     ) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
-        """Begin a transaction and count it, adopting the map's size where another process has grown it.
+        """Begin a transaction and count it, and adopt the map's size if another process has grown it.
 
         Returns the handles that were open before it, which are those it can use.
         """
@@ -157,7 +157,8 @@ class OpenFile:
             except lmdb.MapResizedError:
                 self._resize_map(0, wait)
             except lmdb.PanicError as error:
-                # A meta page could not be written, and LMDB begins nothing more; the last commit is whole on the disk.
+                # A meta page could not be written, and LMDB begins nothing more; the last commit is complete on the
+                # disk.
                 if reopened:
                     raise translate_error(error, str(self.path)) from error
                 self._reopen(wait)
@@ -175,10 +176,10 @@ class OpenFile:
                 raise translate_error(error, str(self.path)) from error
 
     def open_tables(self, known_handles: Mapping[str, Handle], wait: float) -> None:
-        """Open the tables that others have made, unless that has been done since the handles ``known_handles`` were current.
+        """Open the tables that others have created, unless that was done since the handles ``known`` were current.
 
-        Where the file is open for writing this takes the writer's lock, for handles last only when a write transaction
-        has opened them; that transaction writes nothing.
+        If the file is open for writing, this takes the writer lock, because only handles opened by a write transaction
+        are permanent. That transaction writes nothing.
         """
         with self._tables_lock if self.data.readonly else self._writer_lock.ensure_held(wait):
             if self.handles is not known_handles:
@@ -194,7 +195,7 @@ class OpenFile:
                     transaction.commit()
                     break
                 except OvertakenError:
-                    pass  # by another process; its commit is read instead
+                    pass  # overtaken by another process; its commit is read instead
                 finally:
                     transaction.abort()
                     self.gate.leave()
@@ -206,10 +207,10 @@ class OpenFile:
             self.handles = {**self.handles, **created}
         self.data.extend()
 
-    # -- Moments without transactions
+    # -- Operations without transactions
 
     def open_for_writing(self, wait: float) -> None:
-        """Open a file that is open to read again, for writing; this thread holds the writer's lock."""
+        """Reopen a read-only file for writing; this thread must hold the writer lock."""
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.exclude_transactions(wait, TransactionError, purpose):
             self.require_open()
@@ -218,7 +219,7 @@ class OpenFile:
             self.handles = {}
 
     def grow_map(self, wait: float) -> None:
-        """Double the map, up to ``max_bytes``; raises StoreFullError where that may not or cannot be done."""
+        """Double the map, up to ``max_bytes``; raise StoreFullError if that is not allowed or not possible."""
         if self._is_at_limit():
             raise self.make_map_full_error()
         size = 2 * self.data.map_size
@@ -226,7 +227,10 @@ class OpenFile:
         self._resize_map(size if self.max_bytes is None else min(size, self.max_bytes // PAGE_SIZE * PAGE_SIZE), wait)
 
     def make_map_full_error(self) -> MapFull:
-        """The error for a transaction that the map could not take; the map grows before the next transaction."""
+        """Return the error for a transaction that did not fit into the map.
+
+        The map grows before the next transaction.
+        """
         if self._is_at_limit():
             return MapFull(
                 f"{self.path}: the store has reached max_bytes={self.max_bytes} and nothing was changed; open it with "
@@ -239,10 +243,10 @@ class OpenFile:
         )
 
     def compact(self, wait: float) -> CompactReport:
-        """Put a copy without free pages in the file's place; this thread holds the writer's lock.
+        """Replace the file with a copy without free pages; this thread must hold the writer lock.
 
-        Raises TransactionError when another process has the file open or a transaction of this one stays open, and
-        what :meth:`DataFile.successor` raises; the file is then as before.
+        Raises TransactionError if another process has the file open or a transaction of this one stays open, and the
+        errors of :meth:`DataFile.successor`; the file is then unchanged.
         """
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
@@ -259,9 +263,9 @@ class OpenFile:
         return self._open_lock.hold_exclusively()
 
     def rewrite(self, write: Callable[[Path], None], wait: float) -> None:
-        """Put the file that ``write`` fills in the data file's place; this thread holds the writer's lock.
+        """Replace the data file with the one that ``write`` creates; this thread must hold the writer lock.
 
-        Raises as :meth:`compact` does. ``write`` may read snapshots, and must close them.
+        Raises the errors of :meth:`compact`. ``write`` may open snapshots, and must close them.
         """
         with (
             self._open_lock.hold_exclusively(),
@@ -278,7 +282,7 @@ class OpenFile:
             self.data.open_successor()
             self.handles = {}
         except BaseException:
-            if not copy.exists():  # it has the name already, so the file that is open must not be used
+            if not copy.exists():  # it has been renamed already, so the open file must not be used
                 self._shut_down("another data file took its place, which then could not be opened; open it again")
             raise
 
@@ -286,7 +290,7 @@ class OpenFile:
         return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
     def _reopen(self, wait: float) -> None:
-        """Open the file again after a write that LMDB could not finish."""
+        """Reopen the file after a write that LMDB could not finish."""
         purpose = f"{self.path}: a write failed, so the store must be opened again"
         with self.gate.exclude_transactions(wait, TransactionError, purpose):
             self.require_open()

@@ -1,9 +1,9 @@
-"""Transactions of LMDB that meet no damaged page.
+"""Transactions of LMDB that never read a damaged page.
 
-In: a transaction of LMDB and the address of its map. Out: records of the same snapshot, read from pages that
-are verified on the way to them (``cext/pages.pyx``), because LMDB follows a damaged page until the process ends or a
-stored record is not found. A write transaction reads through LMDB, which alone knows its own pages; the committed pages
-on the way are verified before. Damage raises :class:`kvstore_cext.pages.PageError`.
+In: a transaction of LMDB and the address of its map. Out: records of the same snapshot, read from pages that are
+verified on the way to them (``cext/pages.pyx``). LMDB itself would follow a damaged page until the process crashes or a
+stored record is not found. A write transaction reads through LMDB, because only LMDB knows the pages it has written;
+the committed pages on the path are verified first. Damage raises :class:`kvstore_cext.pages.PageError`.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ Record = tuple[bytes, memoryview]
 
 
 class PageTransaction:
-    """A read transaction whose records are read from verified pages."""
+    """A read transaction that reads its records from verified pages."""
 
-    #: True if cursors pass over damage, where they otherwise raise.
+    #: True if cursors skip damaged pages instead of raising an error.
     passes_damage = False
 
     def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None) -> None:
         self._transaction = transaction
         self._pages = pages
         self.id = transaction.id
-        #: The tree of a table, or None.
+        #: Returns the tree of a table, or None.
         self.table: Callable[[str], Tree | None] = _find_nothing if pages is None else pages.get
 
     def tables(self) -> dict[str, Tree]:
-        """The trees of all tables, by name."""
+        """Return the trees of all tables, by name."""
         names = [] if self._pages is None else self._pages.names()
         return {name: tree for name in names if (tree := self.table(name)) is not None}
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
-        """The value under a key, or None."""
+        """Return the value of a key, or None."""
         if not 0 < len(key) <= MAX_KEY_BYTES:
             raise lmdb.BadValsizeError("mdb_get")
         return db.get(key)
 
     def cursor(self, db: Tree) -> Cursor:
-        """A cursor over a table."""
+        """Return a cursor over a table."""
         return db.cursor(self.passes_damage)
 
     def count(self, db: Tree) -> int:
-        """The number of records of a table."""
+        """Return the number of records of a table."""
         return db.entries
 
     def statistics(self, db: Tree) -> dict[str, int]:
-        """The counts of a table's pages and records."""
+        """Return the counts of a table's pages and records."""
         return db.statistics
 
     def find_damage(self, table: str) -> list[str]:
-        """Every damaged branch and leaf page of a table, as text."""
+        """Return a text for every damaged branch and leaf page of a table."""
         tree = self.table(table)
         if tree is None:
             return []
@@ -72,24 +72,24 @@ class PageTransaction:
         return cursor.passed
 
     def abort(self) -> None:
-        """End the transaction; what it gave must not be read any more."""
+        """End the transaction; buffers it returned must not be read any more."""
         if self._pages is not None:
             self._pages.close()
         self._transaction.abort()
 
 
 def _find_nothing(table: str) -> None:
-    """The table of a file that has none yet."""
+    """Return None: the file has no tables yet."""
 
 
 class WrittenTable:
-    """A table as a write transaction knows it."""
+    """A table in a write transaction."""
 
     __slots__ = ("changed", "handle", "tree")
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
         self.handle = handle
-        #: Its tree as it was committed; None for a table that this transaction has made.
+        #: Its committed tree; None for a table that this transaction has created.
         self.tree = tree
         #: True if the transaction may have changed it; otherwise its tree is complete.
         self.changed = tree is None
@@ -104,7 +104,7 @@ class VerifiedTransaction:
         pages: Pages | None,
         handles: Mapping[str, Handle],
     ) -> None:
-        #: The transaction itself, for what reads no page.
+        #: The LMDB transaction, for calls that read no page.
         self.lmdb = transaction
         self._pages = pages
         self._handles = handles
@@ -112,7 +112,7 @@ class VerifiedTransaction:
         self.id = transaction.id
 
     def table(self, name: str) -> WrittenTable | None:
-        """A table, or None."""
+        """Return a table, or None."""
         table = self._tables.get(name)
         if table is None and name in self._handles:
             tree = None if self._pages is None else self._pages.get(name)
@@ -120,17 +120,17 @@ class VerifiedTransaction:
         return table
 
     def add_table(self, name: str, handle: Handle) -> WrittenTable:
-        """Take over a table that was made within the transaction."""
+        """Take over a table that was created within the transaction."""
         self._tables[name] = WrittenTable(handle, None)
         return self._tables[name]
 
     def tables(self) -> dict[str, WrittenTable]:
-        """All tables, by name."""
+        """Return all tables, by name."""
         names = [*self._handles, *(name for name in self._tables if name not in self._handles)]
         return {name: table for name in names if (table := self.table(name)) is not None}
 
     def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
-        """The value under a key, or None."""
+        """Return the value of a key, or None."""
         if db.tree is not None:
             if not db.changed and 0 < len(key) <= MAX_KEY_BYTES:
                 return db.tree.get(key)
@@ -138,17 +138,17 @@ class VerifiedTransaction:
         return self.lmdb.get(key, db=db.handle)
 
     def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
-        """A cursor over a table."""
+        """Return a cursor over a table."""
         if db.tree is not None and not db.changed:
             return db.tree.cursor()
         return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)
 
     def count(self, db: WrittenTable) -> int:
-        """The number of records of a table."""
+        """Return the number of records of a table."""
         return self.lmdb.stat(db.handle)["entries"]
 
     def statistics(self, db: WrittenTable) -> dict[str, int]:
-        """The counts of a table's pages and records."""
+        """Return the counts of a table's pages and records."""
         return dict(self.lmdb.stat(db.handle))  # type: ignore[arg-type]
 
     def put(self, key: bytes, value: bytes | bytearray | memoryview, *, db: WrittenTable) -> bool:
@@ -159,7 +159,7 @@ class VerifiedTransaction:
         return self.lmdb.put(key, value, db=db.handle)
 
     def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], db: WrittenTable) -> None:
-        """Store many values, in order of their keys."""
+        """Store many values, in key order."""
         db.changed = True
         if db.tree is not None:
             db.tree.verify_paths(records)
@@ -167,7 +167,7 @@ class VerifiedTransaction:
             cursor.putmulti(records)
 
     def delete(self, key: bytes, *, db: WrittenTable) -> bool:
-        """Remove a key; False if it is missing."""
+        """Remove a key; return False if it is missing."""
         db.changed = True
         if db.tree is not None:
             db.tree.verify_path(key, True)
@@ -196,7 +196,7 @@ class VerifiedTransaction:
 
 
 class VerifiedCursor:
-    """A cursor of a write transaction, which verifies committed pages before LMDB reaches them."""
+    """A cursor of a write transaction, which verifies committed pages before LMDB reads them."""
 
     def __init__(self, cursor: lmdb.Cursor[memoryview], tree: Tree | None) -> None:
         self._cursor = cursor
@@ -213,42 +213,42 @@ class VerifiedCursor:
         self._cursor.close()
 
     def get(self, key: bytes) -> memoryview | None:
-        """The value under a key, or None."""
+        """Return the value of a key, or None."""
         if self._tree is not None:
             self._tree.verify_path(key)
         return self._cursor.get(key)
 
     def first(self) -> bool:
-        """Go to the first record; False in an empty table."""
+        """Go to the first record; return False if the table is empty."""
         self._verify(b"", forward=True)
         return self._cursor.first()
 
     def last(self) -> bool:
-        """Go to the last record; False in an empty table."""
+        """Go to the last record; return False if the table is empty."""
         self._verify(_ABOVE, forward=False)
         return self._cursor.last()
 
     def set_range(self, key: bytes) -> bool:
-        """Go to the first record whose key is not below a key; False at the end."""
+        """Go to the first record with a key at or above ``key``; return False at the end."""
         self._verify(key, forward=True)
         return self._cursor.set_range(key)
 
     def next(self) -> bool:
-        """Go to the next record; False at the end."""
+        """Go to the next record; return False at the end."""
         self._verify(bytes(self._cursor.key()), forward=True)
         return self._cursor.next()
 
     def prev(self) -> bool:
-        """Go to the record before; False at the beginning."""
+        """Go to the previous record; return False at the beginning."""
         self._verify(bytes(self._cursor.key()) or _ABOVE, forward=False)
         return self._cursor.prev()
 
     def iternext(self) -> Iterator[Record]:
-        """The records from this one on."""
+        """Return an iterator from this record forward."""
         return self._iterate(self._cursor.iternext(), forward=True)
 
     def iterprev(self) -> Iterator[Record]:
-        """The records from this one back."""
+        """Return an iterator from this record backward."""
         return self._iterate(self._cursor.iterprev(), forward=False)
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
@@ -257,7 +257,7 @@ class VerifiedCursor:
         for key, value in records:
             record = bytes(key)
             yield record, value
-            # The cursor may go on within the page of the limit, and to the page behind it.
+            # The cursor may continue within the page of the limit, and to the page after it.
             if not verified and (limit is None or (record > limit if forward else record < limit)):
                 limit = self._verify(record, forward=forward)
                 verified = limit is None
@@ -266,5 +266,5 @@ class VerifiedCursor:
         return None if self._tree is None else self._tree.verify_near(key, forward)
 
 
-#: Above every key.
+#: A key above every other.
 _ABOVE = b"\xff" * (MAX_KEY_BYTES + 1)

@@ -1,7 +1,7 @@
-"""Files and folders in the making, beside the place where they are to appear, and those that killed processes left.
+"""Partial files and directories next to their final path, and cleanup of those that killed processes left.
 
-In: the path of a copy or an export. On disk: ``.NAME.partial-PID``, locked by ``flock`` as long as its maker lives.
-Out: its path; what other makers of the same path have left is removed if they are gone.
+In: the path of a copy or an export. On disk: ``.NAME.partial-PID``, locked by ``flock`` while its creator is alive.
+Out: its path. Partial files that terminated processes left for the same path are removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .file_lock import release_lock
 
 
 def partial_path(target: Path) -> Path:
-    """Return where this process makes what is to appear at ``target``, and remove what ended processes left there."""
+    """Return the path where this process creates ``target``, and remove partial files of terminated processes."""
     mark = f".{target.name}.partial-"
     for path in target.parent.iterdir():
         digits = path.name.removeprefix(mark)
@@ -28,10 +28,10 @@ def partial_path(target: Path) -> Path:
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of an existing file or folder in the making within the block."""
+    """Hold the lock of an existing partial file or directory within the block."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: then the process number alone says it
+        with contextlib.suppress(OSError):  # a file system without locks: only the process id shows that it is in use
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
@@ -39,7 +39,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove a file or a folder in the making unless a process holds its lock; does nothing if that is not allowed."""
+    """Remove a partial file or directory unless a process holds its lock; does nothing if that is not permitted."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         try:
@@ -57,6 +57,6 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # another user's
+    except OSError:  # another user's process
         return True
     return True

@@ -1,10 +1,10 @@
-"""Room on the disk for LMDB's table of readers, taken before LMDB maps it.
+"""Disk space for LMDB's reader table, allocated before LMDB maps it.
 
-LMDB makes ``lock.mdb`` by giving it a length, and writes to it through its map only: where the disk is full then, the
-system has no page to put behind the write and ends the process (SIGBUS), at the opening or whenever a reader takes an
-entry on a further page. So the blocks of the whole table are taken first, and a full disk is an error like others. In:
-a store's directory. On disk: the file as long as LMDB would make it, of zeros, which LMDB fills in under its own lock;
-or, where it is there already, with its holes filled and its content as it was.
+LMDB creates ``lock.mdb`` by setting its length, and writes to it only through its map. If the disk is full then, the
+system has no page for the write and kills the process (SIGBUS): when the store is opened, or when a reader takes an
+entry on another page. Allocating the blocks of the whole table first turns a full disk into an ordinary error. In: a
+store's directory. On disk: a file of zeros as long as LMDB would make it, which LMDB fills in under its own lock. If
+the file exists already, its holes are filled and its content is kept.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ..errors import StoreFullError
 from .lmdb_errors import NO_SPACE_ERRNOS
 from .location import READERS_FILE
 
-#: Snapshots that may be open at once, over all processes.
+#: The maximum number of open snapshots, over all processes.
 MAX_READERS = 1024
 
-#: As LMDB 0.9 reckons it: an entry is a cache line, and a head of three stands before them. Where the head is larger
-#: the file gets longer within its last block.
+#: The size according to LMDB 0.9: an entry is a cache line, after a header of three. If the header is larger, the file
+#: grows within its last block.
 TABLE_BYTES = 64 * (MAX_READERS - 1) + 192
 
-#: What a system answers that cannot take room so.
+#: Errors of a system that does not support this allocation.
 _UNSUPPORTED_ERRNOS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 def is_reader_table_missing(directory: Path) -> bool:
-    """Whether there is no table, and this user could make one."""
+    """True if the table is missing, and this user could create it."""
     return not (directory / READERS_FILE).exists() and os.access(directory, os.W_OK)
 
 
 def reserve_reader_table(directory: Path) -> None:
-    """Take the room that the table of readers needs; does nothing where it has it, or where this user may not write.
+    """Allocate the space of the reader table; does nothing if it is allocated, or if this user may not write.
 
-    Raises StoreFullError where the disk is full. It may be called while others use the table.
+    Raises StoreFullError if the disk is full. It may be called while others use the table.
     """
     path = directory / READERS_FILE
     try:
@@ -44,7 +44,7 @@ def reserve_reader_table(directory: Path) -> None:
     except OSError as error:
         if error.errno in NO_SPACE_ERRNOS:
             raise _make_full_error(path, error) from error
-        return  # LMDB meets the same error, and what it means for the opening is known there
+        return  # LMDB gets the same error, and the code that opens the store handles it
     try:
         status = os.fstat(descriptor)
         num_bytes = max(TABLE_BYTES, status.st_size)
@@ -57,7 +57,7 @@ def reserve_reader_table(directory: Path) -> None:
 
 
 def _allocate_blocks(descriptor: int, size: int, num_bytes: int) -> None:
-    """Put blocks behind the first ``num_bytes`` bytes of a file of ``size`` bytes; its content stays."""
+    """Allocate blocks for the first ``wanted`` bytes of a file of ``size`` bytes, keeping its content."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, 0, num_bytes)
@@ -65,7 +65,7 @@ def _allocate_blocks(descriptor: int, size: int, num_bytes: int) -> None:
         except OSError as error:
             if error.errno not in _UNSUPPORTED_ERRNOS:
                 raise
-    # What is there may be in use, so it is not written to; a new file has nothing yet.
+    # Existing content may be in use, so do not overwrite it; a new file has no content yet.
     while size < num_bytes:
         size += os.pwrite(descriptor, bytes(num_bytes - size), size)
 

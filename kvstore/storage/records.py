@@ -1,8 +1,8 @@
 """Values as bytes: a payload and its checksum.
 
 In: any msgpack-able value, or raw bytes. On disk: the payload followed by its CRC-32 (zlib, little-endian, 4 bytes).
-Out: the payload, verified. Bad bytes raise :class:`~kvstore.errors.CorruptionError` naming the table and the key.
-Page-like values (bucket pages, block-list pages, vector blocks) keep their own header and checksum; see FORMAT.md.
+Out: the payload, verified. Damaged bytes raise :class:`~kvstore.errors.CorruptionError` naming the table and the key.
+Page-like values (bucket pages, block-list pages, vector blocks) have their own header and checksum; see FORMAT.md.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ U32_PAIR = struct.Struct(">II")
 U64_PAIR = struct.Struct(">QQ")
 
 PAGE_SIZE = 4096
-#: LMDB puts a 16-byte header before a value that fills whole pages.
+#: The size of the header that LMDB puts before a value that fills whole pages.
 PAGE_OVERHEAD = 16
 
 
 def compute_page_value_size(pages: int) -> int:
-    """Bytes of a page-like value that LMDB stores in exactly ``pages`` pages."""
+    """Return the size of a page-like value that LMDB stores in exactly ``pages`` pages."""
     return pages * PAGE_SIZE - PAGE_OVERHEAD
 
 
@@ -37,7 +37,7 @@ def seal(payload: bytes | bytearray | memoryview) -> bytes:
 
 
 def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
-    """Return the payload of a sealed value; raises CorruptionError where the checksum does not match."""
+    """Return the payload of a sealed value; raise CorruptionError if the checksum does not match."""
     end = len(value) - CHECKSUM.size
     payload = memoryview(value)[: max(end, 0)]
     if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:
@@ -52,23 +52,23 @@ def pack(value: Any) -> bytes:
     return seal(encode_msgpack(value))
 
 
-#: Packers that nobody is using: one takes longer to make than a record to pack.
+#: Unused packers: creating one takes longer than packing a record.
 _idle_packers: list[msgpack.Packer] = []
 
 
 def encode_msgpack(value: Any) -> bytes:
-    """Encode ``value`` as msgpack; in any thread, and while another is being encoded."""
+    """Encode ``value`` as msgpack. Safe in any thread, and while another value is being encoded."""
     try:
         packer = _idle_packers.pop()
     except IndexError:
         packer = msgpack.Packer(use_bin_type=True)
     payload: bytes = packer.pack(value)
-    _idle_packers.append(packer)  # one that has failed may hold a part
+    _idle_packers.append(packer)  # not after an error, because the packer may hold a partial value
     return payload
 
 
 def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
-    """Decode sealed msgpack; raises CorruptionError for damage of any kind."""
+    """Decode sealed msgpack; raise CorruptionError for damage of any kind."""
     payload = unseal(value, table, key)
     try:
         return msgpack.unpackb(payload, raw=False, strict_map_key=False)
@@ -77,10 +77,10 @@ def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
 
 
 def encode_u64(number: int) -> bytes:
-    """Eight big-endian bytes, so that key order is numeric order."""
+    """Encode a number as eight big-endian bytes, so that key order is numeric order."""
     return U64.pack(number)
 
 
 def encode_u32(number: int) -> bytes:
-    """Four big-endian bytes, so that key order is numeric order."""
+    """Encode a number as four big-endian bytes, so that key order is numeric order."""
     return U32.pack(number)

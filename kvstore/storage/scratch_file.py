@@ -1,8 +1,8 @@
-"""A file without a name, for what a process would else hold in memory while it makes something large.
+"""A file without a name, for data that a process would otherwise hold in memory during a large build.
 
-In: bytes, one after another. Out: the bytes at some places. It lies in the folder of the store, or where the system has
-such files if nothing can be written there, and is gone with whoever made it. What is read of it is no memory of the
-process, as pages that are mapped are.
+In: bytes, appended. Out: the bytes of some ranges. The file is in the directory of the store, or in the system's
+temporary directory if that is not writable. It disappears with its process. Data read from it does not count as memory
+of the process, unlike mapped pages.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import tempfile
 import weakref
 from pathlib import Path
 
-#: Bytes that are gathered before they are written.
+#: Bytes that are collected before they are written.
 _BUFFER_BYTES = 1 << 16
 
 
 class ScratchFile:
-    """Bytes that were written one after another. Writing raises OSError, where the disk is full for instance."""
+    """An append-only sequence of bytes. Writing raises OSError, for instance if the disk is full."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        writable = folder is not None and os.access(folder, os.W_OK)  # a store that is only read may be where none is
+        writable = folder is not None and os.access(folder, os.W_OK)  # a read-only store
         with tempfile.TemporaryFile(dir=folder if writable else None) as file:
             self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)
@@ -31,13 +31,13 @@ class ScratchFile:
         return self._num_written + len(self._buffer)
 
     def append(self, data: bytes | memoryview) -> None:
-        """Write more at the end."""
+        """Append bytes."""
         self._buffer += data
         if len(self._buffer) >= _BUFFER_BYTES:
             self._flush_buffer()
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes ``start`` to ``end``."""
+        """Return bytes ``start`` to ``end``."""
         if self._buffer:
             self._flush_buffer()
         return os.pread(self._descriptor, end - start, start)

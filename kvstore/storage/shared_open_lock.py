@@ -1,11 +1,12 @@
-"""Shared open lock: each process that has a store open shares a lock on the data file, and COMPACT takes it alone.
+"""Shared open lock: each process with an open store shares a lock on the data file, and COMPACT holds it exclusively.
 
-COMPACT gives the data file's name to another file. A process that had the old one open would go on in a file without a
-name, and what it wrote there would be lost; so nobody may have it open, and whoever opens it makes sure, once the lock
-is got, that the file locked still has the name. Nor may LMDB's table of readers be made anew while anybody has the
-store open: a writer with a table of its own would take pages for free that others read. So who finds none makes it
-while nobody else is there. In: the data file's path. On disk: nothing but the ``flock``, which needs no right to write
-and which the system drops when its holder dies. A lock held by others raises the error that says who and what to do.
+COMPACT gives the data file's name to another file. A process that had the old file open would continue in a file
+without a name, and lose everything it wrote. So no other process may have it open. A process that opens the store
+checks, after acquiring the lock, that the locked file still has the name. LMDB's reader table must also not be
+recreated while a process has the store open: a writer with a separate table would consider pages free that others read.
+A process that finds no table therefore creates it while no other has the store open. In: the data file's path. On disk:
+only the ``flock``, which needs no write permission and which the system drops if its holder dies. If others hold the
+lock, the error names the holder and the remedy.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from .writer_lock import describe_holder
 
 
 class SharedOpenLock:
-    """The lock of one open store. Not for concurrent use: ``open_file.py`` decides when."""
+    """The lock of one open store. Not thread-safe: ``open_file.py`` serializes its use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        #: Device and inode of the file that is locked; None before and after.
+        #: Device and inode of the locked file; None if it is not locked.
         self.identity: FileIdentity | None = None
         self._descriptor: int | None = None
         self._successor: int | None = None
 
     def acquire(self, timeout: float) -> None:
-        """Share the lock on the file that has the name; does nothing when that is done already.
+        """Acquire the shared lock on the file that has the name; does nothing if that is already done.
 
-        Raises LockTimeoutError when a COMPACT of another process lasts longer than ``timeout`` seconds, or when another
-        process has the store open for so long and the table of readers is gone; StoreNotFoundError and ReadOnlyError
-        when the file is not there or may not be read; StoreFullError where there is no room for the table.
+        Raises LockTimeoutError if a COMPACT of another process lasts longer than ``timeout`` seconds, or if another
+        process has the store open that long and the reader table is missing; StoreNotFoundError and ReadOnlyError if
+        the file is missing or not readable; StoreFullError if there is no room for the table.
         """
         deadline = time.monotonic() + timeout
         while self._descriptor is None:
@@ -65,12 +66,12 @@ class SharedOpenLock:
                     os.close(descriptor)
 
     def get_descriptor(self) -> int:
-        """Return the descriptor of the file that is locked, which may have no name any more."""
+        """Return the descriptor of the locked file, which may no longer have a name."""
         assert self._descriptor is not None
         return self._descriptor
 
     def release(self) -> None:
-        """Give the lock up; does nothing when it is not held."""
+        """Release the lock; does nothing if it is not held."""
         for descriptor in self._take_descriptors():
             release_lock(descriptor)
 
@@ -78,16 +79,16 @@ class SharedOpenLock:
         self.release()  # a store that is dropped without being closed
 
     def reset_after_fork(self) -> None:
-        """In a forked child: drop the copied descriptors, so that the lock ends with the parent."""
+        """Drop the copied descriptors in a forked child, so that the lock ends with the parent."""
         for descriptor in self._take_descriptors():
             os.close(descriptor)
 
     @contextlib.contextmanager
     def hold_exclusively(self) -> Iterator[None]:
-        """Hold the lock alone within the block, and share it again afterwards; the writer's lock must be held.
+        """Hold the lock exclusively within the block, and share it again afterwards; the writer lock must be held.
 
-        Raises TransactionError at once when another process has the store open, or when the file was replaced by
-        somebody else.
+        Raises TransactionError at once if another process has the store open, or if the file was replaced by another
+        program.
         """
         assert self._descriptor is not None
         try:
@@ -106,15 +107,15 @@ class SharedOpenLock:
             if self._successor is not None:
                 release_lock(self._successor)
                 self._successor = None
-            # An attempt that failed has given the shared lock up. Only a holder of the writer's lock could be in the
-            # way now, so this waits for nobody.
+            # A failed attempt has lost the shared lock. Only a holder of the writer lock could be in the way now, so
+            # this never blocks.
             if self._descriptor is not None:
                 fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def replace(self, successor: Path) -> None:
-        """Give the data file's name to ``successor``, which is locked before anybody can open it by that name.
+        """Give the data file's name to ``successor``, which is locked before another process can open it by that name.
 
-        To be called within :meth:`hold_exclusively`. Raises OSError; then nothing has changed.
+        Must be called within :meth:`alone`. Raises OSError; then nothing has changed.
         """
         assert self._descriptor is not None
         self._successor = os.open(successor, os.O_RDONLY)
@@ -125,7 +126,7 @@ class SharedOpenLock:
         release_lock(old_descriptor)
 
     def require_reader_table(self, timeout: float) -> None:
-        """See to it that there is a table of readers when the store is opened again; raises as :meth:`acquire` does."""
+        """Create the reader table if it is missing, before the store is reopened; raise the errors of :meth:`begin`."""
         assert self._descriptor is not None
         try:
             self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)
@@ -133,13 +134,13 @@ class SharedOpenLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def _ensure_reader_table(self, descriptor: int, deadline: float) -> bool:
-        """See to it that there is a table of readers; False where the lock on the data file was lost over that."""
+        """Create the reader table if it is missing; return False if the lock on the data file was lost meanwhile."""
         directory = self.path.parent
         if not is_reader_table_missing(directory):
             return True
         while not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + MAX_PAUSE):
             if not is_reader_table_missing(directory):
-                return False  # somebody else was about to make it
+                return False  # another process was about to create it
             if time.monotonic() >= deadline:
                 raise self._make_table_error()
         if is_reader_table_missing(directory) and is_file_at(descriptor, self.path):

@@ -1,8 +1,8 @@
-"""The count of open transactions, and moments without any.
+"""The count of open transactions, and exclusive operations without any.
 
-LMDB's file may be mapped anew or closed only while no transaction of the process is open: a buffer read afterwards
-would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.exclude_transactions`, which waits for those
-that are open, keeps new ones waiting, and raises the error it is told when its time is over.
+LMDB's file may be remapped or closed only while no transaction of the process is open: reading a buffer afterwards
+would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.alone`, which waits for the
+open ones, makes new ones wait, and raises the caller's error after a timeout.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..errors import KvstoreError
 
 
 class CountedTransaction(Protocol):
-    """What is open as long as it is counted."""
+    """A transaction that is open as long as it is counted."""
 
     counted: bool
 
 
 class TransactionGate:
-    """One gate for all threads of a process and one environment."""
+    """The gate of one environment for all threads of a process."""
 
     def __init__(self) -> None:
         self.condition = threading.Condition()
@@ -44,18 +44,20 @@ class TransactionGate:
             self.condition.notify_all()
 
     def leave_if_counted(self, transaction: CountedTransaction) -> bool:
-        """Count a transaction as ended that is counted; returns whether it was."""
+        """Count a transaction as ended if it is still counted; return whether it was."""
         with self.condition:
             if not transaction.counted:
                 return False
             self.num_open -= 1
-            transaction.counted = False  # nothing comes between this line and the one before, not even an interrupt
+            transaction.counted = (
+                False  # nothing, not even an interrupt, can come between this line and the previous one
+            )
             self.condition.notify_all()
             return True
 
     @contextmanager
     def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
-        """Run the block while no transaction is open; raises ``error_type`` when some still are after ``wait`` seconds."""
+        """Run the block while no transaction is open; raise ``error`` if some still are after ``wait`` seconds."""
         with self.condition:
             self.condition.wait_for(lambda: not self._is_exclusive)
             self._is_exclusive = True

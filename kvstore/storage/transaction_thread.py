@@ -1,9 +1,9 @@
-"""The thread of a store in which its write transactions begin and end.
+"""The thread of a store that begins and ends its write transactions.
 
-LMDB begins a write transaction by locking a mutex that only the thread that locked it can unlock, so a transaction of
-one thread could be ended by no other: not by a ``close()`` elsewhere, not by the thread that happens to drop the last
-reference to it. Therefore one thread begins and ends them all, and between the two any thread may use them. In:
-functions of no arguments. Out: what they return or raise.
+LMDB begins a write transaction by locking a mutex that only the same thread can unlock. No other thread could end the
+transaction: not by a ``close()`` elsewhere, and not by dropping the last reference to it. Therefore one thread begins
+and ends all of them, and any thread may use them in between. In: functions without arguments. Out: their results or
+errors.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Result = TypeVar("Result")
 
 
 class _Task:
-    """A function to be called, and what came of it."""
+    """A function to call, and its outcome."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
-        # A plain lock: a finaliser may wait for it wherever it runs.
+        # A plain lock, because a finalizer may wait for it anywhere.
         self._done_lock = threading.Lock()
         self._done_lock.acquire()
         self.result: Any = None
@@ -37,7 +37,10 @@ class _Task:
         self._done_lock.release()
 
     def wait(self) -> BaseException | None:
-        """Wait until the function is over; returns what interrupted the waiting, such as Ctrl-C, if anything did."""
+        """Wait until the function has ended.
+
+        Returns the exception that interrupted the wait, such as Ctrl-C, or None.
+        """
         interruption: BaseException | None = None
         while True:
             try:
@@ -48,7 +51,7 @@ class _Task:
 
 
 class TransactionThread:
-    """Calls functions in one thread, which is started for the first; any thread may ask for that."""
+    """Runs functions in one thread, which is started on first use; any thread may call it."""
 
     def __init__(self) -> None:
         self._start_lock = threading.Lock()
@@ -56,9 +59,9 @@ class TransactionThread:
         self._thread: int | None = None
 
     def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
-        """What ``function`` returns or raises, called in the thread.
+        """Run ``function`` in the thread and return its result, or raise its error.
 
-        An interruption (Ctrl-C) is raised when the function is over; its result is given to ``undo`` before.
+        An interruption (Ctrl-C) is raised once the function has ended; its result is passed to ``undo`` first.
         """
         tasks = self._ensure_started()
         if tasks is None:
@@ -77,18 +80,20 @@ class TransactionThread:
                 raise interruption
             return task.result  # type: ignore[no-any-return]
         finally:
-            del task, error, interruption  # an error leads to this frame, which must not lead back to it
+            del task, error, interruption  # an error refers to this frame, which must not refer back to it
 
     def stop(self) -> None:
-        """Let the thread end when it has done what it was asked for."""
+        """Let the thread end after its pending tasks."""
         with self._start_lock:
             tasks, self._tasks, self._thread = self._tasks, None, None
         if tasks is not None:
             tasks.put(None)
 
     def _ensure_started(self) -> SimpleQueue[_Task | None] | None:
-        """Where to put errands; None where whoever asks runs them: the thread itself, and the last thread of a process
-        that is ending."""
+        """Return the task queue, or None if the caller must run the function itself.
+
+        That is the case in the thread itself, and while the process is ending.
+        """
         if sys.is_finalizing() or threading.get_ident() == self._thread:
             return None
         tasks = self._tasks

@@ -1,9 +1,9 @@
-"""Views: what every storage structure reads through (a snapshot) or writes through (a write transaction).
+"""Views: all storage structures read through a snapshot, or read and write through a write transaction.
 
-In: a table's name and raw keys (1 to 511 bytes). Out: raw values as memoryviews into LMDB's map, copied nowhere. A
-buffer of a snapshot lives as long as the snapshot, a buffer of a write transaction until its next put or delete. A
-table that nobody has written to yet is simply empty. What the change buffer (:mod:`.change_buffer`) holds is
-read as if it stood in its table. Errors of LMDB leave as the errors of ``kvstore.errors``.
+In: a table's name and raw keys (1 to 511 bytes). Out: raw values as memoryviews into LMDB's map, without a copy. A
+buffer of a snapshot is valid as long as the snapshot, a buffer of a write transaction until its next put or delete. A
+table that was never written to is empty. Changes in the change buffer (:mod:`.change_buffer`) are read as if they were
+in their tables. Errors of LMDB are raised as errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
@@ -41,46 +41,46 @@ if TYPE_CHECKING:
 
 Record = tuple[bytes, memoryview]
 
-#: Above whatever may follow in a key.
+#: A suffix above any suffix of a key.
 _ABOVE = b"\xff" * (MAX_KEY_BYTES + 1)
-#: Records of a scan after which it is told how much was read.
+#: The number of records of a scan after which the amount read is reported.
 _NOTED = 256
-#: What the change buffer says of a table that is not buffered.
+#: The changes of a table that is not buffered.
 _NO_CHANGES = TableBuffer()
 
 
 class View(Protocol):
-    """One consistent state of the store, to read from."""
+    """One consistent state of the store, for reading."""
 
     @property
     def writable(self) -> bool:
-        """Whether this is a :class:`WriteView`."""
+        """True if this is a :class:`WriteView`."""
         ...
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """The value under ``key``, or None."""
+        """Return the value of ``key``, or None."""
         ...
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """The value under each of some keys, or None."""
+        """Return the value of each key, or None."""
         ...
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
-        """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
+        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
         ...
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
-        """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
+        """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         ...
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Of each range the last record with ``start <= key < stop``, or None."""
+        """Return for each range the last record with ``start <= key < stop``, or None."""
         ...
 
     def count(self, table: str) -> int:
-        """The number of records in ``table``."""
+        """Return the number of records in ``table``."""
         ...
 
 
@@ -88,20 +88,20 @@ class WriteView(View, Protocol):
     """A view whose changes become visible to others all at once, or never."""
 
     def put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
-        """Store ``value`` under ``key``, in place of what was there."""
+        """Store ``value`` under ``key``, replacing any old value."""
         ...
 
     def delete(self, table: str, key: bytes) -> bool:
-        """Remove ``key``; False when it was not there."""
+        """Remove ``key``; return False if it did not exist."""
         ...
 
     def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
-        """Store many values, each in place of what was there; None removes what is there."""
+        """Store many values, replacing old ones; None removes a key."""
         ...
 
 
 class TransactionOwner(Protocol):
-    """What a view needs of the environment that made it."""
+    """The interface of the environment that a view uses."""
 
     path: Path
     lock_timeout: float
@@ -113,17 +113,17 @@ class TransactionOwner(Protocol):
 
     @property
     def buffer_reader(self) -> ChangeBufferReader:
-        """What this process has read of the change buffer."""
+        """The part of the change buffer that this process has read."""
         ...
 
     @property
     def page_bound(self) -> PageReleaser:
-        """Where views tell how much of the file they read."""
+        """Counts how much of the file views read."""
         ...
 
     @property
     def transaction_thread(self) -> TransactionThread:
-        """Where write transactions begin and end."""
+        """The thread that begins and ends write transactions."""
         ...
 
     @property
@@ -132,33 +132,33 @@ class TransactionOwner(Protocol):
         ...
 
     def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """The number of the change that ``transaction`` sees or makes."""
+        """Return the number of the change that ``transaction`` sees or makes."""
         ...
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
-        """Make ``table`` within a write transaction."""
+        """Create ``table`` within a write transaction."""
         ...
 
     def ended(self, view: LmdbView) -> None:
-        """Learn that the transaction of ``view`` is over."""
+        """Handle the end of the transaction of ``view``."""
         ...
 
     def committed(self, created: Mapping[str, Handle]) -> None:
-        """Learn that a commit has succeeded, and which tables it has added."""
+        """Handle a successful commit that has added these tables."""
         ...
 
     def map_full(self) -> MapFull:
-        """Learn that the map is full; the error to raise says what can be done about it."""
+        """Handle a full map, and return the error to raise, which names the remedy."""
         ...
 
 
 class LmdbView:
-    """Reading, as snapshots and write transactions share it."""
+    """The read operations shared by snapshots and write transactions."""
 
     writable = False
-    #: Descriptor of the writer's lock, shared by a reader that cannot register itself with LMDB.
+    #: Descriptor of the writer lock, shared by a reader that cannot register itself with LMDB.
     shared_lock: int | None = None
-    #: Whether its owner counts it as open.
+    #: True while its owner counts it as open.
     counted = True
 
     def __init__(self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction) -> None:
@@ -166,11 +166,11 @@ class LmdbView:
         self._transaction: Any = transaction
         self._known_buffer: ChangeBuffer | None = None
         self._buffered = owner.buffer_reader.buffered
-        #: Number of the change this view sees: it grows by one with every commit, and is the same for equal states.
+        #: The number of the change this view sees. It grows by one with every commit, and is the same for equal states.
         self.change = owner.change_of(transaction)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
-        """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""
+        """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
         transaction = self._current()
         try:
             if self._buffered[table]:
@@ -183,7 +183,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """The value under each of some keys, or None; raises as :meth:`get` does."""
+        """Return the value of each key, or None; raise the errors of :meth:`get`."""
         transaction = self._current()
         self._owner.page_bound.note_reads(len(keys), looked_up=not self.writable)
         handle = self._find_table(table)
@@ -191,7 +191,7 @@ class LmdbView:
         newer, older = changes.newer, changes.older
         found: list[memoryview | None] = []
         try:
-            # A cursor finds what is near what it found last without going down the tree again.
+            # A cursor finds keys near its position without descending the tree again.
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
                 for key in keys:
                     if key in newer or key in older:
@@ -205,7 +205,7 @@ class LmdbView:
         return found
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
-        """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
+        """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
         transaction = self._current()
         self._owner.page_bound.note_reads(len(prefixes), looked_up=not self.writable)
         handle = self._find_table(table)
@@ -232,7 +232,7 @@ class LmdbView:
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
-        """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
+        """Return the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
         if not self._buffered[table]:
             return stored
@@ -240,12 +240,12 @@ class LmdbView:
         return self._buffer().overlay(table, keys, stored, reverse=reverse)
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Of each range the last record with ``start <= key < stop``, or None."""
+        """Return for each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
         self._owner.page_bound.note_reads(len(ranges), looked_up=not self.writable)
         handle = self._find_table(table)
         changes = self._buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
-        # No record behind the last that has changed has changed.
+        # Records after the last changed one are unchanged.
         lasts = changes.find_last_keys(ranges)
         found: list[Record | None] = [None] * len(ranges)
         changed: list[tuple[int, bytes]] = []
@@ -272,7 +272,7 @@ class LmdbView:
         return found
 
     def count(self, table: str) -> int:
-        """The number of records in ``table``."""
+        """Return the number of records in ``table``."""
         transaction = self._current()
         handle = self._find_table(table)
         try:
@@ -286,23 +286,23 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def tables(self) -> dict[str, dict[str, int]]:
-        """LMDB's page and record counts of every table, by name (for statistics); the change buffer is one of them."""
+        """Return LMDB's page and record counts of every table by name, including the change buffer, for statistics."""
         transaction = self._current()
         return {name: transaction.statistics(table) for name, table in sorted(transaction.tables().items())}
 
     @property
     def closed(self) -> bool:
-        """Whether the view is over."""
+        """True if the view is closed."""
         return self._transaction is None
 
     def _buffer(self) -> ChangeBuffer:
-        """The change buffer as this view sees it."""
+        """Return the change buffer as this view sees it."""
         if self._known_buffer is None:
             self._known_buffer = self._owner.buffer_reader.read_buffer(self._segments)
         return self._known_buffer
 
     def _in_table(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
-        """What the table itself holds under a key, where ``chain`` makes its value of that."""
+        """Return the value in the table itself, or None if ``chain`` does not depend on it."""
         handle = self._find_table(table)
         if handle is None or not depends_on_stored(chain):
             return None
@@ -313,11 +313,11 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _segments(self, start: bytes) -> Iterator[Record]:
-        """The stored segments of the change buffer from a key on."""
+        """Return the stored segments of the change buffer from a key on."""
         return self._stored(engine_tables.RECENT, start, None, False)
 
     def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
-        """As :meth:`scan`, the change buffer left out."""
+        """Return the records as :meth:`scan` does, without the change buffer."""
         transaction = self._current()
         handle = self._find_table(table)
         if handle is None:
@@ -358,7 +358,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
-        """A table as the transaction knows it, or None."""
+        """Return a table as the transaction knows it, or None."""
         transaction = self._current()
         try:
             return transaction.table(table)
@@ -373,25 +373,24 @@ class LmdbView:
         return self._transaction
 
     def _after_fork(self) -> None:
-        # Dropped, not ended: ending it would free the parent's place in the table of readers.
+        # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None
         self.counted = False
 
 
 class ReadTransaction(LmdbView):
-    """A read transaction: the store as it was when the snapshot was taken, whatever others commit meanwhile.
+    """A read transaction: the store as it was when the snapshot was taken, unaffected by later commits.
 
-    A context manager. Any thread may use it, one at a time. Drop every buffer it gave before closing it: the bytes
-    behind a buffer may change afterwards, and are gone once the environment is closed.
+    A context manager. Any thread may use it, one at a time. Drop every buffer it returned before closing it: the bytes
+    of a buffer may change afterwards, and are gone once the environment is closed.
     """
 
     _pins = 0
 
     def pass_over_damage(self) -> list[str]:
-        """Go on without damaged pages, and without what is damaged of the change buffer.
+        """Skip damaged pages and damaged parts of the change buffer from now on.
 
-        Returns a sentence for each commit whose changes are lost so. What later commits have changed of a record that
-        is lost is lost with it.
+        Returns a sentence for each commit whose changes are lost. Later changes of a lost record are lost with it.
         """
         self._current().passes_damage = True
         self._known_buffer, lost = salvage_segments(self._segments)
@@ -407,16 +406,16 @@ class ReadTransaction(LmdbView):
         return lost
 
     def find_damaged_pages(self, table: str) -> list[str]:
-        """Every damaged branch and leaf page of a table, as text: the records in it, or below it, are lost."""
+        """Return a text for every damaged branch and leaf page of a table; the records in or below it are lost."""
         return self._current().find_damage(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, most_bytes: int) -> None:
-        """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_dense_copy` raises."""
+        """Write every record to a new file with full pages; raise the errors of :func:`.dense_copy.write_densely`."""
         write_dense_copy(self._current(), target, most_bytes)
 
     @contextmanager
     def pin(self) -> Iterator[Self]:
-        """Keep the snapshot open while a kernel reads its buffers without the interpreter's lock."""
+        """Keep the snapshot open while a kernel reads its buffers without the GIL."""
         with self._owner.gate.condition:
             self._current()
             self._pins += 1
@@ -428,9 +427,9 @@ class ReadTransaction(LmdbView):
                 self._owner.gate.condition.notify_all()
 
     def close(self) -> None:
-        """End the snapshot, waiting for pins; does nothing when it is closed already.
+        """End the snapshot, after waiting for pins; does nothing if it is closed already.
 
-        Raises TransactionError when a pin outlasts the environment's lock timeout; the snapshot then stays open.
+        Raises TransactionError if a pin outlasts the environment's lock timeout; the snapshot then stays open.
         """
         with self._owner.gate.condition:
             if not self._owner.gate.condition.wait_for(lambda: self._pins == 0, self._owner.lock_timeout):
@@ -442,7 +441,7 @@ class ReadTransaction(LmdbView):
                 return
             try:
                 transaction.abort()
-            finally:  # an interrupt is raised when it is over
+            finally:  # an interrupt is raised after the abort has ended
                 self._owner.ended(self)
 
     def __enter__(self) -> Self:
@@ -456,5 +455,5 @@ class ReadTransaction(LmdbView):
     def __del__(self) -> None:
         if getattr(self, "_transaction", None) is not None:
             self.close()
-        elif self.counted and hasattr(self, "_owner"):  # interrupted before its end was told
+        elif self.counted and hasattr(self, "_owner"):  # interrupted before its end was reported
             self._owner.ended(self)

@@ -1,9 +1,9 @@
-"""The write transaction of a store: what it changes, and where its changes go.
+"""The write transaction of a store, and the destination of its changes.
 
-In: values under keys of tables. On disk: nothing before the commit; then changes of the tables with scattered records
-as segments of the change buffer (:mod:`.change_buffer`), all others in their tables. A large transaction writes what it
-appends to a table there as well: it fills pages of its own. Out: as
-other views, with its own changes. What LMDB cannot do leaves as the errors of ``kvstore.errors``.
+In: values under keys of tables. On disk: nothing before the commit. A commit writes changes of buffered tables as
+segments of the change buffer (:mod:`.change_buffer`), and all others to their tables. A large transaction also writes
+records appended to a table directly, because they fill whole pages. Out: the same as for other views, including its own
+changes. Errors of LMDB are raised as errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _PORTION = 1024
 
 
 class WriteTransaction(LmdbView):
-    """The one write transaction of a store: reads see its own changes, others see them after :meth:`commit`.
+    """The single write transaction of a store: its reads see its changes, others see them after :meth:`commit`.
 
     A context manager that commits on a clean exit and rolls back on an error. It belongs to the thread that began it.
-    Any error that LMDB reports while changing something ends the transaction: nothing of it remains.
+    Any LMDB error during a change rolls the transaction back and ends it.
     """
 
     writable = True
@@ -58,27 +58,27 @@ class WriteTransaction(LmdbView):
         self._thread = get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0
-        #: What this transaction says of the records that it has buffered, in how many bytes, and whether it buffers
-        #: still or has grown too large for that.
+        #: The buffered changes of this transaction, their size in bytes, and whether it still buffers. It stops
+        #: buffering when it has grown too large.
         self._own: dict[str, TableChanges] = {}
         self._own_bytes = 0
         self._buffers = True
-        #: The last key that each table had when this transaction began to write what comes behind it there: once it is
-        #: large.
+        #: The last key of each table at the time when this transaction became large and began to write appended records
+        #: directly; None before.
         self._ends: dict[str, bytes] | None = None
-        #: The change buffer as the last commit left it, and the bytes of segments that may wait.
+        #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
         self._committed = ChangeBuffer()
         self._most_bytes = compute_max_bytes(owner.used_bytes)
 
     @property
     def large(self) -> bool:
-        """Whether it has changed much."""
+        """True if it has made many changes."""
         return not self._buffers or self._ends is not None
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
-        """Store ``value`` under ``key``, in place of what was there; every buffer given before goes stale.
+        """Store ``value`` under ``key``, replacing any old value; this invalidates every buffer returned before.
 
-        Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
+        Raises InputError for a key of 0 or more than 511 bytes and StoreFullError if there is no space.
         """
         if self._buffers and self._buffered[table] and not self._is_appended(table, key):
             self._buffer_changes(table, {key: bytes(value)})
@@ -86,7 +86,7 @@ class WriteTransaction(LmdbView):
             self._put(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
-        """Remove ``key``; False when it was not there. Every buffer given before goes stale."""
+        """Remove ``key``; return False if it did not exist. This invalidates every buffer returned before."""
         if self._buffers and self._buffered[table]:
             present = self.get(table, key) is not None
             if present:
@@ -95,9 +95,9 @@ class WriteTransaction(LmdbView):
         return self._delete(table, key)
 
     def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
-        """Store many values, each in place of what was there; None removes what is there.
+        """Store many values, replacing old ones; None removes a key.
 
-        Every buffer given before goes stale. Raises what :meth:`put` raises.
+        This invalidates every buffer returned before. Raises the errors of :meth:`put`.
         """
         if self._buffers and self._buffered[table]:
             self._buffer_changes(table, changes)
@@ -122,7 +122,7 @@ class WriteTransaction(LmdbView):
             raise self._failed(error, f"table {table}") from error
 
     def merge_buffer(self) -> None:
-        """Put what the change buffer holds into its tables, and buffer no more."""
+        """Merge the change buffer into its tables, and stop buffering."""
         buffer = self._buffer()
         for table in buffer.tables:
             changes = buffer.get_table(table)
@@ -143,9 +143,9 @@ class WriteTransaction(LmdbView):
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
-        """As :meth:`LmdbView.scan`; raises TransactionError when something is changed before the scan is over.
+        """Yield records as :meth:`LmdbView.scan`; raise TransactionError if anything is changed before the scan ends.
 
-        LMDB may skip or repeat records then, and the buffers given are stale: make a list of the scan first.
+        LMDB could then skip or repeat records, and the returned buffers are invalid: read the scan into a list first.
         """
         changes = self._changes
         for record in super().scan(table, start, stop, reverse=reverse):
@@ -156,7 +156,7 @@ class WriteTransaction(LmdbView):
     def commit(self) -> None:
         """Make the changes durable and visible.
 
-        Raises StoreFullError when there is no space; the transaction is rolled back then.
+        Raises StoreFullError if there is no space; the transaction is then rolled back.
         """
         buffer = self._known_buffer
         if buffer is not None and self._own:
@@ -172,7 +172,7 @@ class WriteTransaction(LmdbView):
             self._owner.transaction_thread.run(transaction.commit)
         except READ_ERRORS as error:
             raise self._failed(error, "commit") from error
-        except BaseException:  # an interruption: the commit is over all the same
+        except BaseException:  # an interruption: the commit has ended nevertheless
             self._end()
             raise
         self._owner.committed(self._created)
@@ -181,9 +181,9 @@ class WriteTransaction(LmdbView):
         self._end()
 
     def abort(self) -> None:
-        """Roll everything back; does nothing when the transaction is over.
+        """Roll everything back; does nothing if the transaction has ended.
 
-        Any thread may do that while its own is not at work with the transaction.
+        Any thread may call it while the transaction's own thread is not using the transaction.
         """
         if self._transaction is not None:
             try:
@@ -243,7 +243,7 @@ class WriteTransaction(LmdbView):
             self.merge_buffer()
 
     def _become_large(self) -> None:
-        """Write what comes behind all that a table holds into the table, from now on, and what has come so far."""
+        """Write records beyond the last key of a table directly from now on, including those buffered so far."""
         buffer, self._ends, self._own_bytes = self._buffer(), {}, 0
         for table, own in self._own.items():
             end, before = self._last_key(table, self._ends), self._committed.get_table(table)
@@ -259,7 +259,7 @@ class WriteTransaction(LmdbView):
     def _append(
         self, table: str, ends: dict[str, bytes], changes: Mapping[bytes, bytes | None]
     ) -> Mapping[bytes, bytes | None]:
-        """Write changes behind what the table held into the table; gives the others."""
+        """Write changes beyond the last key of the table directly, and return the others."""
         end, buffered = self._last_key(table, ends), self._buffer().get_table(table)
         appended = {key: value for key, value in changes.items() if key > end and key not in buffered}
         if not appended:
@@ -268,27 +268,27 @@ class WriteTransaction(LmdbView):
         return {key: value for key, value in changes.items() if key not in appended}
 
     def _is_appended(self, table: str, key: bytes) -> bool:
-        """Whether a record is written into its table at once, as one that stands behind what the table held."""
+        """True if a record is written directly, because its key is beyond the table's last key."""
         if self._ends is None or len(key) > MAX_KEY_BYTES:
             return False
         return key > self._last_key(table, self._ends) and key not in self._buffer().get_table(table)
 
     def _last_key(self, table: str, ends: dict[str, bytes]) -> bytes:
-        """The last key that a table held when it was first asked for."""
+        """Return the last key that a table had when it was first requested."""
         if table not in ends:
             last = next(self._stored(table, b"", None, True), None)
             ends[table] = b"" if last is None else last[0]
         return ends[table]
 
     def _reading(self, table: str) -> Callable[[bytes], memoryview | None]:
-        """What gives the value that a table itself holds under a key."""
+        """Return a function that reads the values in a table itself."""
         handle = self._find_table(table)
         if handle is None:
             return lambda key: None
         return partial(self._current().get, db=handle)
 
     def _write_many(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
-        """Put many values into a table itself, or remove them."""
+        """Store many values in a table itself, or remove them."""
         kept = sorted((key, value) for key, value in changes.items() if value is not None)
         if len(kept) < len(changes):
             for key, value in changes.items():
@@ -297,7 +297,7 @@ class WriteTransaction(LmdbView):
         if not kept:
             return
         transaction = self._current()
-        self._owner.page_bound.note_reads(len(kept))  # the pages of records that are put are read before
+        self._owner.page_bound.note_reads(len(kept))  # storing records reads their pages first
         try:
             handle = self._table(table)
             self._changes += 1
@@ -306,7 +306,7 @@ class WriteTransaction(LmdbView):
             raise self._failed(error, f"table {table}") from error
 
     def _table(self, table: str) -> WrittenTable:
-        """A table, which is made where there is none."""
+        """Return a table, and create it if it is missing."""
         transaction = self._current()
         written: WrittenTable | None = transaction.table(table)
         if written is None:
@@ -349,8 +349,8 @@ class WriteTransaction(LmdbView):
 
     def _after_fork(self) -> None:
         if self._transaction is not None:
-            # LMDB's binding waits for the thread that began it, which a child does not have, to end it; this frees the
-            # child's memory and leaves the mutex to the parent, whose thread holds it.
+            # LMDB's binding waits for the thread that began the transaction, which a child does not have. This frees
+            # the child's memory and leaves the mutex to the parent, whose thread holds it.
             self._transaction.abort()
         super()._after_fork()
 

@@ -1,10 +1,10 @@
-"""The writer's lock: one writer at a time over all processes and threads, with a timeout and the holder's name.
+"""The writer lock: one writer at a time over all processes and threads, with a timeout and the holder's name.
 
-LMDB's own writer mutex cannot be waited for with a timeout and does not say who holds it, so every write transaction
-first takes this lock. On disk: ``writer.lock`` beside the data, locked by ``flock`` (the system drops the lock when the
-holder dies); while held it contains the holder's process number in decimal and a newline, otherwise nothing. A timeout
-raises :class:`~kvstore.errors.LockTimeoutError` naming the holder. Where the file is deleted under a holder the next
-one makes another, and then waits for LMDB's mutex, without a timeout, until the first is done.
+Waiting for LMDB's writer mutex has no timeout, and the mutex does not identify its holder, so every write transaction
+first takes this lock. On disk: ``writer.lock`` next to the data, locked by ``flock`` (the system drops the lock if the
+holder dies). While held, it contains the holder's process id in decimal and a newline; otherwise it is empty. A timeout
+raises :class:`~kvstore.errors.LockTimeoutError` naming the holder. If the file is deleted while it is locked, the next
+writer creates another, and then waits for LMDB's mutex, without a timeout, until the first is done.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
 class MaintenanceThread(threading.Thread):
-    """A thread that works for the store itself, and nobody asked for: no other one of its process is refused a write
-    because it holds the lock, however long it takes."""
+    """A thread for background maintenance of the store.
+
+    Another thread of the process that waits for the lock does not time out while this thread holds it.
+    """
 
 
 class WriterLock:
-    """Exclusive right to write to one store.
+    """The exclusive right to write to one store.
 
-    One object serves all threads of a process. A thread that holds the lock must be the one that releases it.
+    One object serves all threads of a process. Only the thread that holds the lock may release it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,12 +48,11 @@ class WriterLock:
         _locks.add(self)
 
     def acquire(self, timeout: float) -> None:
-        """Take the lock, waiting at most ``timeout`` seconds (0: one attempt), or as long again and again while an
-        :class:`MaintenanceThread` of this process holds it.
+        """Acquire the lock, waiting at most ``timeout`` seconds (0: one attempt).
 
-        Raises LockTimeoutError naming the holder when the time is over, TransactionError when this thread already
-        holds the lock, ReadOnlyError when the lock file cannot be written, and StoreFullError when there is no room to
-        make it.
+        The wait starts again while a :class:`MaintenanceThread` of this process holds the lock. Raises LockTimeoutError
+        naming the holder after the timeout, TransactionError if this thread already holds the lock, ReadOnlyError if
+        the lock file cannot be written, and StoreFullError if there is no room to create it.
         """
         if self._holder is threading.current_thread():
             raise TransactionError("this thread already has a write transaction open; commit or abort it first")
@@ -67,27 +68,27 @@ class WriterLock:
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             self._holder = threading.current_thread()
             if os.pread(self._descriptor, 1, 0):
-                # The last holder was killed, perhaps before the name it had given to a compacted file was durable.
+                # The last holder was killed, perhaps before the renaming of a compacted file was durable.
                 with contextlib.suppress(OSError):
                     flush(self.path.parent)
-            with contextlib.suppress(OSError):  # a full disk may refuse the name; the lock holds without it
+            with contextlib.suppress(OSError):  # a full disk may refuse the process id; the lock works without it
                 os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
         except BaseException:
             self._unlock()
             raise
 
     def release(self) -> None:
-        """Give the lock up; the next writer may go on."""
+        """Release the lock; the next writer may continue."""
         try:
             if self._descriptor is not None:
-                with contextlib.suppress(OSError):  # a failing disk; only the name of the holder stays
+                with contextlib.suppress(OSError):  # a failing disk; only the holder's process id stays
                     os.ftruncate(self._descriptor, 0)
-        finally:  # an interrupt too
+        finally:  # also after an interrupt
             self._unlock()
 
     @contextlib.contextmanager
     def hold(self, timeout: float) -> Iterator[None]:
-        """Hold the lock within the block; raises what :meth:`acquire` raises."""
+        """Hold the lock within the block; raise the errors of :meth:`acquire`."""
         self.acquire(timeout)
         try:
             yield
@@ -95,14 +96,14 @@ class WriterLock:
             self.release()
 
     def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
-        """Hold the lock within the block; when this thread holds it already, that serves."""
+        """Hold the lock within the block; does nothing if this thread holds it already."""
         if self._holder is threading.current_thread():
             return contextlib.nullcontext()
         return self.hold(timeout)
 
     @contextlib.contextmanager
     def hold_shared(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block; raises what :meth:`acquire_shared` raises."""
+        """Keep writers out within the block; raise the errors of :meth:`share`."""
         descriptor = self.acquire_shared(timeout)
         try:
             yield
@@ -113,8 +114,8 @@ class WriterLock:
     def acquire_shared(self, timeout: float) -> int | None:
         """Keep writers out while a reader that cannot register itself with LMDB reads.
 
-        Returns a file descriptor to release when the reading is over, or None when there is no lock file and so no
-        writer. Raises LockTimeoutError when a writer holds the lock for ``timeout`` seconds.
+        Returns a file descriptor to release after the reads, or None if there is no lock file and therefore no writer.
+        Raises LockTimeoutError if a writer holds the lock for ``timeout`` seconds.
         """
         try:
             return self._lock_file(fcntl.LOCK_SH, time.monotonic() + timeout, timeout)
@@ -132,7 +133,7 @@ class WriterLock:
             except BaseException:
                 os.close(descriptor)
                 raise
-            release_lock(descriptor)  # deleted while this process waited: whoever comes now locks another file
+            release_lock(descriptor)  # deleted while this process waited: the next process locks another file
 
     def _open_lock_file(self, kind: int) -> int:
         try:
@@ -160,7 +161,7 @@ class WriterLock:
             if descriptor is not None:
                 release_lock(descriptor)
         finally:
-            self._holder = None  # last: a waiting thread asks who holds the lock
+            self._holder = None  # last, because a waiting thread reads the holder
             self._thread_lock.release()
 
     def _make_timeout_error(self, timeout: float, holder: str) -> LockTimeoutError:
@@ -170,7 +171,7 @@ class WriterLock:
         )
 
     def _reset_after_fork(self) -> None:
-        """In a forked child: drop the copied descriptor, so that the lock ends with the parent that holds it."""
+        """Drop the copied descriptor in a forked child, so that the lock ends with the parent that holds it."""
         descriptor, self._descriptor, self._holder = self._descriptor, None, None
         self._thread_lock = threading.Lock()
         if descriptor is not None:
@@ -178,7 +179,7 @@ class WriterLock:
 
 
 def describe_holder(path: Path) -> str:
-    """The process that holds the lock at ``path``, in words for a message."""
+    """Return a description of the process that holds the lock at ``path``, for a message."""
     try:
         process_number = path.read_text("ascii", "replace").strip()
     except OSError:

@@ -1,1 +1,1 @@
-"""The spine of a store: documents, names, the filter, the forest, vectors and postings."""
+"""The core structures of a store: documents, names, the filter, the forest, vectors and postings."""

@@ -1,7 +1,8 @@
-"""Counters and totals of a store: the ids handed out so far, and the sums that weights are computed from.
+"""Counters and totals of a store: the next unused ids, and the sums that term weights are computed from.
 
-On disk: one sealed msgpack map under ``counters`` in ``meta``. Ids only grow and are never used twice; totals go up and
-down with the documents. A write transaction loads them once, changes them in place, and saves them before its commit.
+On disk: one sealed msgpack map under ``counters`` in ``meta``. Ids only grow and are never reused. Totals go up and
+down with the documents. A write transaction loads the counters once, changes them in place, and saves them before it
+commits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _KEY = b"counters"
 
 @dataclass(slots=True)
 class Counters:
-    """Next ids (``next_*``), the change number, and totals over the surviving documents."""
+    """The next ids (``next_*``), the change number, and totals over the stored documents."""
 
     change: int = 0
     next_document: int = 1
@@ -40,7 +41,7 @@ class Counters:
 
     @property
     def next_chunk(self) -> int:
-        """Every chunk has a number below this."""
+        """An upper bound of chunk ids: every chunk has a smaller id."""
         return GROUP_SIZE * self.next_group
 
     @classmethod

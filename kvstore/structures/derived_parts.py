@@ -1,8 +1,9 @@
-"""What a system derives from each document alone: a part, and vectors of the texts in it, in a space of their own.
+"""Data derived from each document alone: a part, and vectors of the texts in it, in a separate vector space.
 
 In: parts (plain data) and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the
-part, then the vector block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, which are as those of
-chunks. The id of a vector is that of its document and the place of its text in the part. Out: the same again.
+part, then the vector block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, in the same format as
+for chunks. The id of a vector combines the document id and the position of the text in the part. Out: the same parts
+and vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
 
 
 class DerivationSpec(Protocol):
-    """What derives parts: its name, and whether their vectors take a byte a number."""
+    """A derivation: its name, and whether its vectors are quantized to one byte per component."""
 
     @property
     def name(self) -> str: ...
@@ -28,37 +29,37 @@ class DerivationSpec(Protocol):
 
 
 def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
-    """The space of a derivation's vectors."""
+    """Return the vector space of a derivation."""
     return VectorSpace(
         derivation.name, f"{derivation.name}_vectors", f"{derivation.name}_vector_space", quantised=derivation.quantised
     )
 
 
 def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
-    """The tables of a derivation."""
+    """List the tables of a derivation."""
     space = get_vector_space(derivation)
     return [LmdbTable(f"{derivation.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 
 
 def to_vector_id(document: int, text_index: int) -> int:
-    """The id of the vector of a text of a document's part."""
+    """Return the vector id of a text in a document's part."""
     return document << 32 | text_index
 
 
 def split_vector_id(id: int) -> tuple[int, int]:
-    """The document of a vector, and the place of its text in the part."""
+    """Return the document id of a vector, and the position of its text in the part."""
     return id >> 32, id & 0xFFFFFFFF
 
 
 class DerivedPart(NamedTuple):
-    """What is derived of a document, and where the vectors of its texts stand: blocks and rows."""
+    """The part derived from a document, and the locations (block, row) of the vectors of its texts."""
 
     part: Any
     vector_locations: list[tuple[int, int]]
 
 
 class DerivedParts:
-    """The parts that one derivation made, in one view; ``vectors`` are those of their texts."""
+    """The parts of one derivation in one view, and the ``vectors`` of their texts."""
 
     vectors: Vectors
 
@@ -68,29 +69,29 @@ class DerivedParts:
         self.vectors = Vectors(view, dimension, get_vector_space(derivation))
 
     def get(self, document: int) -> DerivedPart:
-        """What is derived of a document; raises CorruptionError where nothing is kept."""
+        """Return the part of a document; raise CorruptionError if it is missing."""
         derived_part = self.find(document)
         if derived_part is None:
             raise CorruptionError(f"table {self._table} has nothing of document {document}; run CHECK REPAIR")
         return derived_part
 
     def find(self, document: int) -> DerivedPart | None:
-        """What is derived of a document, or None where nothing is kept."""
+        """Return the part of a document, or None if it has none."""
         return self.find_many([document])[0]
 
     def find_many(self, documents: Sequence[int]) -> list[DerivedPart | None]:
-        """What is derived of each of some documents, or None where nothing is kept."""
+        """Return the part of each document, or None for a document without one."""
         keys = list(map(records.encode_u64, documents))
         values = self._view.get_many(self._table, keys)
         return [None if value is None else self._decode(key, value) for key, value in zip(keys, values, strict=True)]
 
     @property
     def document_count(self) -> int:
-        """Of how many documents there are parts."""
+        """The number of documents that have parts."""
         return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
-        """Every document's id with what is derived of it."""
+        """Yield the id and part of every document."""
         for key, value in self._view.scan(self._table):
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
@@ -100,7 +101,7 @@ class DerivedParts:
 
 
 class DerivedPartWriter(DerivedParts):
-    """The parts of one write transaction; their vectors are private until :meth:`flush`."""
+    """The parts of one write transaction. Their vectors are private until :meth:`flush`."""
 
     vectors: VectorWriter
 
@@ -112,7 +113,7 @@ class DerivedPartWriter(DerivedParts):
         self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
 
     def put(self, document: int, part: Any, vectors: Matrix) -> None:
-        """Keep what is derived of a new document, and the vectors of its texts, shape (texts, dimension)."""
+        """Store the part of a new document, and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
             locations.append(self.vectors.add(to_vector_id(document, text_index), vector, self._next_block))
@@ -120,13 +121,13 @@ class DerivedPartWriter(DerivedParts):
         self._put(document, DerivedPart(part, locations))
 
     def remove(self, document: int) -> None:
-        """Take out what is kept of a document."""
+        """Remove the part of a document and its vectors."""
         for block, row in self.get(document).vector_locations:
             self.vectors.remove(block, row)
         self._write.delete(self._table, records.encode_u64(document))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
-        """Take note of vectors that were moved: id, block, row."""
+        """Update the locations of vectors that were moved: id, block, row."""
         moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         for id, block, row in moves:
             document, text_index = split_vector_id(id)

@@ -1,7 +1,7 @@
-"""Sets of numbers, such as ids of chunks, as ascending arrays.
+"""Sets of numbers, such as chunk ids, as ascending arrays.
 
-numpy's own operations on sets (``unique``, ``union1d``, ``setdiff1d``) load ``numpy.ma`` when they are first called, as
-much of a process's first answer as the search itself; these do not.
+numpy's own set operations (``unique``, ``union1d``, ``setdiff1d``) load ``numpy.ma`` on their first call, which takes
+as long as the rest of a process's first search. These functions do not.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ Number = TypeVar("Number", bound=np.number[Any])
 
 
 def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """The numbers of some arrays, one at least, each once, ascending.
+    """Return the distinct numbers of one or more arrays, ascending.
 
     >>> import numpy as np
-    >>> merge_distinct(np.array([5, 2]), np.array([2, 9])).tolist()
+    >>> distinct(np.array([5, 2]), np.array([2, 9])).tolist()
     [2, 5, 9]
     """
     ordered = np.sort(np.concatenate(arrays))
@@ -28,10 +28,10 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def subtract_ids(numbers: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """The numbers that are not among others, each once, ascending.
+    """Return the distinct numbers that are not in ``gone``, ascending.
 
     >>> import numpy as np
-    >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
+    >>> without(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
     remaining, removed_sorted = merge_distinct(numbers), merge_distinct(removed)

@@ -1,8 +1,9 @@
-"""Which version of its language pipeline a store was derived with.
+"""The version of the language pipeline that a store's data was derived with.
 
-In: a view. On disk: ``meta`` under ``language_version``, written when a store is made and whenever all of it is derived
-again; a store of before that record has none, and that is no fault. Out: the version, and the sentence that CHECK says
-where another is installed: what is put then may give other names and relations than what is there.
+In: a view. On disk: ``meta`` under ``language_version``, written when a store is created and whenever all data is
+derived again. An older store has no such record, which is not an error. Out: the version, and a sentence for CHECK if
+another version is installed. With another version, new documents may give other names and relations than those in the
+store.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ _KEY = b"language_version"
 
 
 def put_settings(view: WriteView, settings: FixedSettings) -> None:
-    """Record the settings that everything is derived with, the version of the rules that split texts among them."""
+    """Record the settings that all data is derived with, including the version of the text splitting rules."""
     view.put(tables.META, tables.SETTINGS_KEY, records.pack(asdict(settings)))
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
-    """Record that everything is derived with the version that is installed."""
+    """Record the installed version as the one that all data is derived with."""
     view.put(tables.META, _KEY, records.pack(get_language_version(settings.language)))
 
 
 def get_stored_language_version(view: View) -> str:
-    """The version a store was derived with; empty where it parses nothing, or where the version is not known."""
+    """Return the version a store was derived with; empty if it parses no texts, or if the version is unknown."""
     value = view.get(tables.META, _KEY)
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 
 
 def check_language_version(state: State) -> Iterator[str]:
-    """The sentence of CHECK where another version is installed than the one that the store was derived with."""
+    """Yield a sentence for CHECK if the installed version differs from the one the store was derived with."""
     language = state.settings.language
     stored_version, installed_version = get_stored_language_version(state.lmdb), get_language_version(language)
     if stored_version and installed_version and stored_version != installed_version:
@@ -50,6 +51,6 @@ def check_language_version(state: State) -> Iterator[str]:
 
 
 def list_fixed_settings(state: State) -> list[tuple[str, Any, bool]]:
-    """The settings fixed when the store was made, as rows of the table ``settings``."""
+    """Return the settings fixed when the store was created, as rows of the table ``settings``."""
     settings = {**asdict(state.settings), "language_version": get_stored_language_version(state.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

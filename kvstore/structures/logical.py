@@ -1,6 +1,6 @@
-"""Logical names for internal ids: keys and ordinals, which say the same in two stores of the same documents.
+"""Logical names for internal ids: keys and ordinals, which are the same in two stores of the same documents.
 
-In: ids of one state. Out: what the dump writes in their place.
+In: ids of one state. Out: the names that the logical dump writes instead.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .filter import addresses
 from .forest.forest import USER
 from .state import State
 
-#: What stands for an id: text, or a tuple of text and numbers.
+#: The logical name of an id: text, or a tuple of text and numbers.
 LogicalName = Any
 
 
 class LogicalNames:
-    """Names for the internal ids of one state."""
+    """Logical names for the internal ids of one state."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
         self._state = state
@@ -50,7 +50,7 @@ class LogicalNames:
 
 
 class InternalNames(LogicalNames):
-    """The internal ids themselves, where rows of one store are compared."""
+    """The internal ids themselves, used to compare rows of one store."""
 
     def __init__(self) -> None:
         pass

@@ -1,5 +1,4 @@
-"""What the states of one open store share of its indexes, in memory: the index files that were read, what was made of
-generations, and vectors."""
+"""In-memory index data shared by the states of an open store: index files, generation caches, and vectors."""
 
 from __future__ import annotations
 
@@ -16,13 +15,16 @@ if TYPE_CHECKING:
     from ..storage.environment import Environment
     from .vectors.vector_cache import VectorCache
 
-#: Generations of a kind of which something is kept: a snapshot may still read the one before.
+#: The number of cached generations per kind: a snapshot may still read the previous one.
 _MAX_GENERATIONS = 2
 
 
 class OpenIndexes:
-    """The index files of one open store, each read when it is first asked for; ``vectors`` serves exact search,
-    ``verified_blocks`` are the blocks of vectors that were, ``condition_cache`` those that were asked before."""
+    """The index files of one open store, each read on first use.
+
+    ``vectors`` serves exact search, ``verified`` records the vector blocks already verified, and ``conditions`` caches
+    conditions.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
@@ -31,24 +33,24 @@ class OpenIndexes:
         self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
-        """Keep nothing that was read of the store's tables: after a repair all of it stands elsewhere."""
+        """Drop everything read from the store's tables; after a repair, all of it is stored elsewhere."""
         self.__dict__.pop("vectors", None)
         self.verified_blocks = VerifiedBlocks()
         self.condition_cache = ConditionCache()
 
     @cached_property
     def vectors(self) -> VectorCache:
-        """The vectors that are held; what holds them is loaded when they are asked for."""
+        """The cache of vectors; its module is loaded on first use."""
         from .vectors.vector_cache import VectorCache
 
         return VectorCache()
 
     def get_file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
-        """The file of a kind of index; ``read`` makes of it what is kept."""
+        """Return the file of a kind of index; ``read`` converts the file into the cached object."""
         return self._files.setdefault(kind, LoadedFile(build_index_path(self.environment.path, kind), read))
 
     def get_generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
-        """What is kept of a generation of a kind of index, by name; of the last two that were asked for."""
+        """Return the cache of a generation of a kind of index, by name; the last two generations are kept."""
         memories = self._generations.setdefault(kind, {})
         memory = memories.setdefault(token, {})
         for old_token in list(memories)[:-_MAX_GENERATIONS]:

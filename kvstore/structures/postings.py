@@ -1,10 +1,10 @@
-"""Postings: which chunks contain a term, how often, and how long the chunk is.
+"""Postings: the chunks that contain a term, its frequency in each, and the length of each chunk.
 
 In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block
-of up to 256 postings in order of their chunk ids, packed by the kernel. Counts are stored, weights computed at query
-time, since rarity changes with every document. Blocks of a term never overlap. ``term_counts``, key = the term's bytes,
-0x00, of each term that has more than one block; value = its postings and its blocks, so that how rare it is is known
-without reading them. Damage is a CorruptionError.
+of up to 256 postings in order of their chunk ids, packed by the kernel. Counts are stored and weights computed at query
+time, because the rarity of a term changes with every document. Blocks of a term never overlap. ``term_counts``, key =
+the term's bytes, 0x00, for each term with more than one block; value = the counts of its postings and its blocks, which
+give its rarity without reading them. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from ..storage.environment import View, WriteView
 from ..storage.view import Record
 from . import tables
 
-#: Postings of a full block; a block is split in halves beyond it.
+#: The maximum number of postings in a block; a larger block is split in half.
 MAX_BLOCK_POSTINGS = 256
 _MAX_TERM_BYTES = 200
 #: Terms whose blocks are changed at once.
 _TERM_BATCH = 1024
-#: Above the first chunk of every block.
+#: A key suffix above the first chunk of every block.
 _END = b"\xff" * 9
-#: Blocks that are listed in the time of one search for the block of a chunk.
+#: Blocks that can be listed in the time of one search for the block of a chunk.
 _BLOCKS_PER_SEEK = 4
 
 Ids = npt.NDArray[np.uint64]
 
 
 class TermPostings(NamedTuple):
-    """Postings in order of chunk ids; three arrays of one length."""
+    """Postings in order of chunk ids, as three arrays of equal length."""
 
     chunks: Ids
     frequencies: npt.NDArray[np.uint8]
@@ -46,10 +46,10 @@ class TermPostings(NamedTuple):
 
 
 def encode_term(term: str) -> bytes:
-    """The key prefix of a term; a long one is cut and told apart by a digest."""
+    """Return the key prefix of a term; a long term is truncated and completed by a digest."""
     plain = term.encode()
     if len(plain) > _MAX_TERM_BYTES:
-        import hashlib  # which loads all of OpenSSL, for terms that hardly any text has
+        import hashlib  # imported here because it loads all of OpenSSL, and such terms are rare
 
         plain = plain[:_MAX_TERM_BYTES] + hashlib.blake2b(plain, digest_size=16).hexdigest().encode()
     return plain + b"\x00"
@@ -83,7 +83,7 @@ def _join_parts(parts: list[TermPostings]) -> TermPostings:
 
 
 class TermSize(NamedTuple):
-    """How many postings a term has, and how many blocks they fill."""
+    """The number of postings of a term, and the number of blocks they fill."""
 
     postings: int
     blocks: int
@@ -96,7 +96,7 @@ class Postings:
         self._view = view
 
     def get(self, term: str) -> TermPostings:
-        """All postings of a term; empty where it does not occur."""
+        """Return all postings of a term; empty if it does not occur."""
         return _join_parts(list(self.iter_parts(term)))
 
     def iter_parts(self, term: str) -> Iterator[TermPostings]:
@@ -105,19 +105,22 @@ class Postings:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no text is stored."""
+        """True if no text is stored."""
         return next(self._view.scan(tables.POSTINGS), None) is None
 
     def count_chunks(self, term: str) -> int:
-        """In how many chunks a term occurs."""
+        """Return the number of chunks that contain a term."""
         return self.count_chunks_by_term([term])[term]
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
-        """In how many chunks each of some terms occurs."""
+        """Return the number of chunks that contain each term."""
         return {term: size.postings for term, size in zip(terms, self.get_sizes(terms), strict=True)}
 
     def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
-        """How many postings and blocks each of some terms has; of one with a single block, that says it."""
+        """Return the number of postings and blocks of each term.
+
+        For a term with a single block, read from that block.
+        """
         keys = [encode_term(term) for term in terms]
         term_sizes = []
         for key, value in zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True):
@@ -135,11 +138,11 @@ class Postings:
         known_sizes: Mapping[str, TermSize] | None = None,
         narrow: Callable[[Ids], Ids] | None = None,
     ) -> Ids:
-        """The chunks that have all of some terms, ascending; none of no terms.
+        """Return the chunks that contain all of the terms, ascending; empty for no terms.
 
-        The rarest is read whole, and of each further one the blocks that a chunk so far may lie in. ``known_sizes`` are the
-        sizes of the terms, where they are; ``narrow`` leaves out some of the chunks of the rarest, before anything
-        else is read.
+        The postings of the rarest term are read completely, and for each further term only the blocks that may contain
+        a remaining chunk. ``known`` are the sizes of the terms, if the caller has them. ``narrowed`` filters the chunks
+        of the rarest term before anything else is read.
         """
         unique_terms = list(dict.fromkeys(terms))
         sizes = (
@@ -165,17 +168,20 @@ class Postings:
             raise make_corruption_error(error) from error
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
-        """The chunks that have a term which begins so, ascending."""
+        """Return the chunks with a term that begins with ``letters``, ascending."""
         blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
         chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
     def get_blocks(self, term: str) -> list[Record]:
-        """All blocks of a term, ascending: keys and sealed values."""
+        """Return all blocks of a term, ascending: keys and sealed values."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """The blocks of a term that some chunks (ascending) may lie in, and others, if it has few; ``size`` is its."""
+        """Return the blocks of a term that may contain some chunks (ascending), or all its blocks if it has few.
+
+        ``size`` is the size of the term.
+        """
         if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
             return self.get_blocks(term)
         prefix = encode_term(term)
@@ -189,18 +195,18 @@ class Postings:
         return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
-        """All blocks in order of their keys: the term's bytes (see :func:`encode_term`) and its postings."""
+        """Yield all blocks in order of their keys: the term's bytes (see :func:`encode_term`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):
             yield key[:-9], _decode(key, value)
 
     def scan_sizes(self) -> Iterator[tuple[bytes, TermSize]]:
-        """The sizes stored of terms with more than one block, in order of the terms' bytes."""
+        """Yield the stored sizes of terms with more than one block, in order of the terms' bytes."""
         for key, value in self._view.scan(tables.TERM_COUNTS):
             yield key[:-1], _decode_size(key, value)
 
 
 def make_corruption_error(error: ValueError) -> CorruptionError:
-    """What to raise where the kernel has met bytes that are no block."""
+    """Return the exception for bytes that the kernel cannot decode as a block."""
     return CorruptionError(f"table {tables.POSTINGS}: {error}; run CHECK")
 
 
@@ -213,8 +219,10 @@ def _decode_size(key: bytes, value: memoryview) -> TermSize:
 
 
 class PostingWriter(Postings):
-    """The postings of one write transaction; changes are gathered by term and written by :meth:`flush`, those of a term
-    that is asked for at once."""
+    """The postings of one write transaction.
+
+    Changes are collected by term and written by :meth:`flush`. Reading a term writes its changes first.
+    """
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
@@ -222,14 +230,14 @@ class PostingWriter(Postings):
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
-        """Add a chunk that has no postings yet: how often it has each term, and its length in words.
+        """Add a chunk that has no postings yet: its count of each term, and its length in words.
 
-        Its id is larger than any before it.
+        Its id must be larger than any before it.
         """
         self._changes.add(chunk, counts, length)
 
     def remove(self, chunk: int, terms: Iterable[str]) -> None:
-        """Remove a chunk's postings; ``terms`` are those it was added with."""
+        """Remove a chunk's postings; ``terms`` must be those it was added with."""
         self._changes.remove(chunk, terms)
 
     def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
@@ -249,11 +257,10 @@ class PostingWriter(Postings):
         return super().find_chunks_by_prefix(prefix)
 
     def flush(self, only_terms: Iterable[str] | None = None) -> None:
-        """Write what was gathered, or what was gathered of some terms: by term, removals first, then additions, each
-        block once.
+        """Write the collected changes, or those of some terms. Each block is written once, removals before additions.
 
-        A document that takes the place of another has most of its terms: what is not asked for meanwhile is changed
-        once for both.
+        A document that replaces another has most of its terms, so a term that is not read meanwhile is changed once for
+        both.
         """
         changed_terms = self._changes.terms(only_terms)
         for start in range(0, len(changed_terms), _TERM_BATCH):
@@ -272,7 +279,7 @@ class PostingWriter(Postings):
             self._changes.forget(batch)
 
     def _write_sizes(self, terms: Sequence[str]) -> None:
-        """Write how many postings terms have that have been changed."""
+        """Write the numbers of postings and blocks of terms that have changed."""
         keys = [encode_term(term) for term in terms]
         stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
         size_changes: dict[bytes, bytes | None] = {}

@@ -1,9 +1,9 @@
-"""The one order of what is found: by score, equals by their document's key and their place in it.
+"""The single order of results: by score, ties by document key and position in the document.
 
 In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
-settings: ids tell when a document came, and decide nothing. So whoever takes the first *n* of some chunks, by score or
-otherwise, takes them with :func:`best` or :func:`sort_chunks`, and whoever turns a ranking into ranks takes
-:func:`assign_ranks`. Records are read of chunks alone that tie with others.
+settings; ids depend on the order of arrival and decide nothing. Every truncation of a list of chunks therefore goes
+through :func:`best` or :func:`in_order`, and every conversion of a ranking into ranks through :func:`assign_ranks`.
+Records are read only for chunks that tie with others.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from .state import ChunkSortKey
 
-#: (chunk id, score), best first.
+#: Pairs (chunk id, score), best first.
 Ranking = list[tuple[int, float]]
 
 
 class SortKeySource(Protocol):
-    """What knows what orders chunks: a state, or what reads one."""
+    """A state, or a reader of one, which knows the sort keys of chunks."""
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """What orders chunks that are equals, of each."""
+        """Return the sort key of each chunk, which orders chunks of equal score."""
         ...
 
 
@@ -36,15 +36,15 @@ def best(
     scores: npt.NDArray[np.floating[Any]],
     top: int,
 ) -> Ranking:
-    """The ``top`` chunks of highest score, best first; equal scores by document key, then by place in the document.
+    """Return the ``top`` chunks of highest score, best first; ties by document key, then by position in the document.
 
-    ``chunks`` are ids that ``state`` has, each once; ``scores`` are theirs, and compared bit for bit: whoever adds them
-    up does so in an order that no id decides.
+    ``chunks`` are distinct ids that ``state`` has, with their ``scores``. Scores are compared bit for bit, so the
+    caller must compute sums in an order that does not depend on ids.
     """
     ids = np.asarray(chunks, np.uint64)
     if len(ids) > 4 * top:
         cutoff = np.partition(scores, len(ids) - top)[len(ids) - top]
-        # All that ties with the last one taken stays in.
+        # Keep every chunk that ties with the last selected one.
         candidates = np.flatnonzero(scores >= cutoff)
         ids, scores = ids[candidates], scores[candidates]
     order = np.argsort(-scores, kind="stable")
@@ -61,13 +61,16 @@ def best(
 
 
 def sort_chunks(state: SortKeySource, chunks: Iterable[int]) -> list[int]:
-    """Chunks, by their ids, by document key and then by place in the document."""
+    """Sort chunk ids by document key, then by position in the document."""
     ids = list(chunks)
     return ids if len(ids) < 2 else [chunk for _, chunk in sorted(state.get_sort_keys(ids))]
 
 
 def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
-    """Each chunk of a ranking with its rank, from 1; chunks of equal score share that of the first of them."""
+    """Yield each chunk of a ranking with its rank, from 1.
+
+    Chunks of equal score share the rank of the first of them.
+    """
     rank, previous_score = 0, None
     for position, (chunk, score) in enumerate(ranking, 1):
         if score != previous_score:
@@ -76,6 +79,6 @@ def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
 
 
 def scale_to_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scores as shares of the best, none below 0."""
+    """Scale scores to fractions of the best one, with negative scores set to 0."""
     best_score = scores.max(initial=0.0)
     return np.maximum(scores, 0.0) / best_score if best_score > 0 else np.zeros(len(scores))

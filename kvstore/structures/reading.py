@@ -1,13 +1,13 @@
-"""Reading protocol: what a strategy asks of one state of a store, many things at once.
+"""Reading protocol: batched requests of a strategy to one state of a store.
 
-In: requests, plain data that says what is wanted: these terms, these chunks, this vector, all of them at once. Out: an
-answer to each. What is asked together is one *round*: no argument of a round depends on an answer of the same, so a
-question takes as long as its rounds, wherever the state is. Requests as data that are fetched in rounds are those of
-Haxl (Marlow, Brandy, Coens and Purdy 2014, "There is no Fork: an Abstraction for Efficient, Concurrent, and Concise
-Data Access", ICFP).
+In: requests, which are plain data: these terms, these chunks, this vector. Out: an answer to each. The requests sent
+together are one *round*. No argument of a round depends on an answer of the same round, so the time of a query is that
+of its rounds, wherever the state is. Requests as data, fetched in rounds, are those of Haxl (Marlow, Brandy, Coens and
+Purdy 2014, "There is no Fork: an Abstraction for Efficient, Concurrent, and Concise Data Access", ICFP).
 
-A strategy asks and reckons; it knows no table. What answers a request stands beside the structures that have the answer
-and is all that knows how they are laid out. :class:`StateReader` reads one state in this process.
+A strategy sends requests and computes; it does not access tables. The code that answers a request is next to the
+structures that hold the answer, and only this code knows their layout. :class:`StateReading` reads one state in this
+process.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ Fourth = TypeVar("Fourth")
 
 
 class ReadRequest(ABC, Generic[Wanted]):
-    """Something that is wanted of a state; a subclass is a frozen dataclass of what to answer it takes."""
+    """A request for data of a state; a subclass is a frozen dataclass of its parameters."""
 
     __slots__ = ()
 
     @abstractmethod
     def fetch(self, state: State) -> Wanted:
-        """The answer of a state."""
+        """Return the answer of a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:
-        """The chunks of an answer that come with what orders them, so that nobody asks for it again."""
+        """Return the chunks of an answer whose sort keys come with it, so that they need not be requested again."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
-    """What orders chunks that are equals: for each the key of its document, and its id, which goes up with the text."""
+    """The sort keys of chunks of equal score: document key and chunk id, which increases along the text."""
 
     chunks: Sequence[int]
 
@@ -59,32 +59,32 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
 
 
 class BatchedReader(ABC):
-    """One state of a store, to be asked for things; ``rounds`` and ``requests`` count what was asked so far."""
+    """One state of a store that answers requests; ``rounds`` and ``requests`` count those sent so far."""
 
     def __init__(self) -> None:
         self.rounds = 0
         self.requests = 0
-        #: Called after each answer, by who tells how long each takes.
+        #: Called after each answer, to measure how long each takes.
         self.on_answer: Callable[[], None] | None = None
         self._known_chunks: set[int] = set()
 
     @property
     @abstractmethod
     def settings(self) -> FixedSettings:
-        """What the store was made with; known without a round."""
+        """The settings the store was created with; known without a round."""
 
     @property
     @abstractmethod
     def counters(self) -> Counters:
-        """How much there is in it; known without a round."""
+        """The counters of the state; known without a round."""
 
     @abstractmethod
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """The answers to some requests of one round."""
+        """Return the answers to the requests of one round."""
 
     @abstractmethod
     def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """What orders chunks that earlier answers have named."""
+        """Return the sort keys of chunks that earlier answers contained."""
 
     @overload
     def fetch(self, first: ReadRequest[First], /) -> First: ...
@@ -108,12 +108,12 @@ class BatchedReader(ABC):
     ) -> tuple[First, Second, Third, Fourth]: ...
 
     def fetch(self, *requests: ReadRequest[Any]) -> Any:
-        """The answers to one round of requests, in their order; to a single one its answer alone."""
+        """Send one round of requests and return their answers in order; for a single request, its answer alone."""
         answers = self.fetch_all(requests)
         return answers[0] if len(requests) == 1 else tuple(answers)
 
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """As :meth:`fetch`, of any number of requests."""
+        """Send any number of requests as one round; see :meth:`fetch`."""
         self.rounds += 1
         self.requests += len(requests)
         answers = self._answer_requests(requests)
@@ -122,14 +122,14 @@ class BatchedReader(ABC):
         return answers
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """What orders chunks that are equals; a round, unless earlier answers have named them all."""
+        """Return the sort keys of chunks; takes a round, unless earlier answers contained all of the chunks."""
         if self._known_chunks.issuperset(chunks):
             return self._get_known_sort_keys(chunks)
         return self.fetch(ChunkSortKeys(chunks))
 
 
 class StateReader(BatchedReader):
-    """Asks a state in this process. What orders chunks is read where it is needed: few of a ranking are equals."""
+    """Reads a state in this process. Sort keys are read on demand, because few chunks of a ranking tie."""
 
     def __init__(self, state: State) -> None:
         super().__init__()

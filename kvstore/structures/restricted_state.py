@@ -1,12 +1,13 @@
-"""A state as a condition on documents leaves it: the one place that decides which names and relations may be shown.
+"""A state restricted by a condition on documents: the only place that decides which names and relations are visible.
 
 In: a state, and the documents that may answer. Out: the same state, in which a document, chunk, name, relation or
 hierarchy exists only if one of these documents, or the user, states it. A name needs an allowed text, title, heading,
-triple or edge that has it, or an alias or an edge of the user. An edge needs an assertion by an allowed document or by
-the user. Strategies, indexes and answers read through it, so that none of them filters names or paths itself.
+triple or edge that contains it, or an alias or edge stated by the user. An edge needs an assertion by an allowed
+document or by the user. Strategies, indexes and answers read through this state, so none of them filters names or
+paths.
 
-Statistics are those of the whole state: counters, postings and the degrees of the passage graph weigh words and names.
-What is kept for other states is read and made through :attr:`State.unrestricted`.
+Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
+names. Data cached for other states is read and built through :attr:`State.whole`.
 """
 
 from __future__ import annotations
@@ -130,7 +131,10 @@ class RestrictedChunks(Chunks):
 
 
 class RestrictedPostings(Postings):
-    """The postings, where a term that no allowed chunk has is in none; any other weighs as in the whole store."""
+    """The postings, with a count of 0 for a term that no allowed chunk has.
+
+    Any other term has its count in the whole store.
+    """
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
@@ -143,12 +147,12 @@ class RestrictedPostings(Postings):
         }
 
     def _is_present(self, term: str) -> bool:
-        """True if a chunk that may answer has a term."""
+        """True if an allowed chunk has the term."""
         return any(self._allowed.mask(part.chunks).any() for part in self.iter_parts(term))
 
 
 class RestrictedEntities(Entities):
-    """The names that an allowed document or the user has; a record that is asked for by its number must be such."""
+    """The names that an allowed document or the user has. A record requested by its id must belong to such a name."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
@@ -282,7 +286,7 @@ class RestrictedFilter(EntityFilter):
         return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
 
     def _read_visible(self, key: str) -> tuple[FilterEntry, Ids] | None:
-        """Return the entry of a name with its visible places, or None if neither a document nor the user has it."""
+        """Return the entry of a name with its visible places, or None if the name is not visible."""
         record = super()._look_up(key, None, 0)
         if not record:
             return None
@@ -293,7 +297,7 @@ class RestrictedFilter(EntityFilter):
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
     def _compute_visible_mask(self, numbers: Ids) -> npt.NDArray[np.bool_]:
-        """Return which addresses are nodes with a visible edge, or abstracts of allowed documents."""
+        """Return a mask of the addresses that are nodes with a visible edge, or abstracts of allowed documents."""
         ranks, targets = numbers >> np.uint64(addresses.RANK_SHIFT), numbers & np.uint64(addresses.TARGET_MASK)
         nodes = ranks == addresses.NODE_RANK
         leaves = ~nodes & (targets < FIRST_UPPER_ABSTRACT)

@@ -1,6 +1,6 @@
-"""Which entity each entity is shown as, where somebody stated that one name stands for another.
+"""Display entities: the entity that each entity is shown as, according to the aliases.
 
-In: one state, of which the aliases are read. Out: a mapping of entities (their numbers), one by one or as an array.
+In: one state, whose aliases are read. Out: a mapping of entity ids, for single ids or arrays.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .state import State
 
 
 class DisplayEntities:
-    """Which entity each entity is shown as, where somebody stated that one name stands for another."""
+    """The entity that each entity is shown as, according to the aliases."""
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
         self._display_by_entity = display_by_entity
@@ -20,11 +20,11 @@ class DisplayEntities:
         self._displayed = np.array([display_by_entity[entity] for entity in sorted(display_by_entity)], np.uint32)
 
     def resolve_one(self, entity: int) -> int:
-        """The entity that one is shown as."""
+        """Return the entity that an entity is shown as."""
         return self._display_by_entity.get(entity, entity)
 
     def list_names(self, entity: int) -> list[int]:
-        """The entities that are shown as one, itself among them."""
+        """Return the entities that are shown as this one, including itself."""
         return [
             entity,
             *(
@@ -40,7 +40,7 @@ class DisplayEntities:
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """The entities that some are shown as."""
+        """Return the entities that the given ones are shown as."""
         if not len(self._sources):
             return entities
         positions = np.minimum(np.searchsorted(self._sources, entities), len(self._sources) - 1)
@@ -48,7 +48,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Which entities of a state are shown as others."""
+    """Return the mapping of the entities of a state to those they are shown as."""
     display_by_entity: dict[int, int] = {}
     for key, _ in state.aliases.scan():
         identity = state.resolve(key)

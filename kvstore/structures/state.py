@@ -1,7 +1,8 @@
-"""Everything a store holds, in one view: the parts that retrieval and the language read.
+"""The state of a store: everything it holds, in one view, for retrieval and the query language to read.
 
-In: a snapshot or a write transaction and the store's fixed settings. Out: one typed part a structure, made when first
-asked for (and its module imported: a process that asks one question needs few), all reading the same snapshot.
+In: a snapshot or a write transaction, and the store's fixed settings. Out: one typed part per structure, all reading
+the same snapshot. A part is created, and its module imported, on first use, because a process that runs one query needs
+few.
 """
 
 from __future__ import annotations
@@ -37,30 +38,30 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read", covariant=True)
 
-#: What orders chunks that are equals: the key of the document, and the id, which goes up with the text.
+#: The sort key of chunks with equal scores: document key and chunk id, which increases along the text.
 ChunkSortKey = tuple[str, int]
 
 
 class StatePart(Protocol[Read]):
-    """Something kept beside the spine, which a system adds to the parts of a state."""
+    """An additional structure that a system adds to the parts of a state."""
 
     @property
     def name(self) -> str:
-        """A name that no other has."""
+        """A unique name."""
         ...
 
     def read(self, state: State) -> Read:
-        """What there is to read of it in a state."""
+        """Return its content in a state."""
         ...
 
 
 class State:
     """The parts of a store as one view sees them.
 
-    ``allowed`` are the documents that a condition leaves (None: all), see :mod:`.restricted_state`.
+    ``allowed`` are the documents that match a condition (None: all), see :mod:`.restricted_state`.
 
-    A context manager: parts may refer to the state, so it drops them when it is closed. Otherwise the reference cycle
-    would keep the store open until the garbage collector runs.
+    A context manager: parts may refer to the state, so closing it drops them. Otherwise the reference cycle would keep
+    the store open until the garbage collector runs.
     """
 
     allowed: AllowedDocuments | None = None
@@ -79,16 +80,16 @@ class State:
         self._node_cache = node_cache or NodeCache()
         self._parts: dict[str, Any] = {}
         self._derived_parts: dict[str, DerivedParts] = {}
-        #: States that are made of this one, and closed with it.
+        #: States derived from this one, and closed with it.
         self.restricted: weakref.WeakSet[State] = weakref.WeakSet()
 
     @property
     def unrestricted(self) -> State:
-        """The same state of all documents: read what other states share through it."""
+        """The same state without a restriction. Read data that other states share through it."""
         return self
 
     def close(self) -> None:
-        """Drop what was read through this state, and through those made of it; its view stays open."""
+        """Drop everything read through this state and through those derived from it; its view stays open."""
         self._parts.clear()
         self._derived_parts.clear()
         for state in list(self.restricted):
@@ -101,14 +102,14 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """What a system keeps beside the spine, as this view sees it."""
+        """Return the content of an additional part in this state."""
         content: Read | None = self._parts.get(part.name)
         if content is None:
             content = self._parts[part.name] = part.read(self)
         return content
 
     def get_derived_parts(self, derivation: DerivationSpec) -> DerivedParts:
-        """What a derivation made of each document."""
+        """Return the parts that a derivation made of each document."""
         found = self._derived_parts.get(derivation.name)
         if found is None:
             from .derived_parts import DerivedParts
@@ -117,7 +118,7 @@ class State:
         return found
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Read what is derived through these: they see what is not in its place yet."""
+        """Read derived parts through these objects, which also see changes not yet flushed."""
         self._derived_parts.update(parts)
 
     @cached_property
@@ -152,8 +153,8 @@ class State:
     def forest(self) -> Forest:
         from .forest.forest import Forest
 
-        # A write transaction changes under what it has read. A view that shares nothing, such as that of a repair,
-        # asks for no change number: the counters may be what is damaged.
+        # In a write transaction, cached keys could become wrong. A view that shares nothing, such as that of a repair,
+        # must not read the change number, because the counters may be damaged.
         if self.lmdb.writable:
             return Forest(self.lmdb, None)
         return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change) if self._shares_nodes else {})
@@ -188,15 +189,18 @@ class State:
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
     def get_decoded_nodes(self, relatives: int) -> Places:
-        """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
+        """Return the decoded nodes of the forest, with at most ``relatives`` ancestors and descendants each."""
         return self._node_cache.get_nodes(self.counters.change, relatives)
 
     def resolve(self, key: str) -> Identity | None:
-        """What a name (its normal form) stands for, or None where the store does not know it."""
+        """Return the entity that a name (its normal form) resolves to, or None if the name is unknown."""
         return self.aliases.resolve(key, self.filter)
 
     def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
-        """The addresses of all names of an entity, ascending, at most ``limit``; each place once, at its best rank."""
+        """Return at most ``limit`` addresses of all names of an entity, ascending.
+
+        Each place once, at its best rank.
+        """
         from .filter import addresses
 
         address_lists = [self.filter.get_addresses(key, limit) for key, _ in identity.names]
@@ -206,8 +210,10 @@ class State:
         return addresses.build_addresses([(target, rank) for rank, target in ranks])[:limit]
 
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
-        """At least the first ``min_count`` addresses of an entity, ascending, and all of the same rank as the last of them:
-        which of them come first is not for their ids to say."""
+        """Return the first ``most`` addresses of an entity, ascending, and all that tie in rank with the last one.
+
+        The order of addresses of equal rank depends on ids, so the caller must break such ties.
+        """
         from .filter import addresses
 
         entity_addresses = self.find_addresses(identity, min_count)
@@ -220,23 +226,23 @@ class State:
         ]
 
     def read_vectors(self, record: DocumentRecord) -> Matrix:
-        """The vectors of a document's chunks, shape (chunks, dimension)."""
+        """Return the vectors of a document's chunks, shape (chunks, dimension)."""
         chunks = self.chunks.get_many(record.chunk_ids())
         return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """What orders chunks that are equals, of each."""
+        """Return the sort key of each chunk, which orders chunks of equal score."""
         records = self.chunks.get_many(chunks)
         keys = self.documents.get_keys(record.document for record in records)
         return [(keys[record.document], chunk) for record, chunk in zip(records, chunks, strict=True)]
 
     def read_chunk_text(self, chunk: int) -> str:
-        """The text of a chunk that must exist."""
+        """Return the text of a chunk that must exist."""
         record = self.chunks.get(chunk)
         return self.documents.text_slice(record.document, record.start, record.end)
 
     def read_searchable_text(self, record: DocumentRecord) -> str:
-        """The text of a document as it is searched: of one that its user has cut, what lies in its chunks."""
+        """Return the searchable text of a document: all of it, or only its chunks if the user set their boundaries."""
         if record.own_chunks is None:
             return self.documents.read_text(record.id).decode()
         byte_ranges = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]

@@ -1,6 +1,6 @@
-"""The tables of the spine: one LMDB named database each. FORMAT.md gives every key and value in bytes.
+"""The tables of the core structures, each a named LMDB database. FORMAT.md specifies every key and value in bytes.
 
-Those of the systems are in :func:`kvstore.systems.list_store_tables`.
+The tables of the systems are listed by :func:`kvstore.systems.store_tables`.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ INGESTED_FILES = "ingested_files"
 INDEXES = "indexes"
 WRITTEN = "written"
 
-#: The key in ``meta`` of the settings that a store is made with.
+#: The key in ``meta`` of the settings that a store is created with.
 SETTINGS_KEY = b"settings"
 
-#: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
+#: The key in ``meta`` that a migration sets until all derived data has been rebuilt from the documents.
 REBUILD_KEY = b"rebuild"
-#: The record in META of what a store was made with.
+#: The key in ``meta`` of the settings that a store is created with.
 SETTINGS_KEY = b"settings"
 
-#: Every table of the spine.
+#: Every table of the core structures.
 SPINE_TABLES = (
     LmdbTable(META, buffered=False),
-    # Before those that its records belong to: whoever empties them all need not read it.
+    # RECENT precedes the tables its records belong to, so that clearing all tables in order does not read it.
     LmdbTable(RECENT, buffered=False),
     LmdbTable(DOCUMENTS),
     LmdbTable(DOCUMENT_KEYS),

@@ -1,7 +1,7 @@
-"""Which chunks a full-text query may match, by the postings alone: what their texts say is for others to read.
+"""Candidates of full-text queries: the chunks that may match according to postings alone. The caller reads their texts.
 
-In: a phrase, or phrases that stand near each other. Out: ids of chunks, ascending, among which are all that match. Only
-words, no places of them, are kept: a place a word would take a sixth of the text more on disk.
+In: a phrase, or phrases near each other. Out: ascending chunk ids, a superset of the matches. Postings have no word
+positions: a position per word would take another sixth of the text's size on disk.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..text.words import get_stemmer
 from .postings import Ids
 from .state import State
 
-#: Letters that every word has in common with its stem, where it has so many.
+#: The number of leading letters that a word shares with its stem, if it has so many.
 _MIN_STEM_LETTERS = 3
-#: How English words end that have shorter stems, and all that such an ending ends with: a beginning may stop within it.
+#: Suffixes of English words with shorter stems. A prefix query may end within such a suffix, so all its tails are used.
 _ENDINGS = (
     *("e", "es", "ed", "er", "ers", "ing", "ings", "ingly", "edly", "y", "ies", "ied", "ly", "al", "ally", "ational"),
     *("ations", "ators", "ionally", "ively", "iveness", "ivity", "ities", "ability", "ibility", "ably", "ibly"),
@@ -29,13 +29,13 @@ _ENDING_SUFFIXES = sorted({ending[start:] for ending in _ENDINGS for start in ra
 
 
 def iter_patterns(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
-    """The words of a phrase, or of those that stand near each other."""
+    """Yield the words of a phrase, or of phrases near each other."""
     for phrase in (leaf,) if isinstance(leaf, Phrase) else leaf.phrases:
         yield from phrase.words
 
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
-    """The chunks that may have a word, ascending."""
+    """Return the chunks that may contain a word, ascending."""
     stem = get_stemmer(state.settings.stemmer)
     if not pattern.prefix:
         return state.postings.get(stem(pattern.word)).chunks
@@ -47,7 +47,7 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
 
 
 def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
-    """The chunks that have all words of a phrase, or of those that stand near each other, ascending."""
+    """Return the chunks that contain all words of a phrase, or of phrases near each other, ascending."""
     patterns = set(iter_patterns(leaf))
     stem = get_stemmer(state.settings.stemmer)
     whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}
@@ -58,7 +58,7 @@ def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
 
 
 def _list_shorter_stems(prefix: str, stemmer_name: str) -> set[str]:
-    """Stems that do not begin as a word does that has them."""
+    """Return the stems of words beginning with ``beginning`` that do not begin with it themselves."""
     if stemmer_name == "none":
         return set()
     stem = get_stemmer(stemmer_name)

@@ -1,8 +1,8 @@
-"""The published systems of a store, the strategies that a query can name, and the kinds of index that it can have.
+"""The published systems of a store, the strategies that a query can name, and the kinds of index.
 
-One system is one folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.System`), and its line here, which says
-what of it is asked for before anything of it is imported: a process that opens a store and asks one strategy imports
-one folder. :func:`register` takes one more from outside.
+A system is a folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.System`). Its outline in this module lists the
+names and versions that are needed before the folder is imported. A process that opens a store and uses one strategy
+imports one folder. :func:`register` adds a system from outside kvstore.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
 
 
 class SystemOutline(NamedTuple):
-    """A system before it is imported: the names of its strategies and kinds of index, and the versions of the
-    structures and derivations that it maintains; of a derivation that is an index too, in the stores that have that."""
+    """A system before it is imported: the names of its strategies and kinds of index, and the versions of its
+    structures and derivations. The derivation of an index is maintained only in stores that have the index.
+    """
 
     strategies: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
@@ -64,17 +65,17 @@ class _DeferredEntry(NamedTuple):
 
 
 class _DeferredRegistry(MutableMapping[str, Named]):
-    """Things by name; a folder is imported when something in it is asked for."""
+    """A registry by name that imports a folder when one of its entries is first used."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Named | _DeferredEntry] = {}
 
     def defer(self, names: tuple[str, ...], folder: str) -> None:
-        """Say that a folder has these."""
+        """Register names that a folder defines."""
         self._entries.update(dict.fromkeys(names, _DeferredEntry(folder)))
 
     def get_imported(self, name: str) -> Named | None:
-        """What has this name, if that need not be imported first."""
+        """Return the entry with this name, or None if its folder is not imported yet."""
         entry = self._entries[name]
         return None if isinstance(entry, _DeferredEntry) else entry
 
@@ -102,7 +103,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         return name in self._entries
 
 
-#: Every system, every strategy and every kind of index by its name.
+#: All systems, strategies and kinds of index, by name.
 SYSTEMS: _DeferredRegistry[System] = _DeferredRegistry()
 STRATEGIES: _DeferredRegistry[Strategy] = _DeferredRegistry()
 INDEXES: _DeferredRegistry[Index] = _DeferredRegistry()
@@ -114,10 +115,10 @@ for _folder, _outline in _OUTLINES_BY_FOLDER.items():
 
 
 def register(system: System) -> Callable[[], None]:
-    """Add a system to those of every store that is opened from now on; what is returned takes it back.
+    """Add a system to every store opened from now on, and return a function that removes it.
 
-    A store that keeps what no registered system knows is only read. Raises InputError where its name, or that of a
-    strategy, a kind of index or a table, is taken.
+    A store that contains data of an unregistered system can only be read. Raises InputError if the name of the system,
+    or of one of its strategies, kinds of index or tables, is already in use.
     """
     for kind_name, names, taken_names in (
         ("system", {system.name}, SYSTEMS.keys()),
@@ -161,13 +162,13 @@ def _add_system(system: System) -> None:
 
 
 def list_outlines() -> list[SystemOutline]:
-    """The outline of every system; none is imported."""
+    """Return the outline of every system without importing any."""
     imported = ((name, SYSTEMS.get_imported(name)) for name in SYSTEMS)
     return [_OUTLINES_BY_FOLDER[name] if system is None else build_outline(system) for name, system in imported]
 
 
 def build_outline(system: System) -> SystemOutline:
-    """What the line of a system says."""
+    """Build the outline of an imported system."""
     from .contract import MaintainedIndex
 
     index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
@@ -185,12 +186,12 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def list_structures() -> list[Structure[Any]]:
-    """What the systems keep beside the spine."""
+    """Return the structures that the systems keep in addition to the spine."""
     return [structure for system in SYSTEMS.values() for structure in system.structures]
 
 
 def list_derivations() -> list[Derivation]:
-    """What the systems derive from each document, in every store or where it has the index."""
+    """Return the derivations that the systems make of each document, including those of maintained indexes."""
     from .contract import MaintainedIndex
 
     system_derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
@@ -201,31 +202,31 @@ def list_derivations() -> list[Derivation]:
 
 
 def list_facts() -> list[StatedFact[Any, Any]]:
-    """What can be stated for the systems."""
+    """Return the kinds of facts that can be stated for the systems."""
     return [fact for system in SYSTEMS.values() for fact in system.facts]
 
 
 def list_generation_kinds() -> list[GenerationIndex[Any]]:
-    """The kinds of index that are kept in the store in generations."""
+    """Return the kinds of index that the store keeps in generations."""
     from ..structures.indexes.generations import GenerationIndex
 
     return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
-    """The kinds of texts that EXTRACT has a model write, by name."""
+    """Return the kinds of texts that EXTRACT asks a model to write, by name."""
     from .written_passages import WrittenFact
 
     return {fact.name: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
 
 
 def get_written_fact(name: str) -> WrittenFact:
-    """The kind of texts of this name, in any case; raises InputError suggesting the nearest."""
+    """Return the kind of texts with this name, ignoring case. Raises InputError that suggests the nearest name."""
     return _lookup_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
 
 
 def list_store_tables() -> list[LmdbTable]:
-    """The tables of a store: the spine's, and those of what the systems keep and have stated."""
+    """Return the tables of a store: the spine's, and those of structures, derivations, facts and indexes."""
     from ..storage.engine_tables import LmdbTable
     from ..structures.derived_parts import list_derivation_tables
     from ..structures.indexes.generations import list_generation_tables
@@ -238,7 +239,7 @@ def list_store_tables() -> list[LmdbTable]:
 
 
 class _BufferedTables(Set[str]):
-    """Names of tables; the systems are imported when a table is asked for that is not the spine's."""
+    """Names of buffered tables. The systems are imported only if a table outside the spine is checked."""
 
     _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE_TABLES})
 
@@ -262,20 +263,21 @@ class _BufferedTables(Set[str]):
 
 
 def get_buffered_tables() -> Set[str]:
-    """The tables whose records go through the change buffer."""
+    """Return the names of the tables whose records go through the change buffer."""
     return _BufferedTables()
 
 
 def list_strategies() -> list[Strategy]:
-    """Every strategy that a query can name, those of installed packages last."""
+    """Return every strategy that a query can name. Strategies of installed packages come last."""
     from .plugin_strategy import STRATEGY_PLUGINS
 
     return [*STRATEGIES.values(), *STRATEGY_PLUGINS.load_usable().values()]
 
 
 def get_strategy(name: str) -> Strategy:
-    """The strategy of this name; raises UnknownStrategyError suggesting the nearest, and PluginError for one of an
-    installed package that is broken."""
+    """Return the strategy with this name. Raises UnknownStrategyError that suggests the nearest name, and PluginError
+    if the strategy of an installed package is broken.
+    """
     if name.lower() in STRATEGIES:
         return STRATEGIES[name.lower()]
     from .plugin_strategy import STRATEGY_PLUGINS
@@ -289,19 +291,19 @@ def get_strategy(name: str) -> Strategy:
 
 
 def list_overview_strategies() -> list[str]:
-    """The names of our strategies that give an overview, rather than details, where a question asks for one: those
-    with an attribute ``overview`` that is true."""
+    """Return the names of built-in strategies for overview questions: those with a true attribute ``overview``."""
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 
 def get_index_kind(name: str) -> Index:
-    """The kind of index of this name, in any case; raises InputError suggesting the nearest."""
+    """Return the kind of index with this name, ignoring case. Raises InputError that suggests the nearest name."""
     return _lookup_name(name, INDEXES, "index of kind", InputError)
 
 
 def get_description(name: str) -> Description:
-    """What DESCRIBE says of a kind of thing that a system keeps, in any case; raises InputError suggesting the
-    nearest."""
+    """Return the description of the kind of thing that DESCRIBE names, ignoring case. Raises InputError that suggests
+    the nearest name.
+    """
     descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
     return _lookup_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
 

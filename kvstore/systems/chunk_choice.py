@@ -1,10 +1,16 @@
-"""Which chunks are worth a language model's reading: the knapsack of CUE-RAG's Algorithm 2, and what chunks are worth.
+"""Selection of the chunks that a language model reads: the knapsack of CUE-RAG's Algorithm 2, and the value of chunks.
 
-In: what each passage weighs in tokens and is worth, and how many tokens there are. Out: those to be read. Worths are of
-chunks, by one of :data:`CHOOSERS`: ``confusability``, the cosine with the nearest other chunk (the reason that the
-paper gives for choosing at all, at one search a chunk); ``bleu``, the paper's own (Papineni et al., ACL 2002; all other
-chunks are the references); ``pagerank``, KET-RAG's (Huang et al., 2025: PageRank over the graph of each chunk's nearest
-by vector and by words); ``random``, by a digest of the text. All are functions of the texts and vectors.
+In: the weight in tokens and the value of each passage, and the token budget. Out: the passages to read. Chunks are
+    valued by one of :data:`CHOOSERS`:
+
+- ``confusability``: the cosine with the nearest other chunk. The paper gives this as its reason for selecting at all;
+  it takes one search per chunk.
+- ``bleu``: the paper's own value (Papineni et al., ACL 2002), with all other chunks as references.
+- ``pagerank``: KET-RAG's value (Huang et al., 2025), PageRank over the graph of each chunk's nearest by vector and by
+  words.
+- ``random``: a digest of the text.
+
+All are functions of the texts and vectors.
 """
 
 from __future__ import annotations
@@ -25,22 +31,23 @@ from ..text.words import get_stemmer, list_content_terms, segment_words
 
 Floats = npt.NDArray[np.float64]
 
-#: KET-RAG's: the share of a walk that goes on, neighbours of each of the two kinds, and the steps of the iteration.
+#: Parameters of KET-RAG: the damping factor, the number of neighbors of each kind, and the number of iterations.
 _DAMPING, _NUM_NEIGHBOURS, _NUM_STEPS = 0.85, 5, 50
-#: Rarest terms of a chunk by which others are looked for.
+#: The number of rarest terms of a chunk that are used to search for its neighbors.
 _NUM_TERMS = 10
-#: What takes the place of no match at all in a precision of BLEU ("floor" smoothing, as the published code has it).
+#: The BLEU precision of an order without matches ("floor" smoothing, as in the published code).
 _PRECISION_FLOOR = 0.1
 _MAX_ORDER = 4
 _ROWS_PER_BATCH = 1024
 
 
 def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int) -> list[int]:
-    """Places of the passages to read, ascending: together they weigh at most ``budget`` and are worth nearly the most.
+    """Return the indexes of the passages to read, ascending. Their weights sum to at most ``room``, and their total
+    value is close to the greatest.
 
-    By worth for its weight as long as they fit, equals in their order, then the best single exchange of one that is
-    taken for one that is not (the 0-1 knapsack of Algorithm 2, whose table would have passages x tokens numbers; what
-    is lost is less than what one passage is worth).
+    Takes passages by value per weight while they fit, then makes the best single exchange of a selected passage for
+    another. Equal passages are taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would
+    have passages x tokens entries; the loss is less than the value of one passage.
 
     >>> choose([50, 40, 60], [1.0, 0.9, 1.5], 100)
     [1, 2]
@@ -64,12 +71,12 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int
 def _find_best_exchange(
     weight: npt.NDArray[np.int64], worth: Floats, selected: npt.NDArray[np.bool_], remaining: int
 ) -> tuple[int, int] | None:
-    """The place to give up and the place to take for it, where that gains anything."""
+    """Return the index to remove and the index to insert, or None if no exchange increases the value."""
     inside, outside = np.flatnonzero(selected), np.flatnonzero(~selected)
     if not len(inside) or not len(outside):
         return None
     inside = inside[np.argsort(-weight[inside], kind="stable")]
-    # Of the heaviest n + 1 that are taken, the one that is worth least: its place among them.
+    # The least valuable of the n + 1 heaviest selected passages, for each n, as an index into ``inside``.
     min_worths = np.minimum.accumulate(worth[inside])
     cheapest = inside[np.maximum.accumulate(np.where(worth[inside] == min_worths, np.arange(len(inside)), 0))]
     counts = np.searchsorted(-weight[inside], -(weight[outside] - remaining), side="right")
@@ -83,7 +90,7 @@ def _find_best_exchange(
 
 
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
-    """Every chunk of a store, in order of document key and place, and what each is worth by this chooser."""
+    """Return every chunk of a store in order of document key and ordinal, and its value by this chooser."""
     chooser = CHOOSERS[name.lower()]
     keys = sorted(state.documents.iter_keys())
     records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
@@ -92,7 +99,7 @@ def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Float
 
 
 def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
-    """The vectors of chunks, shape (chunks, dimension)."""
+    """Return the vectors of chunks, shape (chunks, dimension)."""
     vectors = np.empty((len(chunks), state.settings.dimension), np.float32)
     order = np.argsort(chunks)
     for ids, matrix in state.vectors.scan():
@@ -113,13 +120,15 @@ def _score_randomly(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """BLEU of each chunk against all others: a count is clipped by the largest that any other chunk has, so two counts
-    an n-gram are all that need be known of the others."""
+    """Return BLEU of each chunk against all others.
+
+    A count is clipped by the largest count in any other chunk, so the two largest counts of each n-gram are enough.
+    """
     texts = [segment_words(state.read_chunk_text(chunk).lower()) for chunk in chunks.tolist()]
     lengths = np.sort(np.array([len(text) for text in texts]))
     matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
     for order in range(1, _MAX_ORDER + 1):
-        largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, whose, and the next largest
+        largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, its text, next largest count
         for number, text in enumerate(texts):
             for gram, count in _count_ngrams(text, order).items():
                 max_count, owner, second_count = largest.get(gram, (0, -1, 0))
@@ -150,7 +159,7 @@ def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
-    """The length of another text that is nearest to this one's, of two the shorter; ``lengths`` ascend."""
+    """Return the nearest length of another text, the shorter of two. ``lengths`` are ascending."""
     position = int(np.searchsorted(lengths, length))
     others = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
     return min(others, key=lambda other: (abs(other - length), other), default=length)
@@ -175,7 +184,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Each row with its nearest, shape (pairs, 2)."""
+    """Return each row with each of its nearest rows, shape (pairs, 2)."""
     count = min(_NUM_NEIGHBOURS, len(vectors) - 1)
     pair_arrays = []
     for start in range(0, len(vectors), _ROWS_PER_BATCH):
@@ -188,7 +197,7 @@ def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.
 
 
 def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Each chunk with the best others by BM25 of its rarest terms, shape (pairs, 2)."""
+    """Return each chunk with each of its best neighbors by BM25 of its rarest terms, shape (pairs, 2)."""
     stem = get_stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
     pairs: list[tuple[int, int]] = []
@@ -204,7 +213,7 @@ def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.N
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-#: What a chunk is worth, by the name that BY takes; the first is the default.
+#: The functions that value chunks, by the name that BY takes. The first is the default.
 CHOOSERS: dict[str, Callable[[State, npt.NDArray[np.uint64]], Floats]] = {
     "confusability": _score_confusability,
     "bleu": _score_bleu,

@@ -1,9 +1,9 @@
-"""What the vectors of a document's chunks are made from: where each stands, and what it says.
+"""The texts from which the vectors of a document's chunks are made.
 
-In: a document cut into chunks, with the facts of it that give its chunks context. Out: a text a chunk, with its
-document's title and the headings above it. In a store of ``chunk_context`` a sentence that says what the document is
-about comes between (spRAG's AutoContext): what a model wrote of it and of the section, else the first sentence of the
-document.
+In: a document cut into chunks, with those of its facts that give chunks context. Out: one text per chunk: the
+    document's title, the headings above the chunk, and the chunk. In a store with ``chunk_context``, a sentence about
+    the document comes between headings and chunk (spRAG's AutoContext). It is written by a model for the document and
+    the section; if no model wrote any, it is the first sentence of the document.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .fact import DocumentFact
 
 
 def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
-    """The kinds of facts that the vectors of chunks follow from."""
+    """Return the kinds of facts that the vectors of chunks depend on."""
     if not settings.chunk_context:
         return []
     all_facts = (fact for system in SYSTEMS.values() for fact in system.facts)
@@ -27,7 +27,7 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
 
 
 def build_chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
-    """For each chunk the text its vector is made from."""
+    """Return the text that each chunk's vector is made from."""
     contexts = _build_contexts(document, settings)
     return [
         build_embedding_text(
@@ -38,7 +38,7 @@ def build_chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[st
 
 
 def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
-    """For each chunk what is said of its document between the headings and the text."""
+    """Return the context of each chunk: the text between its headings and its own text."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
     first = get_first_sentence(document.get_chunk_text(0).decode())
@@ -54,5 +54,5 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
 
 
 def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:
-    """Whether some facts of a document change what the vectors of its chunks are made from."""
+    """True if some facts of a document change the texts that the vectors of its chunks are made from."""
     return any(fact.name in facts for fact in list_context_facts(settings))

@@ -1,7 +1,7 @@
-"""A document cut into chunks, as derivations read it: of one that is to be stored, or of one that is.
+"""A document cut into chunks, as derivations read it.
 
-In: an extracted document, or the record of a stored one. Out: the same :class:`ChunkedText` of either, so that what is
-derived from a document does not depend on when it is.
+In: an extracted document, or the record of a stored one. Out: the same :class:`ChunkedText` for both, so a derivation
+    gives the same result before and after the document is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ChunkSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkedText:
-    """A document with its outline and chunks; ``facts`` are those stated of it that the derivation follows, by name."""
+    """A document with its outline and chunks, and the stated ``facts`` that the derivation depends on, by name."""
 
     key: str
     title: str | None
@@ -38,23 +38,23 @@ class ChunkedText:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def get_chunk_text(self, chunk: int) -> bytes:
-        """The text of a chunk, by its number in the document."""
+        """Return the text of a chunk, by its ordinal in the document."""
         return self.text[self.chunks[chunk].start : self.chunks[chunk].end]
 
     def list_headings(self, chunk: int) -> list[str]:
-        """Titles of the sections around a chunk, outermost first."""
+        """Return the titles of the sections around a chunk, outermost first."""
         return build_heading_path(self.outline, self.chunks[chunk].section)
 
 
 def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
-    """A document that is to be stored."""
+    """Build the chunked text of a document that is not stored yet."""
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     e = extracted
     return ChunkedText(e.key, e.title, e.format, e.text, e.outline, chunks, facts)
 
 
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
-    """A stored document."""
+    """Load the chunked text of a stored document."""
     text, outline = state.documents.read_text(record.id), state.documents.get_outline(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
     return ChunkedText(record.key, record.title, record.format, text, outline, chunks, facts)

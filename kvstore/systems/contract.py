@@ -1,12 +1,15 @@
-"""What a published system gives to a store: the one seam between the laws, which know no system, and the systems.
+"""The interface between the laws, which do not depend on any system, and the published systems.
 
-A system is what a paper describes: strategies, and whatever they need besides the spine (documents, chunks, names,
-mentions, the forest, postings, vectors). What it keeps is of one of two kinds, as databases have them. A
-:class:`Structure` and a :class:`Derivation` are *maintained*: exact, changed in the commit of the documents that they
-follow from; a :class:`MaintainedIndex` is too, in the stores that have it. Any other kind of index
-(:class:`~kvstore.structures.indexes.index.FileIndex`) is *refreshed*: made of states of the store, says how stale it
-is, and is corrected when it is read. The tables, the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT, the
-strategies and the statements about indexes take what they need from :data:`kvstore.systems.SYSTEMS`.
+A system is what a paper describes: strategies, and the data they need in addition to the spine (documents, chunks,
+names, mentions, the forest, postings, vectors). Its data is of one of two kinds, as in databases:
+
+- *Maintained* data is exact and changes in the commit of the documents that it follows from. A :class:`Structure` and a
+  :class:`Derivation` are maintained; so is a :class:`MaintainedIndex`, in the stores that have it.
+- *Refreshed* data is built from a state of the store, reports how stale it is, and is corrected when it is read. Any
+  other kind of index (:class:`~kvstore.structures.indexes.index.FileIndex`) is refreshed.
+
+The tables, the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT, the strategies and the statements about indexes
+take what they need from :data:`kvstore.systems.SYSTEMS`.
 """
 
 from __future__ import annotations
@@ -37,17 +40,8 @@ if TYPE_CHECKING:
     from .sql_table import SqlTable
 
 __all__ = [
-    "AddedChunk",
-    "AddedDocument",
-    "ChunkedText",
-    "Delta",
-    "Derivation",
-    "DumpRow",
-    "LmdbTable",
-    "MaintainedIndex",
-    "Maintainer",
-    "Structure",
-    "System",
+    "AddedChunk", "AddedDocument", "ChunkedText", "Delta", "Derivation", "DumpRow", "LmdbTable", "MaintainedIndex", "Maintainer",
+    "Structure", "System",
 ]  # fmt: skip
 
 Read = TypeVar("Read")
@@ -57,7 +51,7 @@ DumpRow = tuple[Any, ...]
 
 
 class AddedChunk(NamedTuple):
-    """A chunk with what is at hand of it: its text as stored (UTF-8), its section (-1: none), the names in it."""
+    """A chunk with data already in memory: its stored text (UTF-8), its section (-1: none) and the names in it."""
 
     id: int
     text: bytes
@@ -66,7 +60,7 @@ class AddedChunk(NamedTuple):
 
 
 def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
-    """Some chunks of a stored document."""
+    """Load some chunks of a stored document."""
     text = state.documents.read_text(document)
     rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_in_chunks(chunks), strict=True)
     return [
@@ -75,8 +69,9 @@ def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> lis
 
 
 class AddedDocument(NamedTuple):
-    """A document just written, with what is at hand of it, so that nothing need be read again; ``parts`` are what is
-    derived from it, by derivation."""
+    """A document just written, with data already in memory, so that nothing is read again. ``parts`` are the parts
+    derived from it, by derivation.
+    """
 
     record: DocumentRecord
     outline: list[Section]
@@ -84,22 +79,24 @@ class AddedDocument(NamedTuple):
     parts: Mapping[str, Any]
 
 
-#: Kinds of links between entities: somebody found them joined in a document; an accepted edge does, in any tree.
+#: Kinds of links between entities: a triple of some document joins them, or an accepted edge in any tree does.
 TRIPLE_LINK = 2
 RELATION_LINK = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What one batch has changed; all of it stands in the spine already.
+    """The changes of one batch, all of which the spine already contains.
 
-    ``changed_chunks`` are the chunks, by document, of which mentions, title, headings or other facts have changed;
-    ``changed_mentions`` are those, by document, of which nothing but the names in their texts has. Those of documents
-    ``added`` are not among them, and no document is among both. ``removed_mentions`` are chunks that name some entities no more,
-    of which otherwise nothing has changed but what ``changed_mentions`` says, and in which no other name lies inside those of
-    the entities. ``names_added`` and ``names_removed`` are normal forms by entity. ``links`` says of two entities in
-    how many more documents (or fewer) somebody found them joined, and whether an edge between them came to be accepted
-    (1) or ceased to be (-1): by entity, entity and kind.
+    - ``added``: the new documents. Their chunks are in none of the next three.
+    - ``touched``: by document, the chunks whose mentions, title, headings or other facts changed.
+    - ``mentioned``: by document, the chunks of which only the names in their texts changed. No document is in both
+      ``touched`` and ``mentioned``.
+    - ``unnamed``: chunks that no longer mention some entities. Apart from the changes in ``mentioned`` nothing else of
+      them changed, and no other name lies inside those of the entities.
+    - ``names_added`` and ``names_removed``: normal forms by entity.
+    - ``links``: by entity, entity and kind, the change in the number of documents that state a triple of both, or 1 if
+      an edge between them was accepted and -1 if it no longer is.
     """
 
     added: Sequence[AddedDocument] = ()
@@ -112,73 +109,76 @@ class Delta:
 
 
 class Maintainer(Protocol):
-    """Keeps the tables of a structure equal to a function of the spine, over one write transaction.
+    """The writer of a structure's tables: keeps them equal to a function of the spine during one write transaction.
 
-    After any history they hold what following everything (:func:`kvstore.changes.everything.build_full_delta`) makes of an
-    empty store: the dump law, CHECK and REPAIR use exactly that.
+    After any history the tables equal those made by following the full delta
+    (:func:`kvstore.changes.everything.everything`) from empty tables. The dump law, CHECK and REPAIR rely on exactly
+    that.
     """
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Learn that a document is about to go; the spine still has all of it."""
+        """Handle a document that is about to be deleted; the spine still contains all of it."""
         ...
 
     def apply_delta(self, delta: Delta) -> None:
-        """Carry what a batch has changed into the tables; once a batch, after the spine."""
+        """Apply the changes of a batch to the tables. Called once per batch, after the spine is written."""
         ...
 
 
 class Structure(Protocol[Read]):
-    """Something kept beside the spine and maintained with it."""
+    """Data kept in addition to the spine and maintained with it."""
 
     @property
     def name(self) -> str:
-        """What CHECK calls it."""
+        """The name that CHECK uses."""
         ...
 
     @property
     def version(self) -> int:
-        """Changes with whatever it makes of the same spine: a store that has another is brought up to this one."""
+        """The version. It changes whenever the same spine gives other data; a store with an older version is
+        rebuilt.
+        """
         ...
 
     @property
     def tables(self) -> Sequence[LmdbTable]:
-        """The tables that are its own."""
+        """The tables of this structure."""
         ...
 
     def read(self, state: State) -> Read:
-        """What strategies and tables read of it; :meth:`State.get_part` keeps it."""
+        """Return the reader that strategies and tables use; :meth:`State.part` caches it."""
         ...
 
     def make_maintainer(self, state: State, write: WriteView) -> Maintainer:
-        """What maintains it in a write transaction; ``state`` sees what the transaction has done so far."""
+        """Return the follower for a write transaction. ``state`` sees the changes made so far."""
         ...
 
     def dump(self, read: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        """The rows of each table by its name, with ``names`` for every internal id.
+        """Return the rows of each table by its name, with ``names`` in place of every internal id.
 
-        CHECK compares tables record by record, and these rows where records differ: what has more than one form on
-        disk, such as blocks that are split where they were full, must not show in them, and all else must. They come
-        from the structure's own tables alone.
+        CHECK compares tables record by record, and compares these rows if records differ. The rows must hide
+        differences of form on disk, such as blocks that were split when they were full, and must show all others. They
+        come from the structure's own tables alone.
         """
         ...
 
     def compute_statistics(self, read: Read) -> Mapping[str, int]:
-        """Figures for SHOW STATS."""
+        """Return figures for SHOW STATS."""
         ...
 
 
 class Derivation(ABC):
-    """What follows from one document alone, and has vectors of its own (units of a text, summaries): pure, runs in
-    workers.
+    """Data that follows from one document alone and has vectors (units of a text, summaries). Pure; runs in workers.
 
-    ``name`` is what CHECK calls it; its tables and its space of vectors are named after it. ``version`` changes with
-    whatever it makes of the same document: a migration makes all anew in a store that has another. ``facts`` names the
-    kinds of facts of a document that it follows from besides the text. ``quantised`` vectors take a byte a number.
+    ``name`` is the name that CHECK uses; the tables and the vector space are named after it. ``version`` changes
+    whenever the same document gives other data; a migration then derives everything in the store again. ``facts`` names
+    the kinds of facts of a document that it depends on, in addition to the text. ``quantised`` vectors take one byte
+    per number.
 
-    A part is plain data, as msgpack gives it back: None, numbers, texts, lists, and maps. It is kept with its document,
-    and reaches followers as one of :attr:`Added.parts`; :meth:`State.get_derived_parts` reads parts and vectors. What every
-    store keeps is one of the ``derivations`` of a system; what a store keeps once CREATE INDEX has made it is that of a
-    :class:`MaintainedIndex`, which followers may not read.
+    A part is plain data that msgpack can store: None, numbers, texts, lists and maps. It is stored with its document,
+    and followers get it in :attr:`Added.parts`; :meth:`State.derived_parts` reads parts and vectors. The
+    ``derivations`` of a system are kept in every store. The derivation of a :class:`MaintainedIndex` is kept after
+    CREATE INDEX, and followers must not read it.
     """
 
     name: str
@@ -188,23 +188,22 @@ class Derivation(ABC):
 
     @abstractmethod
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """The part of a document; ``options`` are those of the index, all of them."""
+        """Return the part of a document. ``options`` are all options of the index."""
 
     @abstractmethod
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """The texts of a part that get vectors; embedded with the document's chunks, in the same batch."""
+        """Return the texts of a part that get vectors, embedded in the same batch as the document's chunks."""
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """What is wrong with a stored part, for CHECK: a sentence each."""
+        """Yield what is wrong with a stored part, one sentence each, for CHECK."""
         return iter(())
 
 
 class MaintainedIndex(Index):
-    """An index that is part of every commit: what a derivation makes of each document, kept in the stores where CREATE
-    INDEX has made it.
+    """An index that is part of every commit: the parts that a derivation makes of each document, after CREATE INDEX.
 
-    The stored documents get their parts in batches, each a commit of its own; whatever is put meanwhile has its part
-    from the first. The record says how far that is: documents of ids from ``built`` to before ``until`` have none yet.
+    Stored documents get their parts in batches, each in its own commit. A document put meanwhile gets its part at once.
+    The record keeps the progress: documents with ids from ``built`` to before ``until`` have no part yet.
     """
 
     def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option | Choice]) -> None:
@@ -219,7 +218,7 @@ class MaintainedIndex(Index):
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        # All documents are put in again, with their parts.
+        # All documents are put again, with their parts.
         return replace(record, state={}) if record.created else None
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
@@ -235,7 +234,7 @@ class MaintainedIndex(Index):
 
 
 def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
-    """The stored documents that have no part of a maintained index yet, in the order of their ids."""
+    """Yield the stored documents that have no part of a maintained index yet, in order of id."""
     if "until" in record.state:
         for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):
             document = int(records.U64.unpack(key)[0])
@@ -246,9 +245,10 @@ def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What DESCRIBE says of a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
+    """The answer of DESCRIBE for a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
 
-    ``describe`` gives the properties of one, by its key; it raises InputError, naming the nearest, where there is none.
+    ``of`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if there
+    is no such thing.
     """
 
     name: str
@@ -257,9 +257,11 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A published system: its name, the paper it is from, and what it gives to a store; ``facts`` are stated by users
-    or models, ``tables`` those of SELECT, ``descriptions`` what DESCRIBE takes; ``describe_entity`` gives what DESCRIBE
-    ENTITY adds, by the entity's number."""
+    """A published system: its name, its paper, and its contributions to a store.
+
+    ``facts`` are stated by users or models, ``tables`` are those of SELECT, and ``descriptions`` are those of DESCRIBE.
+    ``of_entity`` returns what DESCRIBE ENTITY adds, by the entity's id.
+    """
 
     name: str
     paper: str

@@ -1,4 +1,4 @@
-"""Strategies whose modules are imported when they are first asked: a process that uses one need not load them all."""
+"""Strategies whose modules are imported on first use, so that a process loads only those it uses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class DeferredStrategy:
-    """The strategy that ``make`` gives, which is called for whatever is asked but the name."""
+    """A proxy for the strategy that ``made`` returns, which is called when anything but the name is first used."""
 
     name: str
-    description: str  # that of the strategy, as all that is not here
+    description: str  # forwarded to the strategy, as is every other attribute not defined here
 
     def __init__(self, name: str, make: Callable[[], Strategy]) -> None:
         self.name = name
@@ -29,15 +29,15 @@ class DeferredStrategy:
 
     @property
     def options(self) -> Mapping[str, Option | Choice]:
-        """What WITH sets, by name."""
+        """The options that WITH sets, by name."""
         return self.strategy.options
 
     def retrieve(self, query: Query) -> Evidence:
-        """Evidence for the question, best first."""
+        """Return evidence for the question, best first."""
         return self.strategy.retrieve(query)
 
     def __getattr__(self, name: str) -> Any:
-        # What only some strategies have, such as ``needs``; never what Python itself looks for in any object.
+        # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
         if name.startswith("_") or name == "strategy":
             raise AttributeError(name)
         return getattr(self.strategy, name)

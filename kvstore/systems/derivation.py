@@ -1,8 +1,8 @@
-"""What the systems derive from one document alone, and the texts of which a document's vectors are made, by space.
+"""The parts that systems derive from one document alone, and the texts that get vectors, by vector space.
 
-In: extracted documents, wherever they are extracted, and what a store keeps. Out: the same with the parts of every
-derivation, and the texts to embed: those of chunks and those in the parts, which are embedded together. Pure, so that
-it can run in other processes. Parts and vectors on their way go by the labels of what is kept.
+In: extracted documents, in any process, and the derivations of a store. Out: the documents with the parts of every
+    derivation, and the texts to embed: those of chunks and those of parts, embedded together. Pure, so it can run in
+    other processes. Parts and vectors in transit are keyed by the labels of stored derivations.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """A document with what every derivation makes of it; the parts that it has already stay, but for those that follow
-    one of the ``facts`` stated of it."""
+    """Add the part of every derivation to a document. Existing parts stay unless they depend on one of the stated
+    ``facts``.
+    """
     facts = facts or {}
     follows_facts = [not facts.keys().isdisjoint(derivation.derivation.facts) for derivation in derivations]
     pending = [
@@ -48,7 +49,7 @@ def list_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """The texts to embed of a document with parts, by the spaces that are not ``embedded_spaces``."""
+    """Return the texts of a document to embed, by vector space, without the spaces that are already ``embedded``."""
     chunks = CHUNK_VECTORS.name
     missing = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
     if chunks in embedded_spaces and not missing:

@@ -1,8 +1,8 @@
-"""A kind of fact: something that users state, that cannot be made again, and that a store keeps as it was stated.
+"""Kinds of facts: data that users state, that cannot be derived again, and that a store keeps as stated.
 
-Documents, edges and aliases are kinds of facts (:mod:`kvstore.changes.facts`); a system may declare more, in
-:attr:`~kvstore.systems.contract.System.facts`. From the declaration follow export and import, what CHECK REPAIR reads
-and says is lost, the statements of ``.dump`` and what they cannot say.
+Documents, edges and aliases are kinds of facts (:mod:`kvstore.changes.facts`). A system can declare more in
+:attr:`~kvstore.systems.contract.System.facts`. The declaration drives export and import, the data that CHECK REPAIR
+reads and reports as lost, and the statements of ``.dump`` with the facts that they cannot express.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class NodeLinker(Protocol):
-    """What keeps the addresses of entities, as far as facts change those."""
+    """The writer of entity addresses, as far as facts change them."""
 
     def link_nodes(self, nodes: NodePairs) -> None:
-        """Give entities the addresses of tree nodes."""
+        """Add the addresses of tree nodes to entities."""
         ...
 
     def unlink_nodes(self, nodes: NodePairs) -> None:
-        """Take the addresses of tree nodes from their entities."""
+        """Remove the addresses of tree nodes from their entities."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """What facts are carried into: one set of changes to a state."""
+    """The target of facts: one set of changes to a state."""
 
     state: State
     write: WriteView
@@ -48,7 +48,7 @@ Value = TypeVar("Value")
 
 #: A line of an export.
 Line = Mapping[str, Any]
-#: A statement of the language with ``?`` in place of values, or a sentence, and the values.
+#: A statement of the language with ``?`` in place of values, or a sentence; and the values.
 BoundStatement = tuple[str, Sequence[str]]
 
 #: The types of some fields.
@@ -58,9 +58,9 @@ Fields = Mapping[str, type | tuple[type, ...]]
 class Fact(ABC, Generic[Key, Value]):
     """A kind of fact: its line in an export, its statement, and its rows on disk.
 
-    ``name`` is the first field of its line and ``fields`` has all of them with their types (one that may be None may be
-    missing). ``plural`` is what it is counted by. ``tables`` hold what cannot be made again of it, the first of them a
-    row a fact.
+    ``name`` is the first field of its line. ``fields`` has all fields with their types; a field whose type allows None
+    can be missing. ``plural`` is used in counts. ``tables`` hold the data that cannot be derived again; the first has
+    one row per fact.
     """
 
     name: str
@@ -70,34 +70,34 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
-        """All facts of this kind, in the order of their keys."""
+        """Yield all facts of this kind, in order of their keys."""
 
     @abstractmethod
     def to_line(self, key: Key, value: Value) -> Line:
-        """The line of an export that says it."""
+        """Return the export line of a fact."""
 
     @abstractmethod
     def parse(self, line: Line) -> tuple[Key, Value]:
-        """What :meth:`to_line` said; the types of the fields are right. Raises InputError."""
+        """Return the fact of an export line, whose fields have the right types. Raises InputError."""
 
     @abstractmethod
     def describe_row(self, row: bytes) -> str:
-        """What the row of this key in the first table says, in words, for a message that it is lost."""
+        """Return in words what the row with this key in the first table states, for a message that it is lost."""
 
     @abstractmethod
     def read(self, state: State, row: bytes) -> tuple[Key, Value]:
-        """The fact of the row of this key; raises CorruptionError."""
+        """Return the fact of the row with this key. Raises CorruptionError."""
 
     def format_count(self, number: int) -> str:
-        """So many facts of this kind, in words; empty where that goes without saying."""
+        """Return the number of facts of this kind in words, or "" if it need not be reported."""
         return f"{number:,} {self.name if number == 1 else self.plural}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """The statements that make the facts again, in an order in which they can be run."""
+        """Yield the statements that create the facts again, in an order in which they can run."""
         return iter(())
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """What :meth:`to_statements` cannot say, each the beginning of a sentence."""
+        """Yield what :meth:`said` cannot express, each as the beginning of a sentence."""
         number = state.lmdb.count(self.tables[0])
         if number:
             be, them = ("is", "it") if number == 1 else ("are", "them")
@@ -105,10 +105,10 @@ class Fact(ABC, Generic[Key, Value]):
 
 
 class StatedFact(Fact[Key, Value]):
-    """A kind of fact that is stored as it was stated, beside the documents; None in place of a value takes it back.
+    """A kind of fact that is stored as stated, in addition to the documents. None in place of a value deletes it.
 
-    What is stated under a key stands in place of what was, or joins it where the kind ``is_cumulative``. Names of ``kinds`` that
-    it makes known may stand in no text and no tree.
+    A new value for a key replaces the old one, or is joined with it if the kind ``adds``. Names of the entity ``kinds``
+    that it introduces can exist without occurring in any text or tree.
     """
 
     kinds: tuple[str, ...] = ()
@@ -116,76 +116,80 @@ class StatedFact(Fact[Key, Value]):
 
     @property
     def statistic_name(self) -> str:
-        """What SHOW STATS calls how many there are."""
+        """The name of the count in SHOW STATS."""
         return self.tables[0]
 
     def estimate_size(self, value: Value) -> int:
-        """How much memory it takes while it waits, chunks taking 1."""
+        """Return how much memory a value takes while it is pending; a chunk takes 1."""
         return 1
 
     def merge(self, value: Value, more: Value) -> Value:
-        """Two of a key as one."""
+        """Combine two values of a key."""
         return more
 
     def check_consistency(self, value: Value, get_stated: Callable[[Key], Value | None]) -> None:
-        """Raise InputError where it contradicts what is stated."""
+        """Raise InputError if a value contradicts a stated fact."""
 
     @abstractmethod
     def find(self, state: State, key: Key) -> Value | None:
-        """What is stated under this key, or None."""
+        """Return the value stated under this key, or None."""
 
     def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
-        """The names it makes known, each as typed and the kind of name it is (:mod:`kvstore.structures.names.entities`
-        numbers these)."""
+        """Return the names that a value introduces, each as typed and with its kind of name (numbered in
+        :mod:`kvstore.structures.names.entities`).
+        """
         return ()
 
     @abstractmethod
     def remove(self, context: ChangeContext, key: Key, value: Value) -> None:
-        """Take back what is stored, whose names are known still."""
+        """Delete a stored value, whose names are still known."""
 
     @abstractmethod
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: Key, value: Value) -> None:
-        """Store what is not; ``ids`` are those of the names it introduces, by their normal forms."""
+        """Store a new value. ``ids`` maps the normal forms of the names that it introduces to entities."""
 
 
 class DocumentFact(StatedFact[str, Value]):
-    """A kind of fact that belongs to a document with a text, by the document's key, and goes with that text, or with
-    the parts of it that it was stated of (:meth:`fit_to_document`).
+    """A kind of fact about a document with a text, keyed by document key. It is deleted with that text, or with the
+    parts of the text that it describes (:meth:`fitted`).
 
-    Its table has a row by the document's id: a list of what its line says behind the document's key. Where it is
-    ``affects_structures``, structures hear of a document whose facts have changed; derivations name the facts that they follow.
+    Its table has a row per document id: the list of the fields of its line after the document key. If it is
+    ``followed``, structures are notified of a document whose facts changed. Derivations name the facts that they depend
+    on.
     """
 
     affects_structures: bool = True
 
     def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
-        """What of a value is said of a document as it is now, None where nothing is.
+        """Return the part of a value that still applies to the current document, or None.
 
-        ``same_text`` says that it was stated of that text; what is stated anew is always.
+        ``same_text`` is true if the value was stated of the document's current text, as a newly stated value always is.
         """
         return value if same_text else None
 
-    #: Whether it says what the vectors of chunks are made with in a store of ``chunk_context``, see :meth:`build_contexts`.
+    #: True if it supplies text for the vectors of chunks in a store with ``chunk_context``, see :meth:`contexts`.
     gives_context: ClassVar[bool] = False
 
     def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
-        """For each chunk of a document what stands between its headings and its text where its vector is made."""
+        """Return for each chunk the text between its headings and its own text, for the chunk's vector."""
         return [""] * len(document.chunks)
 
     @abstractmethod
     def parse_fields(self, *parts: Any) -> Value:
-        """What the fields of a line behind the first say; raises InputError."""
+        """Build a value from the fields of a line after the first. Raises InputError."""
 
     @abstractmethod
     def to_fields(self, value: Value) -> Sequence[Any]:
-        """The fields of a line behind the first."""
+        """Return the fields of a line after the first."""
 
     def count_items(self, value: Value) -> int:
-        """What DESCRIBE says of a document that has some."""
+        """Return the figure that DESCRIBE shows for a document with this value."""
         return 1
 
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
-        """Entities that it joins, whose names are known, and how: a kind of link, :mod:`kvstore.systems.contract`."""
+        """Return the pairs of known entities that a value joins, each with its kind of link
+        (:mod:`kvstore.systems.contract`).
+        """
         return ()
 
     @property

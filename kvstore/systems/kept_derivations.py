@@ -1,6 +1,6 @@
-"""The derivations that a store keeps: those of every store, and those that CREATE INDEX made it keep.
+"""The derivations of a store: those that every store keeps, and those that CREATE INDEX added.
 
-In: a view. Out: each with the options of its index, and of which documents the store has its parts.
+In: a state of the store. Out: each derivation with the options of its index, and the documents that have its parts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .contract import ChunkedText, Derivation, MaintainedIndex
 
 @dataclass(frozen=True, slots=True)
 class StoredDerivation:
-    """A derivation as a store keeps it; ``options`` are all those of its index.
+    """A derivation of a store. ``options`` are all options of its index.
 
-    Documents of ids from ``built`` to before ``until`` have no part yet. One that is not ``maintained`` any more is
-    being dropped: what is left of it goes with its documents.
+    Documents with ids from ``built`` to before ``until`` have no part yet. A derivation that is no longer
+    ``maintained`` is being dropped; its remaining parts are deleted with their documents.
     """
 
     derivation: Derivation
@@ -37,31 +37,31 @@ class StoredDerivation:
 
     @property
     def label(self) -> str:
-        """What parts on their way to a store are called: another where they are derived with other options."""
+        """The label of its parts in transit to a store, which includes the options that they are derived with."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:
-        """Whether a stored document of this id has a part."""
+        """True if a stored document with this id has a part."""
         return self.maintained and not self.built <= document < self.until
 
     def derive(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """The part of a document."""
+        """Return the part of a document."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
-        """The texts of a part that have vectors: none in a store without an embedder."""
+        """Return the texts of a part that have vectors: none in a store without an embedder."""
         return () if settings.embedder.startswith("none:") else self.derivation.list_texts(part, document)
 
 
 def get_derivation(name: str) -> Derivation:
-    """The derivation of a name that :func:`list_maintained_derivations` gave."""
+    """Return the derivation with a name that :func:`kept_derivations` returned."""
     derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     derivations += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
     return next(derivation for derivation in derivations if derivation.name == name)
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """All of which a store has parts, those that are being dropped too."""
+    """Return all derivations of which a store has parts, including those being dropped."""
     derivations = [StoredDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
     for kind in INDEXES.values():
         record = Indexes(view).get(kind) if isinstance(kind, MaintainedIndex) else None
@@ -75,5 +75,5 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
 
 
 def list_maintained_derivations(view: View) -> list[StoredDerivation]:
-    """Those that every commit maintains."""
+    """Return the derivations that every commit maintains."""
     return [derivation for derivation in list_stored_derivations(view) if derivation.maintained]

@@ -1,9 +1,9 @@
-"""Strategies of installed packages, by the entry points ``kvstore.strategies``.
+"""Strategies of installed packages, from the entry points ``kvstore.strategies``.
 
-In: what an entry point names: a class, or a function without arguments, that makes a
-:class:`~kvstore.retrieval.query.Strategy` of the entry point's name. Out: a strategy whose failures are errors that
-name it. Nobody uses one unasked: what a store answers without its name does not depend on what is installed. A whole
-system, with tables of its own, is registered by a program (:func:`kvstore.systems.register`).
+In: the object of an entry point: a class, or a function without arguments, that makes a
+    :class:`~kvstore.retrieval.query.Strategy` with the entry point's name. Out: a strategy whose failures are errors
+    that name it. Only a query that names such a strategy uses it, so the answers to other queries do not depend on the
+    installed packages. A whole system with tables is registered by a program (:func:`kvstore.systems.register`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup(
 
 
 class PluginStrategy:
-    """A strategy of a package; what it raises is a PluginError that names it."""
+    """A strategy of a package. Its exceptions become a PluginError that names it."""
 
     def __init__(self, plugin: Plugin, strategy: Strategy) -> None:
         self._plugin = plugin
@@ -55,11 +55,11 @@ class PluginStrategy:
 
     @property
     def options(self) -> Mapping[str, Option | Choice]:
-        """What WITH sets, by name."""
+        """The options that WITH sets, by name."""
         return self._strategy.options
 
     def retrieve(self, query: Query) -> Evidence:
-        """Evidence for the question, best first; raises PluginError."""
+        """Return evidence for the question, best first. Raises PluginError."""
         try:
             evidence = self._strategy.retrieve(query)
         except (KvstoreError, MemoryError):
@@ -71,7 +71,7 @@ class PluginStrategy:
         return evidence
 
     def __getattr__(self, name: str) -> Any:
-        # What only some strategies have, such as ``needs``; never what Python itself looks for in any object.
+        # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._strategy, name)

@@ -1,8 +1,8 @@
-"""What a table of SELECT is: its columns, and the ways into its rows.
+"""A table of SELECT: its columns, and the access paths to its rows.
 
-In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: rows, small keys of the store's own, and the
-values of their columns, each read when it is asked for. A way in may give too many rows, never too few: SQLite checks
-every condition again.
+In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: rows, which are small keys internal to the
+    store, and the values of their columns, each read on demand. An access path can return too many rows but never too
+    few: SQLite checks every condition again.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from .reader import Reader
 
-#: What a column or a parameter may hold.
+#: The types of the value of a column or a parameter.
 SqlValue = str | int | float | bool | bytes | None
 Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
 TableRow = Any
 TableRows = Iterator[TableRow]
 
-#: The value of a column, from the reader, the row and its record.
+#: A function that returns the value of a column, from the reader, the row and its record.
 ReadColumn = Callable[[Reader, TableRow, Any], SqlValue]
 
 
@@ -28,10 +28,10 @@ ReadColumn = Callable[[Reader, TableRow, Any], SqlValue]
 class SqlTable:
     """One table of the language.
 
-    ``columns`` are name → (SQL type, how to read it); ``hidden`` ones too, which a query has where it names them, and
-    ``*`` has not. ``equal`` and ``between`` are the ways in by a column's value,
-    the most telling first; ``between`` goes from a lowest to a highest value, both included, either None; ``matching``
-    takes a full-text query. ``number`` is SQLite's ``rowid``.
+    ``columns`` maps a name to (SQL type, reading function). ``hidden`` has further columns, which a query must name
+    because ``*`` leaves them out. ``equal`` and ``between`` are the access paths by the value of a column, the most
+    selective first. ``between`` takes a lowest and a highest value, both inclusive, either None; ``matching`` takes a
+    full-text query. ``number`` is SQLite's ``rowid``.
     """
 
     name: str
@@ -48,17 +48,17 @@ class SqlTable:
 
     @property
     def all_columns(self) -> Mapping[str, tuple[str, ReadColumn]]:
-        """The columns that a query may name, the hidden ones last."""
+        """The columns that a query can name, the hidden ones last."""
         return {**self.columns, **self.hidden}
 
     @property
     def declaration(self) -> str:
-        """The CREATE TABLE statement of what ``*`` has."""
+        """The CREATE TABLE statement with the columns of ``*``."""
         return self._format_declaration(self.columns)
 
     @property
     def full_declaration(self) -> str:
-        """The CREATE TABLE statement that SQLite is told."""
+        """The CREATE TABLE statement that SQLite gets, hidden columns included."""
         return self._format_declaration(
             {**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}}
         )
@@ -89,9 +89,9 @@ def make_row_counter(table: str) -> Callable[[Reader], int]:
 
 
 def hash_row(reader: Reader, row: TableRow) -> int:
-    """A number for rows that have none of their own, the same in every statement: 63 bits of a hash.
+    """Return a number for a row without one, the same in every statement: 63 bits of a hash.
 
-    Of a million rows two share one with probability 5 × 10^-8, and nothing but a comparison of ``rowid`` would notice.
+    Two of a million rows share a number with probability 5 × 10^-8, and only a comparison of ``rowid`` would notice.
     """
     return int.from_bytes(blake2b(repr(row).encode(), digest_size=8).digest()) >> 1
 
@@ -99,7 +99,7 @@ def hash_row(reader: Reader, row: TableRow) -> int:
 def make_list_table(
     name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
 ) -> SqlTable:
-    """A small table whose rows are given whole, as tuples."""
+    """Build a small table from rows given as tuples."""
 
     def make_column_reader(index: int) -> ReadColumn:
         return lambda reader, row, record: record[index]

@@ -1,8 +1,8 @@
-"""Versions of what the systems keep beside the spine: what a store has, and what this kvstore maintains.
+"""Versions of the data that systems keep in addition to the spine: those in a store, and those that kvstore maintains.
 
-In: a view. On disk: ``structures`` in ``meta``: msgpack map, name → version; written when a store is made and whenever
-one of them is made anew. Out: what is missing or old, which can be made, and what is not known here, for whose sake
-this kvstore must not write: it would leave it behind.
+In: a state of the store. On disk: ``structures`` in ``meta``: msgpack map, name → version, written when a store is
+    created and whenever one of them is rebuilt. Out: the data that is missing or old, the data that can be built, and
+    the unknown data. kvstore must not write to a store with unknown data, which would become stale.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEY = b"structures"
 
 
 def _get_known_versions() -> dict[str, int]:
-    """The version that this kvstore makes of each."""
+    """Return the current version of every structure and derivation."""
     versions: dict[str, int] = {}
     for outline in list_outlines():
         versions |= {**outline.structures, **outline.derivations}
@@ -25,7 +25,7 @@ def _get_known_versions() -> dict[str, int]:
 
 
 def _get_expected_versions(view: View) -> dict[str, int]:
-    """The version that this kvstore makes of each that a store keeps."""
+    """Return the current version of each structure and derivation that a store keeps."""
     versions: dict[str, int] = {}
     for outline in list_outlines():
         versions |= outline.structures
@@ -42,24 +42,26 @@ def _has_index(view: View, name: str) -> bool:
 
 
 def read_versions(view: View) -> dict[str, int]:
-    """The version that a store has of each."""
+    """Return the versions in a store."""
     value = view.get(tables.META, _KEY)
     return {} if value is None else records.unpack(value, tables.META, _KEY)
 
 
 def write_versions(view: WriteView) -> None:
-    """Record that everything that a store keeps is there as this kvstore makes it."""
+    """Record that the store has the current version of everything it keeps."""
     view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 
 def find_outdated(view: View) -> set[str]:
-    """What a store has not, or in an older version."""
+    """Return the names of the structures and derivations that a store lacks or has in an older version."""
     stored = read_versions(view)
     return {name for name, version in _get_expected_versions(view).items() if stored.get(name, 0) < version}
 
 
 def explain_migration(view: View) -> str | None:
-    """Why a store must be migrated, as the end of a sentence: what it lacks is made from texts, which takes long."""
+    """Return why a store must be migrated, as the end of a sentence, or None. A missing derivation is made from texts,
+    which takes long.
+    """
     missing = ", ".join(
         sorted(find_outdated(view) & {name for outline in list_outlines() for name in outline.derivations})
     )
@@ -67,7 +69,7 @@ def explain_migration(view: View) -> str | None:
 
 
 def explain_read_only(view: View) -> str | None:
-    """Why a store must not be changed by this kvstore, as the end of a sentence; None where it may."""
+    """Return why this kvstore must not change a store, as the end of a sentence, or None if it can."""
     known_versions = _get_known_versions()
     unknown = [
         f"{name} (version {version})"
@@ -80,7 +82,7 @@ def explain_read_only(view: View) -> str | None:
 
 
 def require_maintained(view: View) -> None:
-    """Raise StoreFormatError unless a store has what this kvstore maintains, and nothing else."""
+    """Raise StoreFormatError unless a store has exactly what this kvstore maintains."""
     reason = explain_read_only(view)
     if reason is None and find_outdated(view):
         reason = f"it has no {', '.join(sorted(find_outdated(view)))} as this kvstore maintains it; open it again"

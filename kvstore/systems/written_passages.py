@@ -1,9 +1,10 @@
-"""What a language model wrote of the passages of documents, kept as input by the digest of what it was written from.
+"""Texts that a language model wrote about passages of documents, stored by the digest of the passage.
 
-In: what EXTRACT had a model write, and what users ingest and import of the same kind. On disk, for each kind a table:
-document → sealed msgpack list of [digest, model, texts] (:class:`~kvstore.systems.fact.DocumentFact`). Out: the texts
-of a passage, as long as it is what they were written from: they are never wrong, only absent. They are exported,
-imported and repaired as other facts are, go when the document does, and those of a passage when that changes.
+In: the texts that EXTRACT had a model write, and texts of the same kind that users ingest or import. On disk, for each
+    kind a table: document → sealed msgpack list of [digest, model, texts]
+    (:class:`~kvstore.systems.fact.DocumentFact`). Out: the texts of a passage while it equals the passage they were
+    written from, so texts can be absent but never wrong. They are exported, imported and repaired like other facts.
+    They are deleted with the document, and those of a passage when the passage changes.
 """
 
 from __future__ import annotations
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
     from ..structures.state import State
     from .chunked_text import ChunkedText
 
-#: What stands for the model where somebody else wrote the texts.
+#: The name of the model for texts that a user supplied.
 USER_SOURCE = "given"
 
 
 class SourcePassage(NamedTuple):
-    """What something is written from: a text, the title and the headings above it, and the chunks of the document that
-    it covers, by their numbers."""
+    """The source of written texts: a text, its title and headings, and the ordinals of the chunks that it covers."""
 
     digest: bytes
     title: str | None
@@ -40,7 +40,7 @@ class SourcePassage(NamedTuple):
 
 
 def passage_digest(title: str | None, headings: Sequence[str], text: str) -> bytes:
-    """The digest (BLAKE2b, 16 bytes) of what a model is shown of a passage.
+    """Return the digest (BLAKE2b, 16 bytes) of what a model is shown of a passage.
 
     >>> passage_digest("Tea", ["Leaves"], "They are picked.").hex()[:8]
     '8704ee67'
@@ -51,9 +51,9 @@ def passage_digest(title: str | None, headings: Sequence[str], text: str) -> byt
 
 @dataclass(frozen=True, slots=True)
 class WrittenPassages:
-    """What was written of the passages of one document: by digest the model's name and the texts.
+    """The texts written about the passages of one document: by digest, the model's name and the texts.
 
-    ``unassigned`` texts say no passage; they are given one when they are stored.
+    ``unplaced`` texts do not name their passage; one is assigned when they are stored.
     """
 
     passages: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -63,18 +63,18 @@ class WrittenPassages:
         return bool(self.passages or self.unassigned)
 
     def get_texts(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
-        """Who wrote what of the passage of this digest; None where nobody wrote anything."""
+        """Return the model and the texts for the passage with this digest, or None."""
         entry = self.passages.get(digest)
         return entry if entry and entry[1] else None
 
 
 class WrittenFact(DocumentFact[WrittenPassages]):
-    """A kind of texts that a model writes of documents: EXTRACT takes it by its ``name``, and INGEST ... AS does where
-    they come ``in_files`` too.
+    """A kind of texts that a model writes about documents. EXTRACT takes it by its ``name``; INGEST ... AS also does if
+    the kind can come ``in_files``.
 
-    ``about`` says in half a sentence what is written. ``fields`` are two: the document, and a list of passages.
-    ``passage_tokens`` is the most that the passages of one request are together, an estimate; the passages of one
-    request are always of one document, so that no document can have anything written of another.
+    ``about`` describes the texts in half a sentence. ``fields`` are two: the document, and a list of passages.
+    ``passage_tokens`` limits the estimated tokens of the passages in one request. The passages of a request always
+    belong to one document, so no document can influence the texts of another.
     """
 
     is_cumulative = True
@@ -85,12 +85,13 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     @abstractmethod
     def list_passages(self, document: ChunkedText) -> Sequence[SourcePassage]:
-        """What texts are written from, in order of the text."""
+        """Return the passages that texts are written from, in text order."""
 
     @abstractmethod
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """What a model is asked to write of some passages of one document, each of another digest; the answer has texts
-        for every digest."""
+        """Build the prompt for some passages of one document, all with different digests. The answer has texts for
+        every digest.
+        """
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
         (rows,) = parts
@@ -144,7 +145,9 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 def _assign_unplaced(
     unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
 ) -> dict[bytes, tuple[str, tuple[str, ...]]]:
-    """Texts by the passage that has most of their words, of several the first; titles and headings do not count."""
+    """Assign each text to the passage that shares most of its words, the first of equals. Titles and headings do not
+    count.
+    """
     if not unassigned or not passages:
         return {}
     words = [set(list_content_terms(passage.text, str)) for passage in passages]

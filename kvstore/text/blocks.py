@@ -1,14 +1,14 @@
-"""The blocks of a text: headings, paragraphs, list items, tables and code, with where each stands.
+"""The blocks of a text: headings, paragraphs, list items, tables and code, with their spans.
 
-In: plain text (paragraphs, and of them the headings that :mod:`.find_plain_headings` finds) or CommonMark with tables; lines
-end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together hold everything but blank lines. Any
-string is legal input.
+In: plain text (paragraphs, some of which :mod:`.plain_headings` recognizes as headings) or CommonMark with tables;
+lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together contain everything but blank
+lines. Any string is valid input.
 
-A chunk is a piece of such a text, and may begin and end inside a block; :func:`split_parts` says what stands where in it. In
-stored Markdown, code stands between fences, whose opening one has a blank line before it; a table is lines that begin
-with ``|``, its head first and the rule ``| --- |`` second; an entry of a definition list or an option list is an item
-``- term: definition``, or ``- term:`` with the blocks of the definition indented below; an admonition is a paragraph
-``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph beside its table, code or image.
+A chunk is a piece of such a text and can begin and end inside a block; :func:`parts` returns its blocks and parts of
+blocks. In stored Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines that
+begin with ``|``, its header first and the rule ``| --- |`` second. An entry of a definition or option list is an item
+``- term: definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a paragraph
+``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _BLANK_LINES_PATTERN = re.compile(r"\n\s*\n")
-#: The longest sentence of a summary.
+#: The maximum length of a summary sentence.
 _MAX_SENTENCE_WORDS, _MAX_SENTENCE_CHARACTERS = 60, 600
-#: A link or an image: what it shows, and where it leads (CommonMark 0.31, sections 6.3 and 6.4), on one line.
+#: A link or an image: its text and its target (CommonMark 0.31, sections 6.3 and 6.4), on one line.
 _LINK_PATTERN = re.compile(
     r"""!?(?<![\w\])])\[([^\[\]\n]*)\](?:\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:\s+["'][^"'\n]*["'])?\)|\[[^\[\]\n]*\])"""
 )
-#: A link of a wiki or of a vault of notes: where it leads, and what it shows where that is something else.
+#: A link of a wiki or of a vault of notes: its target, and its text if that differs.
 _WIKI_LINK_PATTERN = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
-#: A word in braces, as transcripts mark what is none.
+#: A word in braces, as transcripts mark sounds that are not words.
 _BRACED_PATTERN = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _MARKS_PATTERN = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
@@ -44,8 +44,8 @@ _MARKS_PATTERN = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 class Block:
     """One block: ``kind`` is heading, prose, item, table or code.
 
-    A heading has its ``level`` and plain ``title``; so has the first paragraph of a list item, its level the depth of
-    the list (1: the outermost). What follows in the same item has the level alone.
+    A heading has a ``level`` and a plain ``title``. The first paragraph of a list item has them too; its level is the
+    depth of the list (1: the outermost). The following blocks of the item have only the level.
     """
 
     kind: str
@@ -57,12 +57,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """A block of a chunk's text, or the part of one that the chunk has, in characters of that text.
+    """A block of a chunk's text, or the part of one that the chunk contains, in characters of that text.
 
-    ``kind`` is heading, prose, item, table or code; ``level`` that of a heading, or how deep an item stands (1: the
-    outermost). ``term_end`` is where the term of an item ``term: definition`` ends, or ``start`` where it has none.
-    ``leads``: its end leads into the part behind it, which is not understood without it, as the part behind is what it
-    announces. ``continues``: a table or code whose beginning is in an earlier chunk.
+    ``kind`` is heading, prose, item, table or code. ``level`` is that of a heading or the depth of an item (1: the
+    outermost). ``term_end`` is the end of the term of an item ``term: definition``, or ``start`` without one.
+    ``leads``: the end of the part introduces the next part, which cannot be understood without it. ``continues``: a
+    table or code that begins in an earlier chunk.
     """
 
     kind: str
@@ -79,11 +79,11 @@ _HEADING_PATTERN = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
 _ITEM_PATTERN = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
 _ROW_PATTERN = re.compile(r"\s*\|")
 _TABLE_RULE_PATTERN = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
-#: What a line of code begins with that no fence encloses (CommonMark 0.31, section 4.4), where no list goes on.
+#: The start of a line of unfenced code (CommonMark 0.31, section 4.4) outside a list.
 _CODE_INDENTS = ("    ", "\t")
 _TERM_PATTERN = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
 _SENTENCE_END_PATTERN = re.compile(r"[.!?]\s")
-#: What an entry of a list or an option list begins with: as far as its colon, its dash, its parameters or its value.
+#: The start of an entry of a list or option list: up to its colon, dash, parameters or value.
 _ENTRY_PATTERN = re.compile(
     r"^[ \t]*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+"
     r"(?P<term>(?:[^\n:(=]|:(?!\s)|(?<!\w)\(){1,160}?)(?=(?<=\w)\(|=|:\s|:$| [–—-] )"
@@ -91,15 +91,15 @@ _ENTRY_PATTERN = re.compile(
     re.MULTILINE,
 )
 _MAX_TERM_WORDS = 12
-#: A question of a list of questions and answers that no heading marks, bold in Markdown.
+#: A question of a list of questions and answers without headings; it is bold in Markdown.
 _BOLD_QUESTION_PATTERN = re.compile(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
-#: The level of the section that such a question opens: below all that headings open.
+#: The level of the section that such a question opens: below all heading levels.
 _QUESTION_LEVEL = 6
 
 
 def find_entry_terms(text: str) -> list[str]:
-    """What the entries of lists begin with, in order: the terms of definitions, the names of functions, the options of
-    a manual page.
+    """Return the beginnings of list entries, in order: terms of definitions, names of functions, options of a manual
+    page.
 
     >>> text = "- `-v`, `--verbose`: Tell more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less."
     >>> find_entry_terms(text)
@@ -109,14 +109,14 @@ def find_entry_terms(text: str) -> list[str]:
 
 
 def is_lead_in(text: str) -> bool:
-    """Whether a text ends by announcing what comes behind it, with a colon."""
+    """True if a text ends with a colon that introduces what follows."""
     return text.rstrip().rstrip("*`_ ").endswith((":", "："))
 
 
 def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
-    """The parts of a chunk's text, in order; ``format`` is that of its document, ``text`` or ``markdown``.
+    """Return the parts of a chunk's text, in order. ``format`` is that of its document, ``text`` or ``markdown``.
 
-    >>> [(part.kind, part.leads) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
+    >>> [(part.kind, part.leads) for part in parts("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
     """
     found = (
@@ -158,7 +158,7 @@ def _split_markdown(text: str) -> list[BlockPart]:
                 close()
                 fence = ""
             continue
-        if is_closing and kind in ("prose", "item"):  # no blank line before it: its code begins in an earlier chunk
+        if is_closing and kind in ("prose", "item"):  # its code begins in an earlier chunk
             parts[:] = [BlockPart("code", 0, stop, continues=True)]
             kind = ""
             continue
@@ -198,7 +198,7 @@ def _split_markdown(text: str) -> list[BlockPart]:
 
 
 def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
-    """Where the term of an item ends, or ``start``."""
+    """Return the end of the term of an item, or ``start``."""
     marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
     first = start if marker is None else marker.end()
     term = _TERM_PATTERN.match(text, first, end)
@@ -213,18 +213,18 @@ def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
 
 
 def skip_marker(text: str, start: int, end: int) -> int:
-    """Where what an item says begins, behind its mark; ``start`` where there is none."""
+    """Return the start of an item's content after its marker, or ``start`` without a marker."""
     marker = _ITEM_PATTERN.match(text, start, end)
     return start if marker is None else marker.end()
 
 
 def to_plain_text(text: str) -> str:
-    """A piece of Markdown without its emphasis marks, on one line."""
+    """Return a piece of Markdown without emphasis marks, on one line."""
     return " ".join(_strip_marks(text).split())
 
 
 def unwrap_links(text: str) -> str:
-    """A piece of Markdown in which links and images are what they show.
+    """Return a piece of Markdown with each link and image replaced by its text.
 
     >>> unwrap_links("[Code of Conduct](CODE.md#top), [notes][1]")
     'Code of Conduct, notes'
@@ -232,11 +232,11 @@ def unwrap_links(text: str) -> str:
     text = unwrap_wiki_links(text)
     if "](" not in text and "][" not in text:
         return text
-    return _LINK_PATTERN.sub(r"\1", _LINK_PATTERN.sub(r"\1", text))  # an image may be what a link shows
+    return _LINK_PATTERN.sub(r"\1", _LINK_PATTERN.sub(r"\1", text))  # a link can contain an image
 
 
 def unwrap_wiki_links(text: str) -> str:
-    """A text in which links between notes are what they show.
+    """Return a text with each link between notes replaced by its text.
 
     >>> unwrap_wiki_links("See [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]].")
     'See Waste, Kees and [[ -f x ]].'
@@ -245,24 +245,24 @@ def unwrap_wiki_links(text: str) -> str:
 
 
 def replace_braced_words(text: str) -> str:
-    """A transcript without its marks of what is no word: ``{vocalsound}``."""
+    """Return a transcript without its marks of sounds, such as ``{vocalsound}``."""
     return _BRACED_PATTERN.sub(" ", text) if "{" in text else text
 
 
 def format_summary_sentence(text: str) -> str:
-    """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
+    """Return a sentence in plain words for a summary, truncated to the maximum length."""
     return " ".join(_strip_marks(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[
         :_MAX_SENTENCE_CHARACTERS
     ]
 
 
 def _strip_marks(text: str) -> str:
-    has_marks = "*" in text or "`" in text or "\\" in text  # as few texts are
+    has_marks = "*" in text or "`" in text or "\\" in text  # few texts have them
     return _MARKS_PATTERN.sub("", text) if has_marks else text
 
 
 def parse_blocks(text: str, format: str) -> list[Block]:
-    """The blocks of a text whose format is ``text`` or ``markdown``."""
+    """Return the blocks of a text whose format is ``text`` or ``markdown``."""
     if format == "markdown":
         return _parse_markdown(text)
     return list(_iter_paragraphs(text))
@@ -290,7 +290,7 @@ def _iter_paragraphs(text: str) -> Iterator[Block]:
 def _get_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # Inline rules are not run: only the blocks and their lines are needed.
+    # Inline rules are not needed, only the blocks and their lines.
     return MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])
 
 
@@ -331,7 +331,7 @@ def _parse_markdown(text: str) -> list[Block]:
 
 
 def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
-    """The blocks, and as prose whatever else stands between them: rules, empty items, lone markers."""
+    """Return the blocks, with everything else between them as prose: rules, empty items, lone markers."""
     filled: list[Block] = []
     position = 0
     for block in [*blocks, Block("end", len(text), len(text))]:

@@ -1,8 +1,8 @@
-"""Everyday words of English: what a word is before it is a name.
+"""Everyday words of English: words that are usually not names.
 
-In: a word in any case. Out: whether it is an everyday word, and of which kind. The list (``everyday_words.txt``) is
-made by ``tools/everyday_words.py``: words that stand in several documents of two treebanks of English, in the forms
-that they have there; other regular forms of them are everyday words too.
+In: a word in any case. Out: whether it is an everyday word, and its kind. The list (``everyday_words.txt``) is built by
+``tools/everyday_words.py``: words that occur in several documents of two treebanks of English, in the forms that occur
+there. Their other regular forms are everyday words too.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import lru_cache
 
 NOUN, VERB, ADJECTIVE, OTHER = "noun", "verb", "adjective", "other"
 
-#: Endings of regular forms, each with what stands in its place in the form that is listed.
+#: Endings of regular forms, each with its replacement in the listed form.
 _ENDINGS = (
     *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", "e"), ("ed", "")),
     *(("ing", "e"), ("ing", ""), ("ly", "")),
-    *(("tre", "ter"), ("tres", "ter")),  # as the British spell them
+    *(("tre", "ter"), ("tres", "ter")),  # British spelling
 )
 _REGULAR_ENDINGS = tuple(ending for ending, _ in _ENDINGS)
-#: What a word ends in that takes *es* for *s*.
+#: Endings of words that take *es* instead of *s*.
 _ES_STEM_ENDINGS = ("s", "x", "z", "ch", "sh", "o")
 
 
 def is_everyday(word: str) -> bool:
-    """Whether it is an everyday word of English.
+    """True if a word is an everyday word of English.
 
     >>> is_everyday("Rooms"), is_everyday("metres"), is_everyday("initdb")
     (True, True, False)
@@ -34,9 +34,10 @@ def is_everyday(word: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def get_everyday_kind(word: str) -> str | None:
-    """What an everyday word is most often: ``noun``, ``verb``, ``adjective`` or ``other``; None for any other word."""
+    """Return the most frequent kind of an everyday word: ``noun``, ``verb``, ``adjective`` or ``other``; None for other
+    words."""
     kinds, lower = _load_kinds(), word.lower()
-    if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # as most names
+    if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # most names
         return kinds.get(lower)
     return next((kinds[form] for form in _iter_base_forms(lower) if form in kinds), None)
 

@@ -1,10 +1,10 @@
 """Function words of languages other than English, by the Snowball names of the languages.
 
-Out: :data:`MARKING_WORDS`, which English texts hardly have and by which a text is known not to be English, and
+Out: :data:`MARKING_WORDS`, which English texts rarely contain and which show that a text is not English, and
 :data:`FUNCTION_WORDS_BY_LANGUAGE`, these and all others, in normal form.
 
-Names are extracted from a document by the first, so a change of it changes what is derived from stored documents. The
-second is only used for questions and for the language of a new store.
+The extraction of names depends on the first, so changing it changes what is derived from stored documents. The second
+is only used for questions and for the language of a new store.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MARKING: Mapping[str, str] = {
     "vietnamese": "và của là có được trong cho không một các",
 }
 
-#: Other function words: those that English has too, and those of questions.
+#: Other function words: those that also occur in English, and question words.
 _OTHERS: Mapping[str, str] = {
     "german": """
         in an am war so was warum wer wann wo wieso weshalb welche welcher welches welchen welchem wem wen wessen wohin
@@ -162,7 +162,7 @@ def _fold_words(words: str) -> frozenset[str]:
     return frozenset(map(fold_case, words.split()))
 
 
-#: As they are written.
+#: As written.
 MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.split())
 FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
     language: _fold_words(f"{_MARKING.get(language, '')} {others}") for language, others in _OTHERS.items()

@@ -1,10 +1,10 @@
-"""Summaries without a language model: sentences that together have most of the words a text is about.
+"""Summaries without a language model: sentences that together contain most of the words a text is about.
 
-In: sentences, by their words and lengths, and what each word weighs. Out: which of them to take within a length. The
-one taken next is always that whose words weigh most for its length, and a word weighs little once it has been taken.
-What a sentence adds never grows by taking others, so the greedy choice has a fixed share of what the best one has
-(Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009, Lin and Bilmes 2011), and a sentence need
-be weighed again only when its turn comes (Minoux 1978).
+In: sentences, by their words and lengths, and the weight of each word. Out: the sentences to take within a length. The
+next sentence is always the one whose words have the highest weight for its length; a word that has been taken weighs
+little. What a sentence adds never grows as others are taken, so the greedy choice reaches a fixed share of the optimum
+(Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009, Lin and Bilmes 2011), and a sentence is
+weighed again only when its turn comes (Minoux 1978).
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from typing import NamedTuple
 
 from .words import FUNCTION_WORDS, UNSPACED_RANGES, segment_words
 
-#: Words of fewer letters are passed over, but in writing without spaces, where a character is a word.
+#: Words with fewer letters are ignored, except in writing without spaces, where a character is a word.
 _MIN_WORD_LENGTH = 4
 _UNSPACED_PATTERN = re.compile(f"[{UNSPACED_RANGES}]")
-#: What a word weighs that occurs once, as a share: nothing else in the text is about it.
+#: The weight, as a share, of a word that occurs once: nothing else in the text is about it.
 _SINGLE_USE_SHARE = 0.3
-#: What is left of a word's weight each time that a sentence with it is taken.
+#: The share of a word's weight that remains each time a sentence with it is taken.
 _REPEAT_FACTOR = 0.1
-#: Fields with values, and what a sentence of them counts: it is taken where there are no others.
+#: Fields with values, and the share that a sentence of them counts: it is taken only if there are no others.
 _RECORD_PATTERN = re.compile(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
 _RECORD_SHARE = 0.1
-#: Words that a sentence costs beside its own, lest the shortest are always the best buy; and the fewest that it has: a
-#: word alone says nothing.
+#: The cost of a sentence in words beyond its own, so that the shortest are not always best; and the minimum number of
+#: its
+#: words, because a word alone says nothing.
 _BASE_COST = 4
 _MIN_WORDS = 2
 
 
 class SentenceWords(NamedTuple):
-    """A sentence to choose: those of its words that a summary should have, as often as they occur, its length in
-    words, and what it counts, as a share of what one of running text does."""
+    """A candidate sentence: its words that a summary should contain, repeated as they occur, its length in words, and
+    the share that it counts compared with running text."""
 
     words: Sequence[str]
     length: int
@@ -46,7 +47,7 @@ class SentenceWords(NamedTuple):
 
 
 def extract_sentence_words(text: str) -> SentenceWords:
-    """The words of a sentence.
+    """Return the words of a sentence.
 
     >>> extract_sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
@@ -65,14 +66,14 @@ def extract_sentence_words(text: str) -> SentenceWords:
 
 
 def count_sentence_words(text: str) -> int:
-    """The length of a sentence in words, as :func:`extract_sentence_words` gives it."""
+    """Return the length of a sentence in words, as in :func:`extract_sentence_words`."""
     if not text.isascii() and _UNSPACED_PATTERN.search(text) is not None:
         return len(segment_words(text))
     return len(text.split())
 
 
 def _is_record(text: str) -> bool:
-    """Whether it is fields with their values, such as a row of a table has, and no sentence.
+    """True if a text is fields with values, such as a table row, and not a sentence.
 
     >>> _is_record("child: Pellow Buoy\\nparent: South District"), _is_record("Note: it is late.")
     (True, False)
@@ -83,13 +84,13 @@ def _is_record(text: str) -> bool:
 def compute_cover_weights(
     sentences: Iterable[SentenceWords], part_counts: Mapping[str, int], num_parts: int
 ) -> dict[str, float]:
-    """What each word of some sentences weighs: more the more often it occurs in them, and the fewer of all ``num_parts`` of
-    the whole have it (``spread``)."""
+    """Return the weight of each word of some sentences: higher if it occurs more often in them, and if fewer of all
+    ``parts`` of the whole contain it (``spread``)."""
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
     return {word: _compute_weight(count, num_parts, part_counts[word]) for word, count in counts.items()}
 
 
-@lru_cache(maxsize=1 << 10)  # most words are as frequent as many others
+@lru_cache(maxsize=1 << 10)  # many words have the same frequency
 def _compute_weight(count: int, num_parts: int, part_count: int) -> float:
     return math.sqrt(count) * math.log1p(num_parts / part_count) * (_SINGLE_USE_SHARE if count == 1 else 1.0)
 
@@ -104,12 +105,11 @@ def select_greedy_cover(
     owners: Sequence[Hashable] = (),
     max_per_owner: int | None = None,
 ) -> list[int]:
-    """The numbers of the sentences to take, the best first: at most ``capacity`` words and ``max_sentences`` sentences.
+    """Return the numbers of the sentences to take, the best first: at most ``room`` words and ``most`` sentences.
 
-    Where ``sizes`` say what each takes of the room, that is not counted in words. A word without a weight counts
-    nothing. Where ``owners`` say whose each sentence is, at most ``max_per_owner`` of the
-    same owner are taken. What is too long for the room that is left is passed over, and a sentence that adds nothing is
-    not taken. Of equals the earlier one comes first.
+    If ``sizes`` are given, they are used instead of numbers of words. A word without a weight counts nothing. If
+    ``owners`` are given, at most ``most_of_one`` sentences of the same owner are taken. Sentences too long for the
+    remaining room are skipped, and a sentence that adds nothing is not taken. Ties go to the earlier sentence.
     """
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
@@ -118,7 +118,7 @@ def select_greedy_cover(
     owner_counts: Counter[Hashable] = Counter()
 
     def compute_gain(number: int) -> float:
-        # Added exactly: a set has no order, and the same text always gets the same summary.
+        # Added exactly, because a set has no order, and the same text must always get the same summary.
         added = math.fsum(
             [
                 weight * _REPEAT_FACTOR ** word_counts[word] if word in word_counts else weight

@@ -1,11 +1,9 @@
-"""The language of texts, and whether a text is English: the rules that tell names from other words are English
-alone.
+"""The language of texts, in particular English: the rules that tell names from other words are for English only.
 
-In: texts. Out: a language, or yes or no. A text is of another language where words that join sentences in other
-languages are more than those that do in English, or where most of its letters belong to another script that has
-capitals. What has hardly any such word (tables, lists of names, code) is what the text around it is, and English where
-that says nothing. Scripts without capitals are not asked for: nothing in them is taken for a name, and a Latin name in
-them is one.
+In: texts. Out: a language, or True or False. A text is not English if it contains more function words of other
+languages than of English, or if most of its letters belong to another script with capitals. A part with hardly any
+function words (tables, lists of names, code) has the language of the text around it, or is English if that is unknown.
+Scripts without capitals are not detected: nothing in them is taken for a name except Latin names.
 """
 
 from __future__ import annotations
@@ -18,23 +16,23 @@ from kvstore_cext.words import WordSet
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
 from .words import FUNCTION_WORDS, language_of, segment_words
 
-#: Function words of other languages that English texts hardly have.
+#: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT_PATTERN = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _CAPITALIZING_NOUNS = frozenset(("german", "luxembourgish"))
-#: Languages that their script shows, and which share of the letters must be of it. Japanese has Chinese characters too.
+#: Languages that their script shows, and the minimum share of letters in it. Japanese also uses Chinese characters.
 _SCRIPTS = (
     ("japanese", re.compile("[\u3040-\u30ff]"), 0.1),
     ("chinese", re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), 0.5),
     ("korean", re.compile("[\u1100-\u11ff\uac00-\ud7af]"), 0.5),
 )
-#: A text says of what language it is with so many function words.
+#: The minimum number of function words that shows the language of a text.
 _MIN_FUNCTION_WORDS = 4
 
 
 def detect_english(texts: Sequence[str]) -> list[bool]:
-    """Whether each of the parts of a document is English.
+    """Return for each part of a document whether it is English.
 
     >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
@@ -76,7 +74,7 @@ def capitalizes_nouns(language: str | None) -> bool:
 
 
 def _count_foreign_words(text: str) -> int:
-    """How many words of a text are function words of other languages; in another script, all are."""
+    """Return how many words of a text are function words of other languages; in another script, all words count."""
     num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
     if not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters:
         num_foreign += num_words

@@ -1,6 +1,6 @@
-"""The head of a mail: its fields, each with a name and what it says (RFC 5322, section 2.2).
+"""Mail headers: fields with names and values (RFC 5322, section 2.2).
 
-In: a text and the span of a paragraph or a part of one. Out: whether it is such a head, and its fields.
+In: a text and the span of a paragraph or a part of one. Out: whether it is a mail header, and its fields.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FIELD_PATTERN = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 
 
 def is_mail_header(text: str, start: int, end: int) -> bool:
-    """Whether a span begins with a field of a mail and has another.
+    """True if a span begins with a mail field and has another one.
 
     >>> is_mail_header("From: Ada\\nTo: Charles", 0, 21), is_mail_header("To: Charles", 0, 11)
     (True, False)
@@ -28,5 +28,5 @@ def is_mail_header(text: str, start: int, end: int) -> bool:
 
 
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Spans of the fields in a span, those that are folded with all their lines."""
+    """Yield the spans of the fields in a span; a folded field includes all its lines."""
     return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])

@@ -1,9 +1,9 @@
-"""Names by rule: what a text names, without any language model.
+"""Names by rule: what a text names, without a language model.
 
-In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalised words joined
-over particles, and the parts of such a run that stand for themselves; identifiers of code; emphasised terms; whole
-titles and headings. An everyday word alone is a name only where the document shows it. All are a function of one
-document, so that extraction can run anywhere.
+In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalized words, joined
+over particles, and the parts of such a run that can be names by themselves; code identifiers; emphasized terms; whole
+titles and headings. An everyday word alone is a name only if the document shows it. Everything is a function of one
+document, so extraction can run in any process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .everyday import NOUN, get_everyday_kind, is_everyday
 from .normalize import to_entity_key
 from .words import FUNCTION_WORDS, split_words
 
-#: Bytes of the longest key that becomes an entity.
+#: The maximum length in bytes of a key that becomes an entity.
 MAX_NAME_KEY_BYTES = 200
 
 _CALENDAR_WORDS = frozenset(
@@ -30,11 +30,11 @@ _CALENDAR_WORDS = frozenset(
     thursday friday saturday sunday spring summer autumn winter
     """.split()
 )
-#: Months and days as dates shorten them: beside a number they are part of a date, alone they may be a person.
+#: Abbreviated months and days: next to a number they are part of a date, alone they can be a person.
 _CALENDAR_ABBREVIATIONS = frozenset(
     "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun".split()
 )
-#: Words in capitals that stand before or behind a name, and units: alone they are none.
+#: Words in capitals before or after a name, and units: alone they are not names.
 _TITLES_AND_UNITS = frozenset(
     """
     mr mrs ms dr prof sir lord lady st jr sr mt inc ltd co corp llc gmbh plc vs maj gen col capt lt sgt rev hon gov sen
@@ -42,7 +42,7 @@ _TITLES_AND_UNITS = frozenset(
     kwh kv e.g i.e etc mph rpm dpi px fps psi utc gmt
     """.split()
 )
-#: Adjectives of peoples and places that have no ending of such: alone they name nothing.
+#: Adjectives of peoples and places without a typical ending: alone they are not names.
 _PEOPLE_ADJECTIVES = frozenset(
     """
     swiss dutch welsh czech greek thai afghan basque catalan croat cypriot filipino hindi icelandic kurd pakistani
@@ -57,8 +57,8 @@ _NUMERALS = frozenset(
     nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
     """.split()
 )
-#: Words that stand for a body of people at the end of its name (``Food and Drug Administration``) or before what it is
-#: for (``Institute for Advanced Study``).
+#: Words for an organization at the end of its name (``Food and Drug Administration``) or before its subject
+#: (``Institute for Advanced Study``).
 _ORGANIZATION_WORDS = frozenset(
     """
     academy administration agency alliance assembly association authority bank board bureau campaign center centre
@@ -69,9 +69,9 @@ _ORGANIZATION_WORDS = frozenset(
     award awards prize act bill fellowship medal network railway secretary minister
     """.split()
 )
-#: Words of the longest run, or title, that is one name.
+#: The maximum number of words of a run or title that is one name.
 _MAX_RUN_WORDS = 8
-#: Ends of adjectives made from names.
+#: Endings of adjectives derived from names.
 _NAME_ADJECTIVE_ENDINGS = (
     "-based",
     "-specific",
@@ -86,21 +86,21 @@ _NAME_ADJECTIVE_ENDINGS = (
     "-centric",
     "-language",
 )
-#: Ends of words for what a body of people is concerned with, behind its *of*.
+#: Endings of words for an organization's subject, after its *of*.
 _FIELD_ENDINGS = ("s", "ment", "tion", "sion", "ity", "ance", "ence", "ing", "ics")
 _SAINTS = frozenset(("St", "St."))
-#: Words of more than two characters whose dot at the end belongs to them.
+#: Words of more than two characters with a final dot.
 _DOTTED_WORDS = frozenset(("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs."))
 _LATIN_PATTERN = re.compile("[A-Za-z]")
 _DECADE_PATTERN = re.compile(r"(?:\d\d)?\d\ds")
 _ORDINAL_PATTERN = re.compile(r"\d+(?:st|nd|rd|th)")
-#: Words a name runs over when a capitalised word follows.
+#: Words inside a name if a capitalized word follows.
 _PARTICLES = frozenset(
     """
     of de da do dos du des del della di la le las los von van der den ter ten zu bin ibn al el y e the for
     """.split()
 )
-#: Pairs of particles that may stand together inside a name.
+#: Pairs of particles that can occur together inside a name.
 _PARTICLE_PAIRS = frozenset(
     {
         ("of", "the"),
@@ -114,21 +114,21 @@ _PARTICLE_PAIRS = frozenset(
     }
 )
 
-#: Words that stand before an identifier and say what it is.
+#: Words before an identifier that say its kind.
 _CODE_CLASS_WORDS = frozenset(
     """
     argument option parameter variable field function command macro constant flag directive method attribute keyword
     version socket struct structure member module class type element
     """.split()
 )
-#: Words that tell a place in a text, or a step, with the number or letter behind them: no name, nor part of one.
+#: Words that refer to a place in a text or to a step, with a number or letter after them: not part of a name.
 _NUMBERED_WORDS = frozenset(
     """
     section chapter appendix part table figure fig page step example equation note item line volume vol column row
     listing version release level rule case question type
     """.split()
 )
-#: Adjectives of size, age, order, worth and comparison: they tell one from others and are no part of a name.
+#: Adjectives of size, age, order, worth and comparison: they distinguish things and are not part of a name.
 QUALIFYING_ADJECTIVES = frozenset(
     """
     large small big little huge tiny great vast tall short long wide narrow high low deep new old young recent ancient
@@ -141,7 +141,7 @@ QUALIFYING_ADJECTIVES = frozenset(
     easy difficult hard beautiful strong weak rich poor close near far
     """.split()
 )
-#: Adjectives of what is so here, or held so: a phrase that begins with one of them is no term.
+#: Adjectives of circumstance or opinion: a phrase that begins with one of them is not a term.
 CONTEXTUAL_ADJECTIVES = QUALIFYING_ADJECTIVES | frozenset(
     """
     multiple subsequent
@@ -156,7 +156,7 @@ CONTEXTUAL_ADJECTIVES = QUALIFYING_ADJECTIVES | frozenset(
     prominent wealthy local selected original debut quirky empty
     """.split()
 )
-#: Headings of parts of a text, not of its subjects.
+#: Headings of parts of a text that are not its subjects.
 GENERIC_HEADINGS = frozenset(
     """
     introduction overview summary abstract conclusion conclusions background contents content index appendix appendices
@@ -177,20 +177,20 @@ GENERIC_HEADINGS = frozenset(
 }
 
 _IDENTIFIER_PATTERN = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
-#: None goes on over the end of a line, where a hyphen of its own stands.
+#: A match does not continue past a line end after a free-standing hyphen.
 _TEXT_IDENTIFIER_PATTERN = re.compile(
     r"(?<![\w`$./\u2010])(?<!\s-)(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
     r"(?![\w-]*\u2010)"
 )
-#: A hyphen at the end of a line, or of a word that white space follows.
+#: A hyphen at the end of a line, or of a word before white space.
 _BROKEN_HYPHENS = frozenset(("- ", "-\n"))
 #: A key or a digest, written in letters and digits.
 _DIGEST_PATTERN = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
-#: The same, or a word that marks of emphasis stand around, as they do in plain text.
+#: The same, or a word enclosed in emphasis marks, as in plain text.
 _NON_CODE_PATTERN = re.compile(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
-#: Verbs and denials drawn together with the word before them: *they're*, *don't*.
+#: Contracted verbs and negations: *they're*, *don't*.
 _CONTRACTION_PATTERN = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
-#: What speech has and titles hardly do: what it begins with, pronouns drawn together with their verbs among it, and
+#: Signs of speech that titles rarely have: typical first words, contracted pronouns and
 #: verbs in lower case.
 _SPEECH_PATTERN = re.compile(
     r"(?:Yes|No|Oh|Ah|Well|Hello|Hi|Please|Thank)\b|(?:I|You|He|She|It|We|They|That|There|What|Who)['’]\w"
@@ -198,24 +198,24 @@ _SPEECH_PATTERN = re.compile(
 _SPEECH_VERBS = frozenset("am is are was were be has have had do does did will would can could should".split())
 #: Addresses of pages and mails.
 _URL_OR_MAIL_PATTERN = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-#: A title of a work, in marks of quotation.
+#: A title of a work in quotation marks.
 _QUOTED_TITLE_PATTERN = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
-#: What every identifier in running text has somewhere, found by a character that few texts have.
+#: Characters of every identifier in running text; few texts contain them.
 _CODE_HINT_PATTERN = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
-#: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
+#: Endings of words in *s* that are not plurals, and of plurals that lose only the *s*.
 _NON_PLURAL_ENDINGS = (
     *("ss", "us", "is", "series", "species", "news", "means", "diabetes", "rabies", "measles", "mumps", "herpes"),
     *("headquarters", "barracks", "crossroads", "lens", "gas", "bias", "canvas", "atlas", "alias", "physics"),
     *("mathematics", "economics", "politics", "genetics", "linguistics", "logistics", "robotics", "electronics"),
 )
 _SINGLE_S_PLURALS = ("caches", "aches", "niches", "avalanches", "axes")
-#: What a term is made of: words, with the marks that stand inside one, and brackets that are closed again.
+#: The content of a term: words, with the marks inside words, and balanced brackets.
 _TERM_PATTERN = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
-#: What a piece of code that is more than an identifier begins with: a call, or an option with what it takes.
+#: The start of code that is more than an identifier: a call, or an option with its value.
 _CALL_PATTERN = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
-#: Names that a stroke is part of: ``SQL/MED``, ``TCP/IP``, ``PL/Perl``.
+#: Names with a slash: ``SQL/MED``, ``TCP/IP``, ``PL/Perl``.
 _SLASH_NAME_PATTERN = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
-#: What an item of a list explains: a few words before a colon.
+#: What a list item explains: a few words before a colon.
 _EXPLAINED_ITEM_PATTERN = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
 _BACKTICK_PATTERN = re.compile(r"`([^`\n]{1,100})`")
 _TRAILING_BRACKET_PATTERN = re.compile(r"\s*\([^()]*\)\s*$")
@@ -223,11 +223,11 @@ _HEADING_NUMBER_PATTERN = re.compile(
     r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+",
     re.IGNORECASE,
 )
-#: What may be the name of a person that begins with an initial, and no number before a heading.
+#: A person's name that begins with an initial, as opposed to a number before a heading.
 _INITIAL_PATTERN = re.compile(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
 
 
-#: Fields of a mail that name persons; an address; what stands between addresses; what an answer sets before a subject.
+#: Fields of a mail that name persons; an address; separators of addresses; prefixes of replies before a subject.
 _PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
 _MAIL_ADDRESS_PATTERN = re.compile(r"<[^<>]*>|\([^()]*\)")
 _PERSON_PATTERN = re.compile(r"\"[^\"]+\"|[^\",;]+")
@@ -235,29 +235,29 @@ _REPLY_PREFIX_PATTERN = re.compile(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\
 
 
 class Name(NamedTuple):
-    """A name as written, and what made it one: title, heading, name, code or term."""
+    """A name as written, and its source: title, heading, name, code or term."""
 
     form: str
     kind: str
 
 
-#: What ``Name._make`` does, for very many.
+#: ``Name._make`` for many names.
 _make_name = partial(tuple.__new__, Name)
 
 
 def is_name_key(key: str, max_words: int) -> bool:
-    """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
-    text."""
-    # A character is of four bytes at most, and between two words stands another.
+    """True if a normal form can become an entity by rule: it contains a letter and is short enough to be recognized in
+    a text."""
+    # A character has at most four bytes, and there is one between two words.
     is_short = 4 * len(key) <= MAX_NAME_KEY_BYTES or len(key.encode()) <= MAX_NAME_KEY_BYTES
     has_few_words = (len(key) + 1) // 2 <= max_words or len(split_words(key)) <= max_words
     return is_short and has_few_words and any(map(str.isalpha, key))
 
 
-@lru_cache(maxsize=1024)  # extraction, linking and the passage graph ask for the same
+@lru_cache(maxsize=1024)  # extraction, linking and the passage graph use the same titles
 def get_title_forms(title: str) -> tuple[str, ...]:
-    """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
-    it has one. Empty where nothing is left."""
+    """Return a title or heading in plain words without a leading number, then the same without a trailing bracket, if
+    any. Empty if nothing is left."""
     plain_title = to_plain_text(title)
     full_title = (plain_title if _has_initial(plain_title) else _HEADING_NUMBER_PATTERN.sub("", plain_title)).strip(
         " .:;,"
@@ -267,18 +267,18 @@ def get_title_forms(title: str) -> tuple[str, ...]:
 
 
 def _has_initial(title: str) -> bool:
-    """Whether a letter before a title is an initial: ``J. Lee Thompson``, but not ``A. Error Codes``."""
+    """True if a letter before a title is an initial: ``J. Lee Thompson``, but not ``A. Error Codes``."""
     if not _INITIAL_PATTERN.match(title):
         return False
     return title[4:5] == "." or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
 def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
-    """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its
+    """Yield the names that a title or heading introduces: itself, without a trailing bracket, without a number, and its
     singular.
 
-    A heading that is an everyday word, or that any text may have, is none; of one in another language than English
-    only several words are a name.
+    A heading that is an everyday word or a common section title is not a name. In another language than English only
+    several words are a name.
     """
     forms = get_title_forms(title)
     if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
@@ -292,7 +292,7 @@ def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator
 
 
 def is_informative_heading(heading: str, english: bool) -> bool:
-    """Whether a heading tells a subject."""
+    """True if a heading names a subject."""
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:
         return False
@@ -307,7 +307,7 @@ def is_informative_heading(heading: str, english: bool) -> bool:
 
 
 def is_term(form: str) -> bool:
-    """Whether a phrase may be a name by its form: words alone, no bracket cut off, no function word at an end."""
+    """True if a phrase can be a name by its form: only words, no unbalanced bracket, no function word at an end."""
     if (
         not _TERM_PATTERN.fullmatch(form)
         or form[0] in "%-+/'’&:"
@@ -319,7 +319,7 @@ def is_term(form: str) -> bool:
     if len(words) > 1 and _RULES.is_heading_of_page(form.split()):
         return False
     if len(words) == 2 and words[0] in _CODE_CLASS_WORDS and not is_everyday(words[1]):
-        return False  # the argument addr: a class and what is meant
+        return False  # the argument addr: a class and its instance
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in words):
         return False  # broken at the end of a line, or marks between words
     if words[0] in FUNCTION_WORDS or words[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(words[0]):
@@ -334,7 +334,7 @@ def is_term(form: str) -> bool:
 
 
 def to_singular(form: str) -> str | None:
-    """The form with its last word in the singular, or None where that word is no plain English plural."""
+    """Return the form with its last word in the singular, or None if that word is not a regular English plural."""
     head, _, word = form.rpartition(" ")
     lower = word.lower()
     if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(_NON_PLURAL_ENDINGS):
@@ -350,7 +350,7 @@ def to_singular(form: str) -> str | None:
     return f"{head} {word}" if head else word
 
 
-#: Marks behind which a word is capitalised as at the start of a sentence.
+#: Marks after which a word is capitalized as at the start of a sentence.
 OPENING_MARKS = frozenset(":|([")
 
 
@@ -383,8 +383,8 @@ _RULES = RunRules(
 class SentenceNames:
     """Names in the sentences of one document.
 
-    The document as a whole tells common words from names: a word also written in lower case in it is common, a word
-    capitalised in the middle of a sentence is not.
+    The whole document tells common words from names: a word that it also writes in lower case is common; a word
+    capitalized in the middle of a sentence is not.
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
@@ -400,7 +400,7 @@ class SentenceNames:
         self._runs = CapitalRuns(_RULES, pieces, common, capitalised)
 
     def iter_names(self, sentence: int) -> Iterator[Name]:
-        """The names that sentence number ``sentence`` introduces."""
+        """Yield the names that sentence number ``sentence`` introduces."""
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
         for number, item in enumerate(self._runs.forms(sentence)):
@@ -409,7 +409,7 @@ class SentenceNames:
                     yield _make_name((form, "name"))
             elif item[0] == "`":
                 code = item.strip("`")
-                # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
+                # An everyday word is an identifier if it is explained or called: `name`: the name of the user.
                 if number == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
                     yield from _extract_code_names(code)
             else:
@@ -419,8 +419,8 @@ class SentenceNames:
 
 
 def find_identifiers(text: str) -> Iterator[Name]:
-    """Code identifiers in running text: snake_case, camelCase, calls() and --options."""
-    if not _CODE_HINT_PATTERN.search(text):  # as most texts
+    """Yield code identifiers in running text: snake_case, camelCase, calls() and --options."""
+    if not _CODE_HINT_PATTERN.search(text):  # most texts
         return
     text = _replace_addresses(text)
     for match in _TEXT_IDENTIFIER_PATTERN.finditer(text):
@@ -429,7 +429,7 @@ def find_identifiers(text: str) -> Iterator[Name]:
 
 
 def find_written_terms(text: str, kind: str) -> Iterator[Name]:
-    """Names that their marks tell in a piece of English text: with a stroke in them, or explained by an item."""
+    """Yield names that marks show in a piece of English text: with a slash, or explained by an item."""
     if "/" in text:
         yield from (Name(match.group(), "name") for match in _SLASH_NAME_PATTERN.finditer(text))
     item = _EXPLAINED_ITEM_PATTERN.match(text) if kind == "item" else None
@@ -446,7 +446,7 @@ def find_written_terms(text: str, kind: str) -> Iterator[Name]:
 
 
 def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
-    """The names in a field at the head of a mail: the persons that it names, or its subject.
+    """Yield the names in a field of a mail header: the persons that it names, or its subject.
 
     >>> [name.form for name in extract_mail_names("From: Juno Ferreira <juno@example.org>")]
     ['Juno Ferreira']
@@ -464,14 +464,15 @@ def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
 
 
 def find_code_terms(text: str) -> Iterator[Name]:
-    """What is written as code in a text, in whatever language the text is."""
+    """Yield what is written as code in a text of any language."""
     for match in _BACKTICK_PATTERN.finditer(text):
         yield from _extract_code_names(match.group(1))
     yield from find_identifiers(text)
 
 
 def _extract_code_names(code: str) -> Iterator[Name]:
-    """The names in a piece of code: itself where it is one, else what it begins with and what looks like code in it."""
+    """Yield the names in a piece of code: the piece itself if it is one, else its start and whatever looks like code in
+    it."""
     code = " ".join(code.split())
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
         yield Name(code, "code")
@@ -495,8 +496,8 @@ def _make_code_name(code: str) -> Iterator[Name]:
 
 
 def _is_emphasised_term(term: str) -> bool:
-    """Whether emphasised words are a term: a few words, and of everyday words alone only a noun as it is written in a
-    definition."""
+    """True if emphasized words are a term: a few words; everyday words alone only if they are a noun that is being
+    defined."""
     words = term.split()
     if not term[:1].isalpha() or len(words) > 5 or not is_term(term) or term.casefold() in GENERIC_HEADINGS:
         return False
@@ -510,7 +511,7 @@ def _is_emphasised_term(term: str) -> bool:
 
 
 def is_people_adjective(word: str) -> bool:
-    """Whether a word behind others is an adjective of a people: ``South Korean``, ``African American``."""
+    """True if a word after others is an adjective of a people: ``South Korean``, ``African American``."""
     return _RULES.is_of_people(word)
 
 
@@ -519,13 +520,13 @@ def _is_contracted(word: str) -> bool:
 
 
 def _replace_addresses(text: str) -> str:
-    """A text with a mark in the place of each address of a page or a mail."""
+    """Return a text with each address of a page or a mail replaced by a mark."""
     return _URL_OR_MAIL_PATTERN.sub(",", text) if "://" in text or "@" in text else text
 
 
 def replace_titles(sentence: str) -> tuple[list[str], str]:
-    """The titles of works that stand in marks of quotation in a sentence, and the sentence with marks alone in their
-    places and in those of addresses."""
+    """Return the titles of works in quotation marks in a sentence, and the sentence with marks in place of them and of
+    addresses."""
     sentence = _replace_addresses(sentence)
     if not any(mark in sentence for mark in ('"', "“", "„", "``")):
         return [], sentence
@@ -542,7 +543,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
 
 
 def _is_title(quoted: str) -> bool:
-    """Whether what is quoted is a title by its form: several words, all capitalised but for function words inside."""
+    """True if a quoted text is a title by its form: several words, all capitalized except function words inside."""
     words = quoted.split()
     if not 1 < len(words) <= _MAX_RUN_WORDS or not (words[-1][0].isupper() or words[-1][0].isdigit()):
         return False

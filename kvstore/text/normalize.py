@@ -1,8 +1,8 @@
-"""One normal form for names and text: NFKC, case folding, letters without accents, single white space.
+"""The normal form of names and text: NFKC, case folding, letters without accents, single white space.
 
-In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`FoldedText`, a whole text in the
-same form as UTF-8 together with the way back to byte offsets of the original. A name *occurs* in a text where its key
-stands in the folded text, runs of white space counting as one space, neither end cutting a word in two, and no blank
+In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the
+same form as UTF-8, with the mapping back to byte offsets of the original. A name *occurs* in a text where its key
+occurs in the folded text: runs of white space count as one space, neither end divides a word, and there is no blank
 line inside.
 """
 
@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from kvstore_cext.folding import fold_pieces
 
-#: Pieces of up to so many characters come again and again, and are folded once.
+#: Pieces of up to this many characters repeat often and are folded once.
 _MAX_CACHED_LENGTH = 40
 
 
-#: Letters that are others with a stroke or joined, which no decomposition says.
+#: Letters with a stroke and ligatures, which no decomposition covers.
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d"})
-#: Letters of Latin and Greek that may carry accents in one character, and combining accents behind any of them. In
+#: Letters of Latin and Greek that can carry accents in one character, and combining accents after any of them. In
 #: other scripts the marks are part of the letter ("й", "が").
 _ACCENTED_PATTERN = re.compile(
     "[\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff]|(?<=[a-z\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff])[\u0300-\u036f]+"
@@ -30,13 +30,13 @@ _ACCENTED_PATTERN = re.compile(
 
 
 def _fold_nfkc(text: str) -> str:
-    # Folding can undo composition and composition can make new folds: twice is a fixed point for all of Unicode 15.
+    # Folding can undo composition, and composition can create new folds: twice is a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _ACCENTED_PATTERN.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
 
 
 def _strip_accents(match: re.Match[str]) -> str:
-    """A letter, or combining marks, without the accents."""
+    """Return a letter or combining marks without accents."""
     letters = "".join(filter(_is_base_character, unicodedata.normalize("NFD", match.group())))
     return letters.translate(_STROKES)
 
@@ -55,27 +55,27 @@ def to_entity_key(name: str) -> str:
 
 
 def fold_case(text: str) -> str:
-    """A text in normal form, white space kept as it stands."""
+    """Return a text in normal form with its white space unchanged."""
     if text.isascii():
         return text.lower()
     try:
         return fold_to_bytes(text).decode()
-    except UnicodeEncodeError:  # half of a surrogate pair, as a question may have
+    except UnicodeEncodeError:  # half of a surrogate pair, which a question can contain
         return _fold_nfkc(text)
 
 
 class FoldedText(NamedTuple):
-    """A text in normal form, white space kept as it stands.
+    """A text in normal form with its white space unchanged.
 
-    ``data`` is its UTF-8; ``offsets[i]`` is the byte of the original text at which byte ``i`` of ``data`` begins
-    (``len(data) + 1`` numbers), or None where the two agree byte for byte.
+    ``data`` is its UTF-8. ``offsets[i]`` is the byte of the original text at which byte ``i`` of ``data`` begins
+    (``len(data) + 1`` numbers), or None if both agree byte for byte.
     """
 
     data: bytes
     offsets: array[int] | None
 
     def to_original_offset(self, offset: int) -> int:
-        """Byte offset in the original text of byte ``offset`` of ``data``."""
+        """Return the byte offset in the original text of byte ``offset`` of ``data``."""
         return offset if self.offsets is None else self.offsets[offset]
 
 
@@ -91,7 +91,7 @@ def _split_clusters(piece: str) -> list[str]:
 
 
 def fold(text: str) -> FoldedText:
-    """Bring ``text`` into normal form and remember where each byte came from."""
+    """Return ``text`` in normal form, with the origin of each byte."""
     if text.isascii():
         return FoldedText(text.lower().encode(), None)
     data, offset_bytes = fold_pieces(text, _fold_piece)
@@ -101,7 +101,7 @@ def fold(text: str) -> FoldedText:
 
 
 def fold_to_bytes(text: str) -> bytes:
-    """What :func:`fold` gives as ``data``, without the way back."""
+    """Return the ``data`` of :func:`fold` without the mapping."""
     if text.isascii():
         return text.lower().encode()
     return fold_pieces(text, _fold_piece, False)[0]
@@ -113,7 +113,8 @@ def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
 
 @lru_cache(maxsize=8192)
 def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """The normal form of a piece, the byte of the piece at which each of its bytes begins, and the piece's bytes."""
+    """Return the normal form of a piece, the byte of the piece at which each of its bytes begins, and the piece's
+    length in bytes."""
     folded, size = _fold_nfkc(piece).encode(), len(piece.encode())
     parts = [(_fold_nfkc(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
     if b"".join(part for part, _ in parts) != folded:

@@ -1,9 +1,9 @@
-"""Headings of plain text: what people underline, number, or mark as a question.
+"""Headings of plain text: underlined or numbered lines, and marked questions.
 
-In: a text and the spans of its paragraphs. Out: of each paragraph that begins with a heading, the heading, with where
-what follows it in the same paragraph begins. Three things are headings: a line that another line of one sign underlines
-to its end; a line alone behind a number, where such numbers follow one another in the whole text and some have parts
-(``2.``, ``2.1.``; RFC 7322, 4.8); and a question of a list of questions and answers, behind a mark.
+In: a text and the spans of its paragraphs. Out: for each paragraph that begins with a heading, the heading and the
+start of what follows it in the same paragraph. There are three kinds: a line underlined along its length by a line of
+one sign; a single line after a number, if such numbers are consecutive in the whole text and some have parts (``2.``,
+``2.1.``; RFC 7322, 4.8); and a question of a list of questions and answers, after a mark.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-#: A line, with perhaps a line of signs above it, and the line of signs below it.
+#: A line, perhaps below a line of signs, and the line of signs below it.
 _UNDERLINED_PATTERN = re.compile(
     r"(?:[ \t]*(?P<over>([=~^\"*-])\2{2,})[ \t]*\n)?(?P<text>[ \t]*(?P<title>\S[^\n]{0,120}?))[ \t]*\n"
     r"(?P<line>[ \t]*(?P<under>([=~^\"*-])\7{2,}))[ \t]*(?:\n|\Z)"
 )
-#: Columns by which an underline and what stands above it may end apart.
+#: The maximum difference in columns between the ends of an underline and of the line above it.
 _MAX_END_DISTANCE = 3
-#: Two things on a line, as the head of a table has them.
+#: Two items on a line, as in the header of a table.
 _COLUMNS_PATTERN = re.compile(r"\S(?: {3,}|\t)\S|\|")
 _NUMBERED_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
 _NON_TITLE_PATTERN = re.compile(r"[.,;:]\Z|\. ?\. ?\.")
-#: Numbered headings of a text that has them are so many.
+#: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
 _QUESTION_LINE_PATTERN = re.compile(rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)")
-#: One that has several lines, or no question mark: its answer has a mark then, and stands below it.
+#: A question of several lines or without a question mark: its answer has a mark and follows below.
 _ANSWERED_QUESTION_PATTERN = re.compile(
     rf"{_QUESTION}[ \t]+(?P<title>\S(?:(?!\n[ \t]*{_ANSWER}).){{1,400}})(?:\n|\Z)", re.DOTALL
 )
 _ANSWER_MARK_PATTERN = re.compile(rf"[ \t]*{_ANSWER}")
-#: The deepest level of underlined and numbered headings, and that of questions: below all that headings open.
+#: The deepest level of underlined and numbered headings, and the level of questions, which is below all others.
 _MAX_LEVEL, _QUESTION_LEVEL = 5, 6
 
 
 @dataclass(frozen=True, slots=True)
 class PlainHeading:
-    """A heading of plain text: its span, its level (1: the outermost), its words, and where its paragraph goes on."""
+    """A heading of plain text: its span, its level (1: the outermost), its text, and where its paragraph continues."""
 
     start: int
     end: int
@@ -49,10 +49,10 @@ class PlainHeading:
 
 
 def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator[PlainHeading | None]:
-    r"""Of each paragraph, by its start and end without white space around it, the heading that it begins with.
+    r"""Yield for each paragraph, by its start and end without surrounding white space, its heading or None.
 
     >>> text = "Opening hours\n-------------\nFrom nine.\n\nQ: Is it open\non Sundays?\nA: No."
-    >>> [one and (one.level, one.title) for one in find_plain_headings(text, [(0, 38), (40, 71)])]
+    >>> [one and (one.level, one.title) for one in plain_headings(text, [(0, 38), (40, 71)])]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
     numbered = _find_numbered(text, paragraphs)
@@ -80,7 +80,8 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
 
 
 def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
-    """The numbered headings of a text, by where they start; none where they are no sections of sections."""
+    """Return the numbered headings of a text by their start offset; empty if they do not form sections and
+    subsections."""
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
     has_subsections = False

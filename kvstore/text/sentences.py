@@ -1,8 +1,8 @@
-"""Sentences by rule: where one ends, in any language that ends them with a mark.
+"""Sentences by rule, for any language that ends them with a mark.
 
-In: running text. Out: spans in characters, in order, covering all that is not white space. A mark ends a sentence
-when white space and then anything but a lower-case letter follows, unless an abbreviation or an initial stands before
-it. A mark of Chinese and Japanese needs no white space behind it. A blank line always ends one.
+In: running text. Out: spans in characters, in order, that cover everything but white space. A mark ends a sentence if
+white space and then anything but a lower-case letter follows, unless an abbreviation or an initial precedes it. A mark
+of Chinese or Japanese needs no white space after it. A blank line always ends a sentence.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# A search runs to the first character fast; which it is decides what follows. A run of marks is looked at from its
-# first alone: a text of such marks would cost the square of its length.
+# The search for the first character is fast, and that character decides what follows. A run of marks is examined from
+# its
+# first one only; otherwise a text of such marks would take quadratic time.
 _SENTENCE_END_PATTERN = re.compile(
     r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
@@ -25,7 +26,7 @@ _ABBREVIATIONS = frozenset(
 
 
 def split_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of the sentences of ``text``, white space around them left out."""
+    """Yield the spans of the sentences of ``text``, without surrounding white space."""
     start = 0
     for match in _SENTENCE_END_PATTERN.finditer(text):
         if not _is_sentence_end(text, match):
@@ -37,13 +38,13 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
     mark = match.group()
-    if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):  # what is quoted is a part of the sentence
+    if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):  # a quotation is part of the sentence
         return False
-    if mark[0] in "。！？｡" and mark[-1] in "）)】":  # so is what stands in brackets
+    if mark[0] in "。！？｡" and mark[-1] in "）)】":  # and so is a text in brackets
         return not text[match.end() : match.end() + 1].strip()
     if not mark.startswith("."):
         following = text[match.end() : match.end() + 2].strip()
-        # "Really?" he asked: the sentence goes on in lower case after a closing quote.
+        # "Really?" he asked: the sentence continues in lower case after a closing quote.
         return mark[-1] not in "\"'”’" or not following[:1].islower()
     text_after = text[match.end() : match.end() + 40].lstrip()
     if text_after[:1].islower():

@@ -1,6 +1,6 @@
-"""Names as users state them: of entities, of trees, of relations.
+"""Names as users state them: of entities, trees and relations.
 
-In: a text as typed. Out: the text as it is kept, or an InputError where it is empty or too long.
+In: a text as typed. Out: the text to store, or an InputError if it is empty or too long.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from ..arguments import format_value
 from ..errors import InputError
 from .normalize import to_entity_key
 
-#: Bytes of the longest normal form of a name, of a tree's name, and of a relation.
+#: The maximum length in bytes of the normal form of a name, a tree's name, or a relation.
 MAX_ENTITY_KEY_BYTES = 400
 
 
 def check_tree_name(name: str) -> str:
-    """The name of a tree; raises InputError where it is empty or too long."""
+    """Return the name of a tree. Raises InputError if it is empty or too long."""
     return _check_size(name, name, "the name of a tree")
 
 
 def clean_name(name: str) -> str:
-    """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
+    """Return a name as typed, with single spaces. Raises InputError if it is empty or too long."""
     if not isinstance(name, str):
         raise InputError(f"a name is a text, not {format_value(name)}")
     form = " ".join(name.split())
@@ -30,7 +30,7 @@ def clean_name(name: str) -> str:
 
 
 def clean_relation(relation: str) -> str:
-    """What joins two names, its white space single; raises InputError where it is empty or too long."""
+    """Return the text of a relation, with single spaces. Raises InputError if it is empty or too long."""
     form = " ".join(relation.split())
     return _check_size(form, form, "a relation")
 

@@ -1,14 +1,15 @@
-"""Full-text queries: which texts have these words, phrases, or words near to each other.
+"""Full-text queries: words, phrases, and words near each other.
 
-In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, section 3), without its columns and ``^``:
+In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, section 3), without columns and ``^``:
 
-- ``word`` is found in every form that has its stem, ``"a phrase"`` word for word as it is written, in any case;
-- ``pre*`` and ``"a phr"*`` take the last word as the beginning of one; ``one + two`` is a phrase of both;
-- ``NEAR(one "two three", 5)`` has at most five (10) words between the end of the first and the beginning of the last;
-- ``AND``, ``OR``, ``NOT`` (but not) and parentheses; what only stands side by side is joined more tightly, by AND.
+- ``word`` matches every form with its stem; ``"a phrase"`` matches word for word as written, in any case;
+- ``pre*`` and ``"a phr"*`` match words that begin with the last word; ``one + two`` is a phrase of both;
+- ``NEAR(one "two three", 5)`` allows at most five (default 10) words between the end of the first and the start of the
+  last;
+- ``AND``, ``OR``, ``NOT`` (but not) and parentheses; adjacent parts are joined by AND, which binds more tightly.
 
-Out: a tree of the query, and whether a text matches it. Words are those of :func:`~kvstore.text.words.segment_words`. A text
-that is no query is an InputError that says where.
+Out: a tree of the query, and whether a text matches it. Words are those of :func:`~kvstore.text.words.segments`. An
+invalid query raises an InputError that names the position.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from typing import TypeVar
 from ..errors import InputError
 from .words import get_stemmer, segment_words
 
-#: Words that may stand between what is to be near.
+#: The default number of words between the phrases of NEAR.
 DEFAULT_DISTANCE = 10
-#: How deep parentheses may stand in each other, and words of a query.
+#: The maximum nesting of parentheses, and the maximum number of words in a query.
 _MAX_DEPTH = 50
 _MAX_WORDS = 1000
-#: Characters of a query that an error quotes.
+#: The number of characters of a query that an error quotes.
 _MAX_QUOTED = 80
-# No pattern for white space: one that no token follows would be scanned again from each of its characters.
+# White space has no pattern: white space without a token after it would be scanned again from each of its characters.
 _TOKEN_PATTERN = re.compile(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+)')
 
 
 @dataclass(frozen=True, slots=True)
 class WordPattern:
-    """One word: in the form that is written (``exact``), in every form that has its stem, or as the beginning of one
+    """One word: in its written form (``exact``), in every form with its stem, or as the beginning of a word
     (``prefix``)."""
 
     word: str
@@ -46,15 +47,14 @@ class WordPattern:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words one after the other; one word is a phrase as well."""
+    """Adjacent words; a single word is a phrase too."""
 
     words: tuple[WordPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Proximity:
-    """Phrases in any order, with at most ``distance`` words between the end of the first and the beginning of the
-    last."""
+    """Phrases in any order, with at most ``distance`` words between the end of the first and the start of the last."""
 
     phrases: tuple[Phrase, ...]
     distance: int
@@ -76,7 +76,7 @@ class OrQuery:
 
 @dataclass(frozen=True, slots=True)
 class NotQuery:
-    """A part matches, and another does not."""
+    """One part matches and another does not."""
 
     included: TextQuery
     excluded: TextQuery
@@ -93,12 +93,13 @@ def find_candidates(
     intersect: Callable[[Found, Found], Found],
     unite: Callable[[Found, Found], Found],
 ) -> Found:
-    """What may match a query, of what ``find_phrase`` finds for its phrases: sets of any kind, and how two of them join.
+    """Return the candidates for a query, from the results of ``having`` for its phrases: sets of any kind, and
+    functions that intersect and unite two of them.
 
-    What must not be there excludes nothing: words alone do not tell whether all of it is.
+    Unwanted parts exclude nothing, because words alone do not show that a whole part matches.
 
     >>> query = parse_text_query("leave OR holiday NOT sick")
-    >>> sorted(find_candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
+    >>> sorted(candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
     ['holiday', 'leave']
     """
 
@@ -116,7 +117,7 @@ def find_candidates(
 
 
 def parse_text_query(text: str) -> TextQuery:
-    """The tree of a full-text query; raises InputError for what is none.
+    """Parse a full-text query. Raises InputError for an invalid query.
 
     >>> parse_text_query('leave NOT "sick leave"')
     Without(wanted=Phrase(words=(WordPattern(word='leave', exact=False, prefix=False),)), \
@@ -130,7 +131,7 @@ WordPattern(word='leave', exact=True, prefix=False))))
 
 
 class _Parsing:
-    """A query, token by token: kind, text and place of each."""
+    """A query, token by token: the kind, text and offset of each."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -144,7 +145,7 @@ class _Parsing:
         self._num_words = 0
 
     def parse_or(self) -> TextQuery:
-        """Parts joined by OR."""
+        """Parse parts joined by OR."""
         parts = [self._parse_and()]
         while self._accept("OR"):
             parts.append(self._parse_and())
@@ -155,7 +156,7 @@ class _Parsing:
             raise self._make_error("AND, OR, NOT or a word")
 
     def _parse_and(self) -> TextQuery:
-        """Parts joined by AND."""
+        """Parse parts joined by AND."""
         parts = [self._parse_not()]
         while self._accept("AND"):
             parts.append(self._parse_not())
@@ -214,7 +215,7 @@ class _Parsing:
         return Phrase(tuple(words))
 
     def _parse_words(self) -> list[WordPattern]:
-        """The words of one string, or of what stands without spaces."""
+        """Parse the words of one string, or of text without spaces."""
         kind, token = self._peek()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
             raise self._make_error("a word or a phrase in double quotes")
@@ -242,7 +243,7 @@ class _Parsing:
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 
     def _accept(self, token: str) -> bool:
-        if self._peek()[1] == token:  # a string has its quotes
+        if self._peek()[1] == token:  # a string includes its quotes
             self._index += 1
             return True
         return False
@@ -263,20 +264,21 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 
-#: Queries of one statement, each of which judges every row, may be hundreds.
+#: The number of cached queries: one statement can have hundreds of queries that each check every row.
 _parse_cached = lru_cache(maxsize=1024)(parse_text_query)
 
 
 def build_text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
-    """Whether a text matches a query, with the stems of a Snowball language; raises InputError for what is none."""
+    """Return a function that checks if a text matches a query, with the stems of a Snowball language. Raises InputError
+    for an invalid query."""
     parsed = _parse_cached(query) if isinstance(query, str) else query
     stem = get_stemmer(stemming)
     return lambda text: _is_match(parsed, _Words(text, stem))
 
 
 class TextMatcher:
-    """Whether texts match queries, with the stems of a Snowball language: of several queries in a row the text is
-    split into words once."""
+    """Matches texts against queries, with the stems of a Snowball language. Several queries in a row split the text
+    into words once."""
 
     def __init__(self, stemming: str) -> None:
         self._stem = get_stemmer(stemming)
@@ -284,19 +286,19 @@ class TextMatcher:
         self._words = _Words("", self._stem)
 
     def matches(self, query: str, text: str) -> bool:
-        """Whether a text matches; raises InputError for what is no query."""
+        """True if a text matches. Raises InputError for an invalid query."""
         if text != self._text:
             self._text, self._words = text, _Words(text, self._stem)
         return _is_match(_parse_cached(query), self._words)
 
 
 def count_occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:
-    """How often a text has a phrase."""
+    """Return how often a text contains a phrase."""
     return len(_Words(text, stem).find_starts(phrase))
 
 
 class _Words:
-    """The words of a text, and where phrases begin among them."""
+    """The words of a text, and the positions of phrases among them."""
 
     def __init__(self, text: str, stem: Callable[[str], str]) -> None:
         self._written = segment_words(text)
@@ -305,7 +307,7 @@ class _Words:
         self._starts_by_phrase: dict[Phrase, list[int]] = {}
 
     def find_starts(self, phrase: Phrase) -> list[int]:
-        """The places of the words with which a phrase begins, ascending."""
+        """Return the positions of the words that begin a phrase, ascending."""
         found = self._starts_by_phrase.get(phrase)
         if found is None:
             found = self._find_positions(phrase.words[0])
@@ -346,8 +348,8 @@ def _is_match(query: TextQuery, words: _Words) -> bool:
 
 
 def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
-    """Whether each phrase occurs, at most so far from the others: the one that ends first stands at each of its places
-    in turn, and the others where they next end there or behind."""
+    """True if each phrase occurs, all within the distance. The phrase that ends first is tried at each of its
+    positions; the others are taken at their next end at or after it."""
     starts = [words.find_starts(phrase) for phrase in phrases]
     if not all(starts):
         return False

@@ -1,13 +1,13 @@
-"""Words of a text, and the terms that postings are kept by.
+"""The words of a text, and the terms of the posting lists.
 
-In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems.
-Every word of a name that occurs in a chunk is among the chunk's terms.
+In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems. Every
+word of a name that occurs in a chunk is one of the chunk's terms.
 
-Chinese, Japanese, Thai, Lao, Burmese and Khmer set no spaces between words: each character is a word here. The terms
-of such text are its characters and each pair of characters that follow one another; a question looks for the pairs,
-and for a character only if it has no neighbor. Technical tokens, which are known by their marks (``--no-owner``,
-``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms of their own beside the words in them, and so
-are the parts of a word that underscores join (``max_wal_size``).
+Chinese, Japanese, Thai, Lao, Burmese and Khmer have no spaces between words: each character is a word here. The terms
+of such text are its characters and each pair of adjacent characters; a question searches for the pairs, and for a
+character only if it has no neighbor. Technical tokens, which are recognized by their marks (``--no-owner``,
+``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms in addition to the words in them, and so are the
+parts of a word with underscores (``max_wal_size``).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ UNSPACED_RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-#: Words that marks join to one, or that a mark stands before or behind. Hyphens alone make none.
+#: Words that marks join, or with a mark before or after them. Hyphens alone do not make a technical token.
 _JOINED_WORDS_PATTERN = re.compile(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
     r"\w+(?:(?:[-./\\@]|::?)\w+)*(?P<end>\(\w{0,2}\)|\+\+(?!\w)|\#(?!\w))?"
 )
-#: One of these is in every technical token.
+#: Every technical token contains one of these.
 _MARK_PATTERN = re.compile(r"[-./\\@:$#%~(+]")
 _INFORMATIVE_MARK_PATTERN = re.compile(r"[^\w-]")
-#: Words with a digit that marks join, but for decimals, and for numbers with a unit ("32-foot").
+#: Words with a digit that marks join, except decimals and numbers with a unit ("32-foot").
 _REFERENCE_NUMBER_PATTERN = re.compile(
     r"(?<![\w./-])(?=[\w./-]*\d)(?!\d+\.\d+(?![\w./-]))(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
 )
 
-#: What questions ask for texts with: they say nothing about what is asked.
+#: Words that ask for texts and say nothing about their subject.
 _QUESTION_WORDS = frozenset(
     """
     answer anything define defined definition describe described describes detail details discuss discussed discussing
@@ -56,7 +56,7 @@ _QUESTION_WORDS = frozenset(
     """.split()
 )
 
-#: English function words: they open sentences without being names, and say nothing about what a text is about.
+#: English function words: they open sentences without being names, and say nothing about the subject of a text.
 FUNCTION_WORDS = frozenset(
     """
     a about above after again against all also although always am an and any are as at be because been before being
@@ -70,13 +70,14 @@ FUNCTION_WORDS = frozenset(
     whom whose why will with within without would yes yet you your yours yourself yourselves
     """.split()
 )
-#: By function word in normal form, the languages that have it.
+#: The languages that have a function word, by its normal form.
 _LANGUAGES_BY_WORD: dict[str, tuple[str, ...]] = {}
 for _language, _words in {"english": FUNCTION_WORDS, **FUNCTION_WORDS_BY_LANGUAGE}.items():
     for _word in _words:
         _LANGUAGES_BY_WORD[_word] = (*_LANGUAGES_BY_WORD.get(_word, ()), _language)
-#: Function words of Chinese (in both scripts) and Japanese, most of them words that ask: a run of characters is parted
-#: at them before it becomes pairs. Characters that other words often have, such as 在 in 存在, are not listed.
+#: Function words of Chinese (in both scripts) and Japanese, most of them question words. A run of characters is split
+#: at them
+#: before it is divided into pairs. Characters that are frequent in other words, such as 在 in 存在, are not listed.
 _UNSPACED_FUNCTION_WORDS = frozenset(
     """
     什么 什麼 甚么 甚麼 谁 誰 哪 哪个 哪個 哪些 哪位 哪里 哪裡 哪儿 哪年 哪一年 何时 何時 何地 何处 何處 何种 何種
@@ -102,7 +103,7 @@ _UNSPACED_FUNCTION_WORD_PATTERN = re.compile(
     "|".join(sorted(_UNSPACED_FUNCTION_WORDS, key=lambda word: (-len(word), word)))
 )
 _UNSPACED_RUN_PATTERN = re.compile(rf"(?:(?=\w)[{UNSPACED_RANGES}])+")
-#: Characters that are function words, or parts of such: hiragana, and those of Chinese that other words have too.
+#: Characters that are function words or parts of them: hiragana, and Chinese ones that also occur in other words.
 _HIRAGANA_PATTERN = re.compile("[\u3041-\u309f]+")
 _FUNCTION_CHARACTER_PATTERN = re.compile(
     "[\u3041-\u309f在和与與及或于於以为為对對从從由被把之其而有不个個这這那也都就将將到给給向等所们們个個会會能时時]"
@@ -110,25 +111,25 @@ _FUNCTION_CHARACTER_PATTERN = re.compile(
 
 
 def split_words(text: str) -> list[str]:
-    """Words of a text in normal form, in order."""
+    """Return the words of a text in normal form, in order."""
     return _WORD_PATTERN.findall(fold_case(text))
 
 
 def count_text_tokens(text: str) -> int:
-    """Size of a text in tokens, as chunks are measured."""
+    """Return the size of a text in tokens, as used for chunk sizes."""
     return count_tokens(text)
 
 
-#: Words whose stems are remembered: a process that meets ever new names must not grow by them for long, and of the
-#: words of real texts most are among the last so many.
+#: The number of words whose stems are cached. The limit bounds memory when new names keep coming; most words of real
+#: texts are among the most recent ones.
 _MAX_CACHED_STEMS = 1 << 14
 
 
 @lru_cache(maxsize=8)
 def get_stemmer(language: str) -> Callable[[str], str]:
-    """The stemming function of a Snowball language (``none`` keeps words as they are), for all threads.
+    """Return the stemming function of a Snowball language (``none`` keeps words unchanged), for all threads.
 
-    English is stemmed by a kernel; what others have stemmed is remembered.
+    English is stemmed by a kernel; the stems of other languages are cached.
     """
     if language == "none":
         return str
@@ -141,7 +142,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
     except KeyError:
         languages = ", ".join(sorted(snowballstemmer.algorithms()))
         raise InputError(f"there is no stemmer {language!r}; there are none, {languages}") from None
-    lock = Lock()  # the word being stemmed is kept in the stemmer
+    lock = Lock()  # a stemmer stores the word that it is stemming
 
     @lru_cache(maxsize=_MAX_CACHED_STEMS)
     def stem(word: str) -> str:
@@ -152,7 +153,8 @@ def get_stemmer(language: str) -> Callable[[str], str]:
 
 
 def segment_words(text: str) -> list[str]:
-    """Words of a text in normal form, in order, as terms are made of them: without spaces, each character is one."""
+    """Return the words of a text in normal form, in order, as terms are made of them: in writing without spaces each
+    character is a word."""
     return words_of(fold_case(text))
 
 
@@ -205,7 +207,7 @@ def list_term_words(text: str) -> list[str]:
 def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Return the term words of a text without function words, in order.
 
-    >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
+    >>> content_words("谁发现了氧气？"), content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
     """
     folded = fold_case(text)
@@ -235,18 +237,18 @@ def may_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Words of a text as they are written, in order, parted as :func:`segment_words` parts normal form."""
+    """Return the words of a text as written, in order, split as :func:`segments` splits the normal form."""
     return words_of(text)
 
 
 def find_technical_tokens(text: str) -> list[str]:
-    """The technical tokens of a text in normal form, in order.
+    """Return the technical tokens of a text in normal form, in order.
 
     >>> find_technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
     ['--no-owner', 'initdb(1)', '/etc/hosts']
     """
     folded = fold_case(text)
-    if _MARK_PATTERN.search(folded) is None:  # as in most questions
+    if _MARK_PATTERN.search(folded) is None:  # most questions
         return []
     return [
         match.group()
@@ -256,7 +258,8 @@ def find_technical_tokens(text: str) -> list[str]:
 
 
 def find_reference_numbers(text: str) -> list[str]:
-    """What a text names by a number with marks in it, in normal form, in order: an invoice, an order, a version, a day.
+    """Return the reference numbers in a text in normal form, in order: numbers with marks, such as an invoice, order,
+    version or date.
 
     >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
@@ -265,12 +268,12 @@ def find_reference_numbers(text: str) -> list[str]:
 
 
 def split_underscores(word: str) -> list[str]:
-    """What underscores join in a word; empty where there are none."""
+    """Return the parts of a word with underscores; empty without underscores."""
     return [part for part in word.split("_") if part] if "_" in word else []
 
 
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Terms of a text in order: the stem of every word."""
+    """Return the terms of a text in order: the stem of every word."""
     return [stem(word) for word in list_term_words(text)]
 
 
@@ -280,7 +283,7 @@ def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
     It is the language that most of their function words belong to. A language other than English needs two different
     ones. ``likely`` wins if another language has as many, and if the words have no function words.
 
-    >>> [language_of(segment_words(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
+    >>> [language_of(segments(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
     ['french', 'english', None]
     """
     counts: Counter[str] = Counter()
@@ -300,9 +303,9 @@ def function_words_of(language: str | None) -> frozenset[str]:
 
 
 def select_function_words(words: Sequence[str]) -> frozenset[str]:
-    """The function words of the language that some words are of: English, or another that shows in them.
+    """Return the function words of the language of some words: English, or another language that they show.
 
-    >>> words = segment_words("Quand ferme la boutique de Bruz ?")
+    >>> words = segments("Quand ferme la boutique de Bruz ?")
     >>> [word for word in words if word not in select_function_words(words)]
     ['ferme', 'boutique', 'bruz']
     """
@@ -310,32 +313,32 @@ def select_function_words(words: Sequence[str]) -> frozenset[str]:
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Terms of a text without its function words; all of them where nothing else is left."""
+    """Return the terms of a text without its function words, or all terms if no other is left."""
     words = list_term_words(text)
     return [stem(word) for word in list_content_words(text, select_function_words(words)) or words]
 
 
 def list_informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
-    """Words of a part of a question in order, without function words, and without those that any question could
-    have."""
+    """Return the words of a part of a question in order, without function words and words that any question can
+    contain."""
     return [word for word in list_content_words(text, function_words) if word not in _QUESTION_WORDS]
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Terms of the informative words of a part of a question."""
+    """Return the terms of the informative words of a part of a question."""
     return set(map(stem, list_informative_words(text)))
 
 
 def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
-    """The terms of a text, counted, without those of some words; in order of their first occurrences."""
+    """Count the terms of a text, without those of some words, in order of first occurrence."""
     return count_terms(fold_case(text), stem, excluded)
 
 
 def count_chunk_terms(
     title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
 ) -> dict[str, int]:
-    """The terms a chunk is found by, counted: those of its text, of its document's title and of the headings above
-    it; technical tokens and what underscores join among them."""
+    """Count the terms by which a chunk is found: those of its text, its document's title and the headings above it,
+    including technical tokens and the parts of words with underscores."""
     counts = count_terms(fold_case(text), stem, frozenset(), True)
     for term, count in count_heading_terms(title, headings, stem).items():
         counts[term] = counts.get(term, 0) + count
@@ -343,11 +346,11 @@ def count_chunk_terms(
 
 
 def count_heading_terms(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """The terms of a title and of the headings above a chunk, counted; equal ones are read once."""
+    """Count the terms of a title and of the headings above a chunk; equal ones are computed once."""
     return _count_heading_terms(tuple(dict.fromkeys([title or "", *headings])), stem)
 
 
-@lru_cache(maxsize=64)  # one chunk stands under the same headings as the next
+@lru_cache(maxsize=64)  # adjacent chunks share headings
 def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for text in texts:

@@ -1,1 +1,1 @@
-"""What tools/evaluate.py is made of: question sets, what answers them, and what is measured of the answers."""
+"""The modules of tools/evaluate.py: question sets, retrievers, and measures of the answers."""

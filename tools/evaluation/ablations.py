@@ -1,6 +1,6 @@
-"""What a strategy finds with one of its parts left out.
+"""Ablations of a strategy: retrieval with one of its parts disabled.
 
-In: a strategy of which :data:`ABLATIONS` says how each part is left out, by its options. Out: a retriever for each.
+In: a strategy whose parts :data:`ABLATIONS` disables through its options. Out: a retriever for each part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import kvstore
 
 from .retrievers import StrategyRetriever
 
-#: By strategy, what is left out, and the options that do so.
+#: For each strategy, the ablations and their options.
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "cue": {
         "no names": {"names": 0},
@@ -24,7 +24,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 
 def ablations(store: kvstore.Store, strategy: str) -> list[StrategyRetriever]:
-    """The strategy as it is, and without each of its parts."""
+    """Return the full strategy, followed by a version without each of its parts."""
     left_out = ABLATIONS[strategy].items()
     return [
         StrategyRetriever(store, strategy),

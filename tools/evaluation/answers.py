@@ -29,12 +29,12 @@ _WORD = re.compile(r"\w+")
 _CITATION = re.compile(r"\s*\[\d+(?:, \d+)*\]")
 _LONGEST_RUN = 4
 
-#: Gives the vectors of a text's tokens, one a row.
+#: A function that returns the vectors of a text's tokens, one per row.
 TokenVectors = Callable[[str], Matrix]
 
 
 def answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
-    """All measures of one answer; citations in it do not count."""
+    """Return all measures of one answer; citations in it do not count."""
     text = _CITATION.sub("", answer)
     mine, gold = words_of(text), words_of(expected)
     return {
@@ -48,12 +48,12 @@ def answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[s
 
 
 def words_of(text: str) -> list[str]:
-    """Words of a text in lower case."""
+    """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
 
 def bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
-    """BLEU of one answer against one expected text."""
+    """Return BLEU of one answer against one expected text."""
     if not mine or not gold:
         return 0.0
     logarithms = []
@@ -69,14 +69,14 @@ def bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def bert_score(mine: Matrix, gold: Matrix) -> float:
-    """F measure of every token's cosine with the nearest token of the other text."""
+    """Return the F measure of every token's cosine with the nearest token of the other text."""
     cosines = mine @ gold.T
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
 def token_vectors(store: kvstore.Store) -> TokenVectors:
-    """What gives the vectors of tokens, by the store's embedder."""
+    """Return a function that computes token vectors with the store's embedder."""
     embedder = store.embedder
     if isinstance(embedder, SentenceTransformerEmbedder):
         return lambda text: embedder.embed_tokens([text])[0]
@@ -124,7 +124,7 @@ def answer_outcomes(
 
 
 def covered(wanted: Sequence[Place], found: Sequence[Place]) -> float:
-    """The share of the characters of some places that others cover.
+    """Return the fraction of the characters of some spans that others cover.
 
     >>> covered([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)])
     0.5
@@ -135,7 +135,7 @@ def covered(wanted: Sequence[Place], found: Sequence[Place]) -> float:
 
 
 def _bare(words: Sequence[str]) -> list[str]:
-    """Words without articles."""
+    """Return the words without articles."""
     return [word for word in words if word not in ("a", "an", "the")]
 
 
@@ -152,7 +152,7 @@ def _f_measure(common: int, mine: int, gold: int) -> float:
 
 
 def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence."""
+    """Return the length of the longest common subsequence."""
     row = [0] * (len(second) + 1)
     for word in first:
         before = 0

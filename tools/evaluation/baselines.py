@@ -29,7 +29,7 @@ from .retrievers import CHUNKS, Retrieved, Retriever, VectorRetriever
 
 #: Nearest names and abstracts that the tree and the graph baseline start from.
 _NEAREST = 10
-#: Texts embedded at a time.
+#: The number of texts embedded at a time.
 _BATCH = 256
 
 

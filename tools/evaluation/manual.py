@@ -66,7 +66,7 @@ class Definition:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Put the files of an archive of pages into a folder."""
+    """Extract the files of an archive of pages into a folder."""
     with tarfile.open(archive) as pages:
         # Python has the filter from 3.11.4 on.
         pages.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
@@ -98,7 +98,7 @@ def manual_sets(
 
 
 def option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
-    """A question for each option of a command, and for each parameter that one place defines."""
+    """Return a question for each option of a command, and for each parameter that only one place defines."""
     named = [(name, each) for each in found if not each.heading for name in each.names]
     times = Counter(name for name, _ in named)
     of_command = Counter((each.command, name) for name, each in named)
@@ -115,7 +115,7 @@ def option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]
 
 
 def heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
-    """A question for each heading of two words or more that no other section has."""
+    """Return a question for each heading of two words or more that no other section has."""
     headings = [each for each in found if each.heading and len(_WORD.findall(each.title)) > 1]
     times = Counter(each.title.lower() for each in headings)
     asked = []

@@ -25,9 +25,9 @@ import numpy.typing as npt
 from .passages import Passage, Place, Texts, bare
 from .question_sets import Question
 
-#: Documents looked at for each question.
+#: The number of documents read for each question.
 DEPTH = 8
-#: Chunks of which one has to hold some of what is asked for, and words of chunks that are compared with all of it.
+#: The chunk counts for hit rates, and the word counts of chunks that are compared with the gold text.
 HITS = (1, 3, 8)
 WORDS = (400, 1500)
 RECALLS = (2, 5)
@@ -35,14 +35,17 @@ ANSWERS = (5, 8)
 _RESAMPLES = 10_000
 _WORD = re.compile(r"\w+")
 
-#: The chunks found, best first.
+#: The retrieved chunks, best first.
 Found = Sequence[Passage]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one question got: measures by name (1 is best), milliseconds with and without the embedding of the
-    question, and the number of chunks that were ranked."""
+    """The result for one question.
+
+    It has measures by name (1 is best), milliseconds with and without embedding the question, and the number of ranked
+    chunks.
+    """
 
     measures: dict[str, float]
     milliseconds: float
@@ -51,7 +54,7 @@ class Outcome:
 
 
 def measure(question: Question, found: Found) -> dict[str, float]:
-    """The measures of one question; ``answer@k`` only where its answer is a text that passages can contain."""
+    """Return the measures of one question; ``answer@k`` only if its answer is text that chunks can contain."""
     texts: dict[str, str] = {}
     for passage in found:
         if passage.document in texts or len(texts) < DEPTH:
@@ -71,9 +74,9 @@ def measure(question: Question, found: Found) -> dict[str, float]:
 def measure_places(
     question: Question, found: Found, texts: Texts, within: Mapping[int, Found] | None = None
 ) -> dict[str, float]:
-    """The measures of one question that needs places of documents; all 0 where the store has lost them.
+    """Return the measures of one question that needs spans of documents; all 0 if the store has lost them.
 
-    ``within`` is what was found for so many words, where that is no beginning of ``found``.
+    ``within`` maps word counts to separate results, if these are not prefixes of ``found``.
     """
     measures: dict[str, float] = {}
     if within is None:
@@ -88,14 +91,14 @@ def measure_places(
         measures[f"recall_{words}w"] = common / max(1, len(wanted))
         measures[f"precision_{words}w"] = common / max(1, len(read))
         measures[f"iou_{words}w"] = common / max(1, len(wanted | read))
-        # Between two chunks there is white space, which neither has.
+        # Neither chunk contains the white space between them.
         lacking = (texts.text(document)[at] for document, at in wanted - read)
         measures[f"whole_{words}w"] = float(bool(wanted) and all(map(str.isspace, lacking)))
     return measures
 
 
 def _within(found: Found, words: int, texts: Texts) -> list[Place]:
-    """Where the first so many words of some chunks stand."""
+    """Return the spans of the first ``words`` words of some chunks."""
     places = []
     for passage in found:
         place = texts.place(passage)
@@ -108,7 +111,7 @@ def _within(found: Found, words: int, texts: Texts) -> list[Place]:
 
 
 def _characters(places: Sequence[Place], texts: Texts) -> set[tuple[str, int]]:
-    """Every character of some places, without the white space at their ends."""
+    """Return every character of some spans, without the white space at their ends."""
     return {
         (place.document, character)
         for place in places
@@ -121,12 +124,14 @@ def _plain(text: str) -> str:
 
 
 def names_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """The measures that some outcome has, in order."""
+    """Return the names of all measures, in order."""
     return list(dict.fromkeys(name for outcome in outcomes for name in outcome.measures))
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Means of all measures over all questions; over each half, marked ``_tune`` and ``_report``; times in ms."""
+    """Return means of all measures over all questions and over each half, marked ``_tune`` and ``_report``; times in
+    ms.
+    """
     figures: dict[str, float] = {}
     for suffix, part in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):
         for name in names_of(outcomes):
@@ -143,7 +148,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> dict[str, Any]:
-    """For each measure how much better than the reference on the same questions, with the 95 % interval."""
+    """Return the gain over the reference on the same questions, with the 95 % interval, for each measure."""
     found: dict[str, Any] = {}
     for name in names_of(outcomes):
         pairs = [
@@ -152,7 +157,7 @@ def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> di
             if name in mine.measures and name in other.measures
         ]
         if not pairs:
-            continue  # one has what the other has not
+            continue  # only one side has this measure
         gains = np.array([mine - other for mine, other in pairs])
         low, high = _interval(gains)
         found[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
@@ -160,7 +165,7 @@ def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> di
 
 
 def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The 95 % percentile interval of the mean, from seeded resamples."""
+    """Return the 95 % percentile interval of the mean, from seeded resamples."""
     chosen = np.random.default_rng(0).integers(0, len(values), (_RESAMPLES, len(values)))
     low, high = np.percentile(values[chosen].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)

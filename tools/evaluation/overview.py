@@ -52,7 +52,7 @@ class OverviewQuestion:
 
 
 def overview_questions(folder: Path) -> list[OverviewQuestion]:
-    """The questions of a folder that ask for an overview of one document."""
+    """Return the questions of a folder that ask for an overview of one document."""
     found = [
         OverviewQuestion(row["question"], row["gold"][0], row.get("answers") or [row["answer"]])
         for row in read_lines(folder / "questions.jsonl")

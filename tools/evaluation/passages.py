@@ -1,7 +1,7 @@
-"""Places in documents: what is asked for, and what is found.
+"""Spans in documents, of question sets and of results.
 
-In: the chunks of a store. Out: where each stands in its document, in characters, so that it can be compared with spans
-that a question set gives.
+In: the chunks of a store. Out: the span of each in its document, in characters, so that it can be compared with the
+spans of a question set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import kvstore
 
 
 class Place(NamedTuple):
-    """Characters ``start`` to ``end`` of a document's text, the document given by its key."""
+    """Characters ``start`` to ``end`` of a document's text; the document is given by its key."""
 
     document: str
     start: int
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that was found: its document's key, its bytes in the stored text, and what it says."""
+    """A retrieved chunk: its document key, its byte span in the stored text, and its text."""
 
     document: str
     start: int
@@ -36,7 +36,7 @@ class Passage:
 
 
 class Texts:
-    """The documents of a store as places are counted in: characters of a text, chunks of a document."""
+    """The texts of a store's documents, addressed by characters and by chunks."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
@@ -51,16 +51,16 @@ class Texts:
         self._texts = lru_cache(maxsize=64)(self._read)
 
     def text(self, document: str) -> str:
-        """The stored text of a document."""
+        """Return the stored text of a document."""
         return self._texts(document)[0]
 
     def place(self, passage: Passage) -> Place:
-        """Where a chunk stands, in characters."""
+        """Return the span of a chunk, in characters."""
         to_characters = self._texts(passage.document)[1]
         return Place(passage.document, int(to_characters[passage.start]), int(to_characters[passage.end]))
 
     def chunks(self, places: Sequence[Place]) -> set[tuple[str, int]]:
-        """Keys and first bytes of the chunks that some places lie in, in part at least."""
+        """Return the keys and first bytes of the chunks that overlap some spans."""
         found = set()
         for document, start, end in places:
             text, to_characters = self._texts(document)
@@ -74,11 +74,11 @@ class Texts:
         stored = self._store.get(document)
         assert stored is not None
         data = np.frombuffer(stored.text.encode(), np.uint8)
-        begins = (data & 0xC0) != 0x80  # no byte that continues a character
+        begins = (data & 0xC0) != 0x80  # bytes that do not continue a character
         return stored.text, np.concatenate([np.cumsum(begins) - begins, [int(begins.sum())]])
 
 
 def bare(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without the white space at its ends."""
+    """Return a span without the white space at its ends."""
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())

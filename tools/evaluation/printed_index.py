@@ -21,7 +21,10 @@ from .question_sets import read_lines
 
 
 def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Share of index terms that LOOKUP leads to a gold page for, over the terms that stand in one."""
+    """Measure LOOKUP against a printed index.
+
+    Returns the fraction of index terms for which it leads to a gold page, among the terms that occur on one.
+    """
     archive = next(index.parent.glob(index.name.replace("-index.jsonl", "-html.tar.*")), None)
     if archive is None:
         raise click.UsageError(f"there is no archive of pages beside {index}")

@@ -1,8 +1,8 @@
-"""Question sets: passages or whole documents, and questions with what is needed to answer them.
+"""Question sets: texts or whole documents, and questions with the evidence needed to answer them.
 
 In: a folder with ``corpus.jsonl`` (id, title, text), ``questions.jsonl`` (question, gold: ids of every document needed;
-perhaps spans: [id, first character, last], answer or answers, kind) and perhaps ``triples.jsonl``. Out: a
-:class:`QuestionSet`, and a store with each passage as one document.
+optionally spans: [id, first character, last], answer or answers, kind) and optionally ``triples.jsonl``. Out: a
+:class:`QuestionSet`, and a store with each text as one document.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ import kvstore
 from .passages import Place
 
 _BATCH = 500
-#: The kind of question that no place of a document answers.
+#: The kind of question that no span of a document answers.
 GENERAL = "general"
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question; ``gold`` are the keys of all documents needed, ``spans`` the places in them where the set names
-    places (in characters), ``answer`` is None where the set gives none."""
+    """A question.
+
+    ``gold`` are the keys of all documents needed, ``spans`` the spans in them if the set has spans (in characters).
+    Without an answer in the set, ``answer`` has the value None.
+    """
 
     text: str
     gold: frozenset[str]
@@ -38,9 +41,9 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Passages and the questions that can be answered from them.
+    """Texts and the questions that can be answered from them.
 
-    ``details`` says that its questions ask for places in documents, and not for documents.
+    ``details`` is True if its questions ask for spans in documents instead of documents.
     """
 
     name: str
@@ -51,15 +54,15 @@ class QuestionSet:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines."""
+    """Return the objects of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def load(place: str, limit: int | None) -> QuestionSet:
-    """The question set at ``FOLDER`` or ``FOLDER:N`` (its first N passages; otherwise the first ``limit``).
+    """Load the question set at ``FOLDER`` or ``FOLDER:N`` (its first N texts; otherwise the first ``limit``).
 
-    Where some questions have spans, those alone are taken: the others ask about documents as wholes.
+    If some questions have spans, only those are loaded: the others ask about whole documents.
     """
     head, colon, count = place.rpartition(":")
     folder = Path(head) if colon and count.isdigit() else Path(place)
@@ -88,9 +91,9 @@ def load(place: str, limit: int | None) -> QuestionSet:
 
 
 def fill(store: kvstore.Store, questions: QuestionSet, triples: bool, tell: Callable[[str], None]) -> float:
-    """Put the passages, and the triples where they are wanted, into a store; returns the seconds it took.
+    """Put the texts, and the triples if requested, into a store; return the seconds it took.
 
-    A store that holds them all is left as it is.
+    A store that already has them all is left unchanged.
     """
     started = time.perf_counter()
     passages = questions.passages

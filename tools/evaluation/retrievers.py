@@ -1,7 +1,7 @@
-"""What answers questions: a strategy of the store, or a system to compare it with.
+"""Retrievers for questions: a strategy of the store, or a system to compare it with.
 
-In: a question. Out: :class:`Retrieved`, the chunks found, best first. The embedding of the
-question is timed apart: it is the same for all.
+In: a question. Out: :class:`Retrieved`, the chunks, best first. The time for embedding the question is reported
+separately, since it is the same for all systems.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .measures import WORDS, Found, Outcome, measure, measure_places
 from .passages import Passage, Texts
 from .question_sets import QuestionSet
 
-#: Chunks asked for, so that as many different documents as are looked at are among them.
+#: The number of requested chunks, large enough to contain the required number of different documents.
 CHUNKS = 60
-#: Tokens (words and marks) that as many words of a text have, so that nothing that is read was left out for its length.
+#: Tokens (words and marks) per word, an upper estimate so that the token limit cuts no text that is read.
 TOKENS_A_WORD = 1.3
 
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What was found, how many chunks were ranked for it, and how much of the time embedding took.
+    """The retrieved chunks, the number of ranked chunks, and the embedding time.
 
-    ``within`` is what was found for so many words, where that is no beginning of what was found, and ``within_ms`` what
-    it took to find that.
+    ``within`` maps word counts to separate results, if these are not prefixes of the chunks. ``within_ms`` is the time
+    to retrieve them.
     """
 
     found: Found
@@ -40,7 +40,7 @@ class Retrieved:
 
 
 class Retriever(Protocol):
-    """Something that finds documents for a question."""
+    """A retriever of documents for a question."""
 
     name: str
 
@@ -69,7 +69,7 @@ class StrategyRetriever:
 
 
 class SegmentRetriever:
-    """A strategy whose ranking is taken as segments, made anew for each number of words that is read."""
+    """A strategy whose ranking is returned as segments, computed separately for each number of words."""
 
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
         self._store = store
@@ -93,7 +93,7 @@ def _passages(evidence: kvstore.Evidence) -> list[Passage]:
 
 
 class VectorRetriever:
-    """A system that takes the question's vector; the embedding is timed apart."""
+    """A system that takes the question's vector; the embedding is timed separately."""
 
     def __init__(self, name: str, embed: Callable[[str], Matrix], search: Callable[[str, Matrix], Retrieved]) -> None:
         self.name = name
@@ -111,7 +111,7 @@ class VectorRetriever:
 def outcomes_of(
     retriever: Retriever, questions: QuestionSet, store: kvstore.Store, tell: Callable[[str], None]
 ) -> list[Outcome]:
-    """What every question of a set gets, in order; ``store`` holds its documents."""
+    """Return the outcome of every question of a set, in order; ``store`` holds its documents."""
     texts = Texts(store) if questions.details else None
     retriever(questions.questions[0].text)  # loads models and warms caches
     outcomes = []

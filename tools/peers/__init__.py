@@ -1,5 +1,5 @@
-"""The systems that tools/bench_peers.py measures beside kvstore, each in a module of its own.
+"""The systems that tools/bench_peers.py compares with kvstore, each in a separate module.
 
-A system is a :class:`~peers.peer.Peer`; its module imports its library when a store of it is opened or made, so that
-what is not installed can be named, and so that a process pays for one library only.
+A system is a :class:`~peers.peer.Peer`. Its module imports its library when a store is opened or created. A missing
+library can therefore be named, and a process pays for one library only.
 """

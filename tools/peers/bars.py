@@ -1,7 +1,7 @@
-"""What kvstore is meant to reach beside the others, and whether it does, in the figures of one run.
+"""Performance targets of kvstore relative to other systems, and checks against the figures of one run.
 
-In: figures by system, of one size (in times the passages) or of growth. Out: a :class:`Reached` for each bar whose
-figures are all there. A bar is a number, or a factor of what another system needs in the same run.
+In: figures by system, of one size (a multiple of the number of texts) or of growth. Out: a :class:`Reached` for each
+target whose figures are all present. A target is a number, or a factor of another system's figure in the same run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Reached:
-    """A bar at a size (None: growth), what was measured, and what the bar is."""
+    """A target at a size (None: growth), with the measured value and the limit."""
 
     system: str
     figure: str
@@ -56,7 +56,7 @@ BARS = (
     Bar("open_hybrid_ms", 350),
     Bar("load_memory_mb", 450, sizes=(10,)),
 )
-#: Times of a question at 100,000 passages, over those at 10,000.
+#: Time of a query at 100,000 texts, divided by that at 10,000.
 GROWTH_BARS = (
     Bar("bm25_ms", 2),
     Bar("hybrid_ms", 2),
@@ -67,7 +67,7 @@ GROWTH_BARS = (
 
 
 def reached(figures: Mapping[str, Figures], ours: Sequence[str], size: int | None) -> Iterator[Reached]:
-    """The bars of a size, or of growth, for the systems that are kvstore."""
+    """Yield the targets of a size, or of growth, for the systems that are kvstore."""
     for bar in GROWTH_BARS if size is None else BARS:
         if size is not None and size not in bar.sizes:
             continue

@@ -1,4 +1,4 @@
-"""bm25s: BM25 scores computed when the index is made, as a sparse matrix; it is made anew when a document changes."""
+"""bm25s: BM25 scores precomputed as a sparse matrix, which is rebuilt when a document changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Bm25s(Peer):
-    """English stop words and stems, as its first example has them."""
+    """English stop words and stems, as in its first example."""
 
     name = "bm25s"
     needs = ("bm25s", "Stemmer")

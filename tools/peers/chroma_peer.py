@@ -1,6 +1,6 @@
 """Chroma: a persistent collection with cosine distance, which stores documents, metadata and vectors.
 
-Its local form has no BM25; what it calls full-text search says whether a text contains a string.
+Its local form has no BM25; its full-text search only tests whether a text contains a string.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The documents that every system holds: passages with vectors, as many as are asked for, the same in every run.
+"""The documents of every system: texts with vectors, as many as requested, the same in every run.
 
-In: a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). On disk, in a folder beside:
-the documents of each size as JSON lines, and their vectors as rows of float32. Out: a :class:`Corpus`. The passages
-themselves come first; further documents are copies of them in which words and names have changed, drawn by a seeded
-generator from the running text (so frequent words stay frequent), with vectors turned a little at random. A document
-has two numbers as metadata: ``shelf`` (0 to 9) and ``drawer`` (0 to 99), spread evenly over the passages.
+In: a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). On disk, in a cache folder: the
+documents of each size as JSON lines, and their vectors as rows of float32. Out: a :class:`Corpus`. The original texts
+come first. Further documents are copies of them with other words and names, drawn by a seeded generator from the
+running text (so frequent words stay frequent), with vectors turned a little at random. A document has two numbers as
+metadata: ``shelf`` (0 to 9) and ``drawer`` (0 to 99), spread evenly over the documents.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 DIMENSION = 384
 EMBEDDER = "all-MiniLM-L6-v2"
-#: Of a copy: the share of its words that are other words, and how far its vector is turned (length of the noise).
+#: For a copy: the fraction of words that are replaced, and the length of the noise added to its vector.
 CHANGED_WORDS = 0.15
 TURNED = 0.35
-#: Number of the copy that a replaced document becomes, which no corpus reaches.
+#: The copy number of replacement documents, which no corpus reaches.
 REPLACEMENT = 1_000_000
 
 
@@ -56,9 +56,9 @@ class Question(NamedTuple):
 
 
 class Corpus:
-    """The first ``count`` documents made of the passages of a folder, kept ready in another.
+    """The first ``count`` documents made from the texts of a folder, cached in another folder.
 
-    Reading takes no memory beyond the batch that is read.
+    Reading holds only the current batch in memory.
     """
 
     def __init__(self, cache: Path, count: int) -> None:
@@ -69,7 +69,7 @@ class Corpus:
 
     @classmethod
     def prepared(cls, data: Path, cache: Path, count: int | None, embedder: str = EMBEDDER) -> Corpus:
-        """The corpus, made where the cache has it not; ``count`` None is as many as there are passages.
+        """Return the corpus, built if the cache lacks it; with ``count`` None it has one document per original text.
 
         The vectors of ``embedder`` have 384 components; a cache is for one folder and one embedder.
         """
@@ -89,7 +89,7 @@ class Corpus:
         return made
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """All documents in order, ``size`` at a time."""
+        """Yield all documents in order, ``size`` at a time."""
         import numpy as np
 
         with self._documents.open(encoding="utf-8") as lines, self._vectors.open("rb") as rows:
@@ -103,25 +103,25 @@ class Corpus:
                 yield Batch(documents, _rows(np, rows, len(documents)))
 
     def documents(self) -> list[Document]:
-        """All documents in order."""
+        """Return all documents in order."""
         with self._documents.open(encoding="utf-8") as lines:
             return [Document(*json.loads(line)) for line in lines]
 
     def vectors(self) -> Matrix:
-        """All vectors in order, shape (documents, 384)."""
+        """Return all vectors in order, shape (documents, 384)."""
         import numpy as np
 
         return np.fromfile(self._vectors, np.float32).reshape(-1, DIMENSION)
 
     def questions(self) -> list[Question]:
-        """The questions of the folder with their vectors."""
+        """Return the questions of the folder with their vectors."""
         from array import array
 
         texts, rows = json.loads((self._cache / "questions.json").read_bytes())
         return [Question(text, array("f", row).tobytes()) for text, row in zip(texts, rows, strict=True)]
 
     def replacements(self, number: int) -> Batch:
-        """Other texts and vectors for ``number`` documents, evenly spread."""
+        """Return other texts and vectors for ``number`` documents, evenly spread."""
         import numpy as np
 
         documents, vectors = self.documents(), self.vectors()
@@ -136,7 +136,7 @@ class Corpus:
         return Batch(changed, _turned(np, vectors[chosen], REPLACEMENT))
 
     def size(self) -> int:
-        """Bytes of all texts and titles, and of all vectors."""
+        """Return the bytes of all texts and titles, and of all vectors."""
         texts = sum(len(document.text.encode()) + len(document.title.encode()) for document in self.documents())
         return texts + self.count * DIMENSION * 4
 
@@ -162,13 +162,18 @@ class Corpus:
 
 
 def _numbers(place: int) -> tuple[int, int]:
-    """Shelf and drawer of a document: each drawer holds one in a hundred, each shelf one in ten, evenly spread."""
+    """Return shelf and drawer of a document.
+
+    Each drawer has one document in a hundred, each shelf one in ten, evenly spread.
+    """
     return (place * 3 + place // 10) % 10, (place * 37 + place // 100) % 100
 
 
 def _altered(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
-    """A copy with other words here and there, and with one word of its title that of another title (so that it is a
-    name, as titles are); a title of one word gets a second."""
+    """Return a copy with some words replaced, and with one word of its title replaced by that of another title.
+
+    The new title is therefore a name, as titles are; a title of one word gets a second.
+    """
     choose = Random(f"{copy}/{document.key}")
     text = document.text.split()
     changed = {place for place in range(len(text)) if choose.random() < CHANGED_WORDS} | {choose.randrange(len(text))}
@@ -181,14 +186,14 @@ def _altered(document: Document, key: str, copy: int, words: list[str], names: l
 
 
 def _running_words(documents: list[Document]) -> tuple[list[str], list[str]]:
-    """The words of all texts, and those of all titles that look like words of names, each as often as it stands."""
+    """Return the words of all texts, and the name-like words of all titles, each as often as it occurs."""
     words = [word for document in documents for word in document.text.split()]
     names = [word for document in documents for word in document.title.split() if len(word) > 3 and word[0].isupper()]
     return words, names or ["Other"]
 
 
 def _turned(np: Any, rows: Matrix, copy: int) -> Matrix:
-    """Unit vectors near others: noise of a given length is added, and the sum brought to length one."""
+    """Return unit vectors near others: noise of a given length is added, and the sum normalized."""
     noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
     turned: Matrix = rows + noise * np.float32(TURNED / DIMENSION**0.5)
     turned /= np.linalg.norm(turned, axis=1, keepdims=True)

@@ -1,6 +1,6 @@
-"""DuckDB: one table, vectors as arrays of fixed length, compared whole.
+"""DuckDB: one table, vectors as arrays of fixed length, compared by a full scan.
 
-Its indexes of vectors and of words are extensions that it downloads; without a network there is no BM25 here.
+Its vector and full-text indexes are extensions that it downloads; without a network there is no BM25 here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Faiss: an HNSW graph in memory, read from a file; it keeps no documents, and its HNSW forgets nothing."""
+"""Faiss: an HNSW graph in memory, read from a file. It stores no documents, and its HNSW cannot delete."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from .corpus import Batch
 
-#: Neighbours of a node, and how many are looked at in a search.
+#: The number of neighbors of a node, and the search width.
 _LINKS, _SEARCHED = 32, 64
 
 
 class Faiss(Peer):
-    """HNSW32 over inner products of unit vectors, filters as bitmaps of what may be found."""
+    """HNSW32 over inner products of unit vectors, with filters as bitmaps of allowed documents."""
 
     name = "faiss"
     needs = ("faiss",)

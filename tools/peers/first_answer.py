@@ -1,7 +1,8 @@
-"""From the start of a process to its first answer: a process that imports as little as it can.
+"""Measurement from the start of a process to its first answer, with as few imports as possible.
 
-In: system, what to ask (``lexical``, ``hybrid`` or ``vector``), folder, question, its vector in hexadecimal digits, and
-the file for the answer, as arguments. Out: the seconds of processor time since the process began, there.
+In, as arguments: the system, the query type (``lexical``, ``hybrid`` or ``vector``), the folder, the question, its
+vector in hexadecimal digits, and the output file. Out: in that file, the seconds of processor time since the process
+began.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 
 
 def main() -> None:
-    """Open, ask, and write down the time."""
+    """Open the store, ask, and write the time."""
     name, ask, folder, question, digits, out = sys.argv[1:]
     from .peer import NotAnswered
     from .systems import system

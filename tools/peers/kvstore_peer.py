@@ -1,4 +1,4 @@
-"""kvstore itself: one document a passage, names by rule, vectors given."""
+"""kvstore itself: one document per text, names by rule, precomputed vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Kvstore(Peer):
-    """Every structure is kept in the commit: words, names, mentions, the passage graph, vectors."""
+    """kvstore; every commit updates all structures: words, names, mentions, the graph of chunks, vectors."""
 
     name = "kvstore"
     needs = ("kvstore",)
@@ -38,7 +38,7 @@ class Kvstore(Peer):
                             meta={"shelf": document.shelf, "drawer": document.drawer},
                             vectors=vector,
                         )
-            store.refresh()  # the index of vectors, which is made in the background otherwise
+            store.refresh()  # builds the vector index, which is otherwise built in the background
 
     def open(self) -> None:
         import kvstore

@@ -1,6 +1,6 @@
 """LanceDB: one table, bitmap indexes on the metadata, its own full-text index.
 
-Vectors are compared without an index: its documentation advises one from 100,000 rows on.
+Vectors are compared without an index: its documentation recommends one from 100,000 rows on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from .corpus import Batch, Document
 
-#: What a question is given back of a row.
+#: The columns that a query returns.
 _COLUMNS = ["key", "text"]
 
 
 class LanceDB(Peer):
-    """Arrow columns in fragments; a change makes a new version."""
+    """Arrow columns in fragments; a change creates a new version."""
 
     name = "lancedb"
     needs = ("lancedb", "pyarrow")

@@ -1,7 +1,7 @@
-"""One row of one system, in a process that was started for it.
+"""Measurement of one row of one system, in a process started for it.
 
-In: an order, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the order
-names; what a library prints goes where it likes.
+In: a job, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the job names;
+the output of libraries is ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .systems import system
 
 
 def main() -> None:
-    """Do what the order says."""
+    """Run the job."""
     order = json.loads(sys.argv[1])
     corpus = Corpus(Path(order["cache"]), order["count"])
     figures: Figures | dict[str, str]
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _warm(peer: Peer, corpus: Corpus) -> None:
-    """Load a few documents and ask once, so that whatever is imported has been compiled before anything is measured."""
+    """Load a few documents and query once, so that imported modules are compiled before the measurement."""
     peer.load(islice(corpus.batches(50), 1))
     question = corpus.questions()[0]
     peer.open()
@@ -57,7 +57,7 @@ def _warm(peer: Peer, corpus: Corpus) -> None:
 
 
 def _interpreter(corpus: Corpus, batch: int) -> Figures:
-    """The memory of a process that reads all documents, a batch at a time, and does nothing with them."""
+    """Return the memory of a process that only reads all documents, a batch at a time."""
     for _ in corpus.batches(batch):
         pass
     return {"memory_mb": peak_megabytes()}

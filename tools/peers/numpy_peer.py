@@ -1,4 +1,4 @@
-"""numpy: all vectors in one matrix, compared whole; what any index has to beat. It changes nothing that it holds."""
+"""numpy: all vectors in one matrix, compared by a full scan, as a baseline for every index. It supports no changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Numpy(Peer):
-    """A file of vectors, and one of documents that is read whole."""
+    """A file of vectors, and a file of documents that is read completely."""
 
     name = "numpy"
     needs = ("numpy",)

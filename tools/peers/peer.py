@@ -1,8 +1,7 @@
-"""What a measured system does: load, answer, replace, delete.
+"""The interface of a measured system: load, answer, replace, delete.
 
-In: a folder of its own, documents with unit vectors, questions. On disk: whatever the system keeps there. Out: the keys
-and texts of what it finds. A module that is imported before the clock starts must be light: nothing here imports more
-than a few names.
+In: a separate folder, documents with unit vectors, questions. On disk: the system's files. Out: the keys and texts of
+the results. A module that is imported before the clock starts must be light, so this one imports only a few names.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ if TYPE_CHECKING:
 
     from .corpus import Batch, Document
 
-#: Key and text of a document, best first.
+#: Keys and texts of documents, best first.
 Found = list[tuple[str, str]]
 
 
 class NotAnswered(Exception):
-    """The system has no such question, or not without a service or a model; says why."""
+    """The system does not support this query, or needs a service or a model for it; the message gives the reason."""
 
 
 class Peer(ABC):
-    """One system over one folder.
+    """One system with one folder.
 
-    It is made, then either :meth:`load`\\ ed, which leaves a closed store, or :meth:`open`\\ ed, asked and changed, and
-    closed. Every method that changes something returns when the change is durable, as far as the system promises that.
-    What a system cannot answer raises NotAnswered. ``vector`` is a unit vector, float32 in bytes.
+    An instance is either :meth:`load`\\ ed, which leaves a closed store, or :meth:`open`\\ ed, queried and changed, and
+    closed. Every method that changes data returns when the change is durable, as far as the system promises that. An
+    unsupported query raises NotAnswered. ``vector`` is a unit vector, float32 in bytes.
     """
 
-    #: As the user names it, and the modules that it needs.
+    #: The name that the user types, and the modules that it needs.
     name: str
     needs: tuple[str, ...]
-    #: What a store is made with, in words, for the report.
+    #: A description of the store's configuration, for the report.
     setup: str
 
     def __init__(self, folder: str) -> None:
@@ -42,7 +41,7 @@ class Peer(ABC):
 
     @abstractmethod
     def load(self, batches: Iterable[Batch]) -> None:
-        """Make a store of all documents, with every index that its questions need."""
+        """Build a store of all documents, with every index that its queries need."""
 
     @abstractmethod
     def open(self) -> None:
@@ -52,27 +51,27 @@ class Peer(ABC):
         """Close what :meth:`open` opened."""
 
     def vector(self, vector: bytes, top: int) -> Found:
-        """The nearest documents by cosine."""
+        """Return the nearest documents by cosine."""
         raise NotAnswered("no vector search")
 
     def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        """The nearest of those documents whose ``field`` (shelf or drawer) has a value."""
+        """Return the nearest documents whose ``field`` (shelf or drawer) has a value."""
         raise NotAnswered("no vector search with a filter")
 
     def lexical(self, question: str, top: int) -> Found:
-        """The best documents by BM25 over titles and texts."""
+        """Return the best documents by BM25 over titles and texts."""
         raise NotAnswered("no BM25")
 
     def hybrid(self, question: str, vector: bytes, top: int) -> Found:
-        """The best documents by words and vector together, as the system joins them."""
+        """Return the best documents by words and vector together, as the system combines them."""
         raise NotAnswered("no hybrid search")
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Put a document in place of the one of its key."""
+        """Replace the document with the same key."""
         raise NotAnswered("documents are not replaced")
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        """Delete documents by their keys, together."""
+        """Delete documents by their keys, in one call."""
         raise NotAnswered("documents are not deleted")
 
     def delete_where(self, field: str, value: int) -> None:
@@ -80,5 +79,5 @@ class Peer(ABC):
         raise NotAnswered("documents are not deleted by a condition")
 
     def strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
-        """Further ways to ask, by name, which no other system has."""
+        """Return further query methods by name, which no other system has."""
         return {}

@@ -1,4 +1,4 @@
-"""Documents as lines of JSON, for libraries that index and leave the documents to the application."""
+"""Documents as JSON lines, for libraries that index and leave the documents to the application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_documents(folder: str, batches: Iterable[Batch]) -> list[Matrix]:
-    """Write all documents to a folder that is made, and give back their vectors."""
+    """Write all documents to a new folder, and return their vectors."""
     os.makedirs(folder, exist_ok=True)
     vectors = []
     with open(f"{folder}/documents.jsonl", "w", encoding="utf-8") as lines:
@@ -25,6 +25,6 @@ def write_documents(folder: str, batches: Iterable[Batch]) -> list[Matrix]:
 
 
 def read_documents(folder: str) -> list[Document]:
-    """All documents, in the order in which they were written."""
+    """Return all documents, in the order in which they were written."""
     with open(f"{folder}/documents.jsonl", encoding="utf-8") as lines:
         return [Document(*json.loads(line)) for line in lines]

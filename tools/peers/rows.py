@@ -1,6 +1,6 @@
-"""The rows of the table: what is measured of one system in a process of its own.
+"""The rows of the table: measurements of one system in a separate process.
 
-In: a system, the folder of its store (or a copy that may be changed), a corpus. Out: figures by name. ``_s`` and
+In: a system, the folder of its store (or a copy that can be changed), a corpus. Out: figures by name. ``_s`` and
 ``_ms`` are processor time (:mod:`peers.spent`), of all documents or of one question.
 """
 
@@ -19,16 +19,16 @@ from .spent import bytes_written, peak_megabytes, processor_seconds
 Figures = dict[str, float | None]
 
 TOP = 10
-#: Questions of one round, rounds at most, and the processor time after which no further question is asked.
+#: The maximum number of rounds, the processor time after which no further question is asked, and the minimum questions.
 ROUNDS, SECONDS, LEAST_QUESTIONS = 3, 20.0, 20
-#: Documents that are replaced.
+#: The number of replaced documents.
 REPLACED = 200
-#: Share and field of a filter.
+#: The share and field of each filter.
 FILTERS = {"1": "drawer", "10": "shelf"}
 
 
 def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
-    """Making the store, without the time that reading the documents takes."""
+    """Measure building the store, without the time for reading the documents."""
     reading = 0.0
 
     def read() -> Iterator[Batch]:
@@ -52,7 +52,7 @@ def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
 
 
 def vector(peer: Peer, corpus: Corpus) -> Figures:
-    """Nearest documents: time, memory of the process, and how many of the true nearest are found."""
+    """Measure vector search: time, memory of the process, and recall."""
     asked = [(question, "", 0) for question in corpus.questions()]
     figures, found = _asked(peer, "vector", asked, lambda question, *_: peer.vector(question.vector, TOP))
     figures["vector_memory_mb"] = peak_megabytes()
@@ -60,7 +60,7 @@ def vector(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def filtered(peer: Peer, corpus: Corpus) -> Figures:
-    """Nearest documents of a hundredth and of a tenth, another one at every question."""
+    """Measure vector search among one percent and ten percent of the documents; filter values vary by question."""
     figures: Figures = {}
     for share, field in FILTERS.items():
         values = 100 if field == "drawer" else 10
@@ -76,19 +76,19 @@ def filtered(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def lexical(peer: Peer, corpus: Corpus) -> Figures:
-    """BM25."""
+    """Measure BM25."""
     asked = [(question, "", 0) for question in corpus.questions()]
     return _asked(peer, "bm25", asked, lambda question, *_: peer.lexical(question.text, TOP))[0]
 
 
 def hybrid(peer: Peer, corpus: Corpus) -> Figures:
-    """Words and vectors together."""
+    """Measure search by words and vectors together."""
     asked = [(question, "", 0) for question in corpus.questions()]
     return _asked(peer, "hybrid", asked, lambda question, *_: peer.hybrid(question.text, question.vector, TOP))[0]
 
 
 def strategies(peer: Peer, corpus: Corpus) -> Figures:
-    """What only this system has."""
+    """Measure the strategies that only this system has."""
     asked = [(question, "", 0) for question in corpus.questions()]
     figures: Figures = {}
     peer.open()
@@ -100,27 +100,29 @@ def strategies(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def replace(peer: Peer, corpus: Corpus) -> Figures:
-    """Documents put in place of others one by one, each durable; what is done later, until the store is closed, is
-    shared among them."""
+    """Measure replacing documents one by one, each durably.
+
+    The cost of deferred work until the store is closed is divided among them.
+    """
     documents, vectors = corpus.replacements(REPLACED)
     rows = zip(documents, vectors, strict=True)
     return _one_by_one(peer, "replace", [partial(peer.replace, document, row.tobytes()) for document, row in rows])
 
 
 def delete_one(peer: Peer, corpus: Corpus) -> Figures:
-    """Documents deleted one by one, each durable, counted as replaced ones are."""
+    """Measure deleting documents one by one, each durably, counted like replaced ones."""
     documents, _ = corpus.replacements(REPLACED)
     return _one_by_one(peer, "delete_one", [partial(peer.delete_keys, [document.key]) for document in documents])
 
 
 def delete(peer: Peer, corpus: Corpus) -> Figures:
-    """A tenth of the documents deleted by their keys, together."""
+    """Measure deleting a tenth of the documents by their keys, in one call."""
     keys = [document.key for document in corpus.documents() if document.shelf == 3]
     return _deleted(peer, "delete", lambda: peer.delete_keys(keys))
 
 
 def delete_where(peer: Peer, corpus: Corpus) -> Figures:
-    """A tenth of the documents deleted by a condition."""
+    """Measure deleting a tenth of the documents by a condition."""
     return _deleted(peer, "delete_where", lambda: peer.delete_where("shelf", 3))
 
 
@@ -157,7 +159,9 @@ Asked = tuple[Question, str, int]
 
 
 def _asked(peer: Peer, name: str, questions: list[Asked], ask: Callable[..., Found]) -> tuple[Figures, list[Found]]:
-    """The mean of each round; out: its median, and the mean of the first round, in which nothing is asked again."""
+    """Measure the mean of each round; return the median of these and the mean of the first, where no question is
+    repeated.
+    """
     peer.open()
     for question in questions[-3:]:
         ask(*question)
@@ -185,7 +189,7 @@ def _strategy(peer: Peer, name: str) -> Callable[..., Found]:
 
 
 def _recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
-    """How many of the true ten are found, where an equally near one is as good."""
+    """Return the recall of the true ten; an equally near document counts too."""
     import numpy as np
 
     vectors, documents = corpus.vectors(), corpus.documents()
@@ -203,7 +207,7 @@ def _recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
     return right / of
 
 
-#: By name, each with whether it changes the store, and so is given a copy.
+#: The rows by name. The flag says whether a row changes the store, and therefore gets a copy.
 ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
     "vector": (vector, False),
     "filter": (filtered, False),
@@ -218,5 +222,5 @@ ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
 
 
 def measure(row: str, peer: Peer, corpus: Corpus, **more: Any) -> Figures:
-    """The figures of one row; raises NotAnswered."""
+    """Return the figures of one row; raises NotAnswered."""
     return load(peer, corpus, **more) if row == "load" else ROWS[row][0](peer, corpus)

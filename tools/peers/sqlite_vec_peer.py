@@ -1,7 +1,7 @@
-"""SQLite with sqlite-vec and FTS5: three tables that share a row number, one transaction a change.
+"""SQLite with sqlite-vec and FTS5: three tables that share a row number, one transaction per change.
 
-``vec0`` has the vectors with the metadata as its columns, which it filters while it compares; FTS5 ranks by BM25; a
-hybrid question joins both rankings by reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009) in one statement, as
+``vec0`` holds the vectors, with the metadata as columns that it filters during the comparison. FTS5 ranks by BM25. A
+hybrid query combines both rankings by reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009) in one statement, as
 the documentation of sqlite-vec shows.
 """
 
@@ -42,7 +42,7 @@ _HYBRID = """
 
 
 class SqliteVec(Peer):
-    """SQLite through apsw, which can load extensions wherever Python's own module was built without them."""
+    """SQLite through apsw, which can load extensions even if Python's own module was built without them."""
 
     name = "sqlite-vec"
     needs = ("sqlite_vec", "apsw")
@@ -126,5 +126,5 @@ class SqliteVec(Peer):
 
 
 def _any_of(question: str) -> str:
-    """A question as an FTS5 expression: any of its words."""
+    """Return a question as an FTS5 expression that matches any of its words."""
     return " OR ".join(f'"{word}"' for word in re.findall(r"\w+", question))

@@ -1,4 +1,4 @@
-"""The systems by name, and whether they are installed; nothing of theirs is imported to know that."""
+"""The systems by name, and whether they are installed; checking imports nothing of theirs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 
 from .peer import Peer
 
-#: Module and class of each, in the order of the table.
+#: The module and class of each system, in the order of the table.
 _MODULES = {
     "kvstore": ("kvstore_peer", "Kvstore"),
     "chroma": ("chroma_peer", "Chroma"),
@@ -20,26 +20,26 @@ _MODULES = {
     "numpy": ("numpy_peer", "Numpy"),
 }
 NAMES = tuple(_MODULES)
-#: What a distribution is called whose module is called otherwise.
+#: Distribution names that differ from the module's name.
 _DISTRIBUTIONS = {"sqlite_vec": "sqlite-vec", "faiss": "faiss-cpu"}
 
 
 def system(name: str) -> type[Peer]:
-    """The class of a system."""
+    """Return the class of a system."""
     module, of_class = _MODULES[name]
     found: type[Peer] = getattr(import_module(f"peers.{module}"), of_class)
     return found
 
 
 def missing(name: str) -> list[str]:
-    """Modules that a system needs and that are not installed."""
+    """Return the modules that a system needs and that are not installed."""
     from importlib.util import find_spec
 
     return [module for module in system(name).needs if find_spec(module) is None]
 
 
 def version(name: str) -> str:
-    """The version of a system's library, as it is installed."""
+    """Return the installed version of a system's library."""
     from importlib import metadata
 
     module = system(name).needs[0]

@@ -1,4 +1,4 @@
-"""Tantivy: BM25 over titles and texts, with English stems; it keeps no vectors."""
+"""Tantivy: BM25 over titles and texts, with English stemming; it stores no vectors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""txtai: an embeddings database with content (SQLite), a dense index (faiss), a sparse one (BM25), and their mixture.
+"""txtai: an embeddings database with content (SQLite), a dense index (faiss), a sparse one (BM25), and their
+combination.
 
-Vectors come from an external function, which looks them up by text. A database is written whole when it is saved, and
-what is not saved is not durable, so a replaced document costs one saving.
+Vectors come from an external function, which looks them up by text. Saving writes the whole database, and unsaved
+changes are not durable, so replacing a document costs one save.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
 
     from .corpus import Batch, Document
 
-#: The vectors of texts that are to be indexed or asked for. One for the process: txtai makes its functions anew.
+#: The vectors of texts to index or to query. One per process, since txtai creates its function objects itself.
 _VECTORS: dict[str, Any] = {}
-#: Texts that may wait for their vectors while txtai collects a batch of them.
+#: The maximum number of texts that wait for their vectors while txtai collects a batch.
 _KEPT = 4000
 
 
 def given_vectors(texts: Sequence[str]) -> Any:
-    """The vectors of texts, shape (texts, 384)."""
+    """Return the vectors of texts, shape (texts, 384)."""
     import numpy as np
 
     return np.array([_VECTORS[text] for text in texts], np.float32)
 
 
 class Txtai(Peer):
-    """A filter is SQL around ``similar()``, which compares a number of candidates and then looks at the filter."""
+    """txtai; a filter is SQL around ``similar()``, which compares some candidates and then applies the filter."""
 
     name = "txtai"
     needs = ("txtai",)

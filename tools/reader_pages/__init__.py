@@ -1,1 +1,1 @@
-"""Pages whose text is known from their source: what the real generators make, and shapes of pages written by hand."""
+"""Pages with known source text: output of documentation generators, and imitations of handwritten pages."""

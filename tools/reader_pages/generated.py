@@ -19,7 +19,7 @@ from . import source
 
 @dataclass(frozen=True)
 class Page:
-    """A page, the words of its source, and what made it."""
+    """A page, the words of its source, and its generator."""
 
     generator: str
     name: str
@@ -32,7 +32,7 @@ class Unavailable(Exception):
 
 
 def pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
-    """The pages of every generator, in turn."""
+    """Yield the pages of every generator, in turn."""
     for name, make in GENERATORS.items():
         place = folder / name
         place.mkdir(parents=True)

@@ -1,1 +1,1 @@
-"""What tools/bench_scale.py does in each of its processes: made documents, and steps that measure a store of them."""
+"""The modules of tools/bench_scale.py: synthetic documents, and steps that measure a store of them."""

@@ -1,10 +1,10 @@
-"""Made documents for stores of any size, the same in every run and in every part.
+"""Synthetic documents for stores of any size, the same in every run and in every part.
 
-In: a number of a part. Out: its documents, with titles, numbers as metadata, and texts of paragraphs. Words follow
-Zipf's law over 60,000 made ones (Zipf, "Human Behavior and the Principle of Least Effort", 1949). Names follow Heaps'
-law ("Information Retrieval", 1978, 7.5): among the first n paragraphs there are 7 n^0.8 different ones, about 0.7 a
-paragraph at 100,000; each paragraph has those that are new with it and one known before, the known ones by Zipf's law
-again. A document has 1 to 6 paragraphs, 2.7 on average, of about 85 words, so that each is a chunk.
+In: the number of a part. Out: its documents, with titles, numbers as metadata, and texts of paragraphs. Words follow
+Zipf's law over 60,000 synthetic words (Zipf, "Human Behavior and the Principle of Least Effort", 1949). Names follow
+Heaps' law ("Information Retrieval", 1978, 7.5): the first n paragraphs have 7 n^0.8 different ones, about 0.7 per
+paragraph at 100,000. Each paragraph has its new names and one known name, again drawn by Zipf's law. A document has 1
+to 6 paragraphs, 2.7 on average, of about 85 words, so that each is a chunk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-#: Paragraphs of a part; a part begins with a document.
+#: The number of paragraphs of a part; a part begins with a document.
 PART = 10_000
 VOCABULARY = 60_000
 WORDS = 85
@@ -31,7 +31,7 @@ _BEFORE = "New Old North South Upper Lower Mount Lake Fort".split()
 
 
 def words() -> list[str]:
-    """The vocabulary, the most frequent word first."""
+    """Return the vocabulary, the most frequent word first."""
     choose, made = Random(1), dict[str, None]()
     while len(made) < VOCABULARY:
         made[_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
@@ -39,7 +39,7 @@ def words() -> list[str]:
 
 
 def name(number: int) -> str:
-    """The name of a number, two words or three."""
+    """Return the name for a number, of two or three words."""
     choose = Random(number)
     stem = _syllables(choose, 2 + number % 2).capitalize()
     if number % 3:
@@ -48,12 +48,12 @@ def name(number: int) -> str:
 
 
 def names_before(paragraphs: int) -> int:
-    """How many different names the first paragraphs of all have."""
+    """Return the number of different names in the first ``paragraphs`` paragraphs."""
     return int(_HEAPS * paragraphs**_EXPONENT)
 
 
 def part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
-    """The documents of a part."""
+    """Yield the documents of a part."""
     chance = np.random.default_rng(number)
     lengths = _document_lengths(chance)
     drawn = _zipf(chance, VOCABULARY, (PART, WORDS))
@@ -80,7 +80,7 @@ def part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
 
 
 def write_part(file: Path, number: int, vocabulary: list[str]) -> int:
-    """Write a part as JSON lines; gives the bytes of its texts."""
+    """Write a part as JSON lines; return the bytes of its texts."""
     size = 0
     with file.open("w", encoding="utf-8") as lines:
         for document in part(number, vocabulary):
@@ -90,7 +90,7 @@ def write_part(file: Path, number: int, vocabulary: list[str]) -> int:
 
 
 def questions(paragraphs: int, number: int, vocabulary: list[str]) -> list[str]:
-    """Questions about names and words of a store of so many paragraphs."""
+    """Return questions about names and words of a store with this number of paragraphs."""
     chance = np.random.default_rng(paragraphs)
     asked = []
     for _ in range(number):
@@ -109,7 +109,7 @@ def _document_lengths(chance: np.random.Generator) -> list[int]:
 
 
 def _paragraph(row: list[str], said: list[str]) -> str:
-    """Sentences of about fourteen words, with the names spread over them."""
+    """Return sentences of about fourteen words, with the names spread over them."""
     row = list(row)
     for index, each in enumerate(said):
         row.insert(4 + (index * 17) % (len(row) - 8), each)
@@ -120,7 +120,7 @@ def _paragraph(row: list[str], said: list[str]) -> str:
 
 
 def _zipf(chance: np.random.Generator, most: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
-    """Ranks from 0, rank r with a probability like 1 / (r + 1.5)."""
+    """Return ranks from 0; the probability of rank r is proportional to 1 / (r + 1.5)."""
     ranks = 1.5 * (1 + most / 1.5) ** chance.random(shape) - 1.5
     return np.minimum(ranks.astype(np.int64), most - 1)
 

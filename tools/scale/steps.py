@@ -1,7 +1,7 @@
-"""The steps of tools/bench_scale.py, each in a process of its own.
+"""The steps of tools/bench_scale.py, each in a separate process.
 
-In: an order, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the order
-names. ``_s`` and ``_ms`` are processor time (:mod:`peers.spent`) unless they say ``wall``.
+In: a job, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the job names.
+``_s`` and ``_ms`` are processor time (:mod:`peers.spent`) unless they say ``wall``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from . import made_documents
 Figures = dict[str, Any]
 
 QUESTIONS, REPLACED, OPENED = 40, 60, 5
-#: After so much processor time a strategy is asked nothing more, but ten questions at least.
+#: After this processor time a strategy gets no further question, but at least ten.
 SECONDS = 60.0
 FILTERS = {"1": "drawer", "10": "shelf"}
 
 
 class IndexBytes(threading.Thread):
-    """How many bytes are written to index files, by how large each becomes that is seen in the folder of a store."""
+    """A thread that counts the bytes written to index files, from the sizes of the files in the folder of a store."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
@@ -44,7 +44,7 @@ class IndexBytes(threading.Thread):
             self._look()
 
     def end(self) -> int:
-        """Stop looking; gives the bytes."""
+        """Stop watching; return the number of bytes."""
         self._over.set()
         self.join()
         self._look()
@@ -66,7 +66,7 @@ class IndexBytes(threading.Thread):
 
 
 def load(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
-    """Ingest parts, one after another in one process, a line a part in the log, as long as there is time."""
+    """Ingest parts sequentially in one process, with one log line per part, until time runs out."""
     vocabulary = made_documents.words()
     file = store.with_name("part.jsonl")
     embedder = settings.pop("embedder")
@@ -112,7 +112,7 @@ def load(store: Path, first: int, last: int, log: Path, until: float, workers: i
 
 
 def ask(store: Path, paragraphs: int) -> Figures:
-    """Every strategy, and vector search with filters; the median and the 95th percentile of a question."""
+    """Measure every strategy, and vector search with filters: the median and the 95th percentile of a question."""
     questions = made_documents.questions(paragraphs, QUESTIONS, made_documents.words())
     figures: Figures = {}
     with kvstore.open(store, readonly=True) as opened:
@@ -139,7 +139,7 @@ def ask(store: Path, paragraphs: int) -> Figures:
 
 
 def open_(store: Path) -> Figures:
-    """Opening alone, of a process that has imported everything."""
+    """Measure opening a store in a process that has already imported everything."""
     times = []
     for _ in range(OPENED):
         start, wall = time.process_time(), time.perf_counter()
@@ -154,7 +154,10 @@ def open_(store: Path) -> Figures:
 
 
 def replace(store: Path, paragraphs: int) -> Figures:
-    """Documents put in place of others, a commit each; what is done until the store is closed is shared among them."""
+    """Measure replacing documents, one per commit.
+
+    The cost of deferred work until the store is closed is divided among them.
+    """
     vocabulary = made_documents.words()
     last = paragraphs // made_documents.PART - 1
     parts = sorted({round(place * last / 5) for place in range(6)})
@@ -183,14 +186,14 @@ def replace(store: Path, paragraphs: int) -> Figures:
 
 
 def check(store: Path) -> Figures:
-    """CHECK."""
+    """Measure CHECK."""
     with kvstore.open(store, readonly=True) as opened:
         figures = _timed("check", opened.check)
     return {"check_found": figures.pop("result")} | figures | {"check_memory_mb": peak_megabytes()}
 
 
 def backup(store: Path) -> Figures:
-    """BACKUP without free pages."""
+    """Measure BACKUP without free pages."""
     with kvstore.open(store, readonly=True) as opened:
         figures = _timed("backup", lambda: opened.backup(store.with_name("backup")))
     figures.pop("result")
@@ -198,7 +201,7 @@ def backup(store: Path) -> Figures:
 
 
 def index(store: Path, kind: str) -> Figures:
-    """An index made, or brought up to date."""
+    """Measure building or refreshing an index."""
     with kvstore.open(store) as opened:
         known = any(found.kind == kind for found in opened.indexes())
         figures = _timed(f"index_{kind}", lambda: opened.refresh(kind) if known else opened.create_index(kind))
@@ -207,7 +210,7 @@ def index(store: Path, kind: str) -> Figures:
 
 
 def compact(store: Path) -> Figures:
-    """COMPACT."""
+    """Measure COMPACT."""
     with kvstore.open(store) as opened:
         figures = _timed("compact", opened.compact)
     report = figures.pop("result")
@@ -227,7 +230,7 @@ STEPS: dict[str, Callable[..., Figures]] = {
 
 
 def main() -> None:
-    """Do what the order says."""
+    """Run the job."""
     order = json.loads(sys.argv[1])
     out, step = Path(order.pop("out")), order.pop("step")
     for name in ("store", "log"):
@@ -237,7 +240,7 @@ def main() -> None:
 
 
 def _times(questions: list[str], ask: Callable[[str], object]) -> list[float]:
-    """Processor seconds of each question, after three that do not count."""
+    """Return the processor seconds of each question, after three that do not count."""
     for question in questions[:3]:
         ask(f"{question} And then?")
     times: list[float] = []
@@ -275,7 +278,7 @@ def _sizes(store: Path) -> dict[str, int]:
 
 
 def _anonymous_megabytes() -> float:
-    """What this process holds now that is no file's."""
+    """Return the anonymous memory of this process in MiB."""
     with open("/proc/self/status") as lines:
         (held,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
     return int(held) / 1024

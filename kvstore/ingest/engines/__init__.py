@@ -1,9 +1,9 @@
-"""Engines: where the workers of an ingest run.
+"""Engines, which run the workers of an ingest.
 
-An engine starts workers, carries tasks to them and brings what they say; the pool (:mod:`..worker_pool`) decides what
-each is given, in which order what they find is told, and what becomes of a file at which one ends. All engines run the
-same :class:`~kvstore.ingest.worker.Worker`. In: an engine's name, ``processes`` (this machine, the default),
-``ray://local`` or ``ray://HOST:PORT`` (the extra ``ray``). What is ingested is the same with each.
+An engine starts workers, sends them tasks and receives their messages. The pool (:mod:`..worker_pool`) assigns the
+tasks, orders the results, and handles a file at which a worker ends. All engines run the same
+:class:`~kvstore.ingest.worker.Worker`. In: an engine's name, ``processes`` (this machine, the default), ``ray://local``
+or ``ray://HOST:PORT`` (the extra ``ray``). The result of an ingest is the same with each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...structures.state import State
 from ..sources import Source
 from ..worker import Job, Limits
 
-#: Of each file of a task its number, how many of its items are known already, and the file.
+#: For each file of a task: its number, the number of items that are already known, and the file.
 SourceRanges = list[tuple[int, int, Source]]
 
 PROCESSES = "processes"
@@ -26,38 +26,37 @@ _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
 
 
 class WorkerHandle(Protocol):
-    """A worker as its engine sees it."""
+    """The engine's handle of a worker."""
 
     def assign(self, task: SourceRanges) -> None:
-        """Give it a task; one that is gone is noticed when it is read."""
+        """Send the worker a task. A dead worker is noticed by :meth:`read`."""
         ...
 
     def read(self) -> bytes | None:
-        """Some of what it says, without waiting: nothing new is None, and nothing any more is empty."""
+        """Return some of its messages without waiting: None if there are none, empty bytes if the worker has ended."""
         ...
 
     def end(self) -> str:
-        """End it, whatever it is doing; says how it had ended where it had."""
+        """Kill the worker; return how it ended if it already had."""
         ...
 
 
 class Engine(Protocol):
-    """Where workers run; a context manager, whose end is theirs if they were not ended before."""
+    """A runner of workers; as a context manager, it ends the remaining workers on exit."""
 
     @property
     def workers(self) -> int:
-        """How many there may be."""
+        """The maximum number of workers."""
         ...
 
     @property
     def max_tries(self) -> int:
-        """A worker may end at a file, by itself in its task, for reasons that are not the file's: so often it is tried
-        in all."""
+        """The number of attempts at a file that is alone in its task, since a worker may also end for other reasons."""
         ...
 
     @property
     def max_failed_starts(self) -> int:
-        """How many workers in a row may end before they have begun."""
+        """The maximum number of workers in a row that may end before they are ready."""
         ...
 
     def start(self, job: Job, limits: Limits) -> WorkerHandle:
@@ -65,16 +64,16 @@ class Engine(Protocol):
         ...
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
-        """Those of some workers that have something to say, or have ended; waits until one does, so long at most."""
+        """Return the workers that have messages or have ended; wait up to ``seconds`` for the first."""
         ...
 
     def send_content(self, source: Source) -> str | None:
-        """Take note of a file that a worker does not see: it is sent along with its task from now on. Says why not,
-        where that cannot be."""
+        """Send a file that a worker cannot see along with its tasks from now on. Returns the reason if that is
+        impossible."""
         ...
 
     def release(self) -> None:
-        """Begin to give up what was started for the workers, which have ended; the end of the context waits for it."""
+        """Begin to release the resources of the ended workers; leaving the context waits for it."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -83,14 +82,14 @@ class Engine(Protocol):
 
 
 def check_engine(name: str) -> None:
-    """Raise InputError for what names no engine."""
+    """Raise InputError for an invalid engine name."""
     if name != PROCESSES and not (isinstance(name, str) and _RAY_PATTERN.fullmatch(name)):
         raise InputError(f"an engine is {PROCESSES}, ray://local or ray://HOST:PORT, not {name!r}")
 
 
 def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
-    """The engine of a name, with so many workers (None: what it has room for); workers that cannot open the store are
-    told what is in its ``open_state``. Raises InputError for the name of none, and EngineError where it cannot be had."""
+    """Return the engine with a name and so many workers (None: its capacity). Workers that cannot open the store
+    receive data from ``state``. Raises InputError for an invalid name, and EngineError if the engine is unavailable."""
     check_engine(name)
     if name == PROCESSES:
         from .processes import ProcessEngine

@@ -1,7 +1,7 @@
-"""Workers as processes of this machine, which run nothing of the caller's program and end with it.
+"""Workers as local processes, which do not run the caller's program and end with it.
 
-In and out: messages of :mod:`..transport` through a worker's standard input and output. What does not fit into a pipe
-waits with the worker. A worker opens the store itself, to read.
+In and out: messages of :mod:`..transport` through a worker's standard input and output. If the pipe is full, the worker
+blocks. A worker opens the store itself, read-only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..transport import frame_message
 from ..worker import Job, Limits
 from . import SourceRanges, WorkerHandle
 
-#: Bytes of messages that a pipe may hold.
+#: The capacity in bytes of a worker's output pipe.
 MAX_PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 20
 _START_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 
 
 class ProcessEngine:
-    """The engine of this machine's own processes."""
+    """The engine of local processes."""
 
     max_tries = 1
     max_failed_starts = 0
@@ -41,58 +41,58 @@ class ProcessEngine:
         return WorkerProcess(job, max(1, (os.cpu_count() or 1) // self.workers), limits.get_memory_bytes(self.workers))
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
-        """Those whose pipes have something, or have ended."""
+        """Return the workers whose pipes have data or are closed; wait up to ``seconds`` for the first."""
         with selectors.DefaultSelector() as selector:
             for worker in workers:
                 selector.register(cast(WorkerProcess, worker).output, selectors.EVENT_READ, worker)
             return [key.data for key, _ in selector.select(seconds)]
 
     def send_content(self, source: Source) -> str | None:
-        """A process of this machine sees every file that there is."""
+        """Return an error: a local process sees every file, so the file was deleted."""
         return "it is not there any more"
 
     def release(self) -> None:
-        """Nothing was started but the workers."""
+        """Do nothing: only workers were started."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is left when the workers have ended."""
+        """Do nothing: the workers have ended."""
 
 
 class WorkerProcess:
-    """One process."""
+    """A worker process."""
 
     def __init__(self, job: Job, threads: int, memory: int) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START_CODE.format("kvstore.ingest.worker"), json.dumps(sys.path), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # glibc: memory that one thread has freed serves the other.
+            # glibc: lets memory freed by one thread serve another.
             env={"OMP_NUM_THREADS": str(threads), "MALLOC_ARENA_MAX": "1", **os.environ},
-            process_group=0,  # Ctrl-C is for the process that ingests, which ends them
+            process_group=0,  # Ctrl-C goes to the ingesting process, which ends its workers
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._input, self.output = self.process.stdin, self.process.stdout
         os.set_blocking(self.output.fileno(), False)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
-            # A worker goes on while this process commits. Where the system allows less, it stays as it is.
+            # Lets a worker continue while this process commits. If the system allows less, keep its limit.
             with suppress(OSError):
                 fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, MAX_PIPE_BYTES)
         self._send_message(job.to_message())
 
     def assign(self, task: SourceRanges) -> None:
-        """Give it a task."""
+        """Send the worker a task."""
         self._send_message(task)
 
     def read(self) -> bytes | None:
-        """What stands in its pipe."""
+        """Return the data in its pipe."""
         return self.output.read(_READ_BYTES)
 
     def end(self) -> str:
-        """Kill it."""
+        """Kill the process and return how it ended."""
         status = self.process.poll()
         self.process.kill()
         with suppress(BrokenPipeError):

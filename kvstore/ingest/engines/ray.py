@@ -1,11 +1,13 @@
-"""Workers as actors of Ray, on this machine or on those of a cluster (the extra ``ray``; Ray core, not Ray Data).
+"""Workers as Ray actors, on this machine or in a cluster (the extra ``ray``; Ray core, not Ray Data).
 
-In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). Out: what :class:`.Engine` says. An
-actor runs the worker in a thread and keeps what it says until it is fetched; what does not fit waits with the worker,
-so that neither side piles up. It reserves one processor of the cluster, and keeps to it. Actors open no store: with
-each task come the digests of the documents of its files, and the derivations that the store keeps. A file that is not
-where an actor looks, or another than here, is sent along, up to :data:`MAX_SENT_BYTES` bytes. Ray itself restarts
-nothing and tries nothing again: that is the pool's to decide, which knows the file (:mod:`..worker_pool`).
+In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). Out: see :class:`.Engine`. An actor runs
+the worker in a thread and buffers its messages until they are fetched. If the buffer is full, the worker blocks, so
+that memory is bounded on both sides. An actor reserves one processor of the cluster and uses only that.
+
+Actors do not open the store: each task carries the digests of the stored documents of its files, and the derivations
+that the store keeps. A file that is missing or different on the actor's machine is sent along, up to
+:data:`MAX_SENT_BYTES` bytes. Ray's own restarts and retries are disabled: the pool, which knows the file, decides about
+them (:mod:`..worker_pool`).
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ from ..worker import Job, Limits, limit_memory, run_worker
 from . import SourceRanges, WorkerHandle
 
 _LOCAL_NAME = "ray://local"
-#: A file that workers do not see is sent to them up to so many bytes.
+#: The maximum size in bytes of a file that is sent to workers.
 MAX_SENT_BYTES = 8 << 20
-#: Bytes of messages that wait in an actor, and that are fetched at once: what it says while the process that ingests is
-#: busy with a commit.
+#: The maximum number of bytes of messages that wait in an actor and are fetched at once: its output during a commit of
+#: the ingesting process.
 _MAX_WAITING_BYTES = 8 << 20
 
-#: Bytes up to which what is sent and fetched does without Ray's store of objects.
+#: The maximum number of bytes of a call or result that bypasses Ray's object store.
 _MAX_DIRECT_BYTES = 4 * _MAX_WAITING_BYTES
-#: Of a cluster of one's own. Ray ends this process, without a word, so long after the head is lost; by itself after a
-#: minute, in which neither a commit nor Ray's own end is through where much else runs. So it does at once where its
-#: store of objects is lost with the head and this process asks that for something.
+#: Options of a local cluster. Ray ends this process without a message this long after its head is lost. Its default is
+#: a minute, which is too short for a commit, or for Ray's own shutdown, on a busy machine. Ray also ends it at
+#: once if this process asks for something in an object store that was lost with the head.
 _LOCAL_OPTIONS: Mapping[str, Any] = {
     "include_dashboard": False,
     "_system_config": {
@@ -51,22 +53,21 @@ _LOCAL_OPTIONS: Mapping[str, Any] = {
         "task_rpc_inlined_bytes_limit": _MAX_DIRECT_BYTES,
     },
 }
-#: How often a cluster is asked for a server of one's own, which it starts for each that connects and gives up on where
-#: its head is busy.
+#: The number of attempts to get a server from a cluster, which starts one per client and gives up if its head is busy.
 _MAX_CONNECTS = 3
-#: Seconds for which Ray's end is waited for when its head is lost.
+#: The seconds to wait for Ray's shutdown if its head is lost.
 _LOST_SHUTDOWN_SECONDS = 10.0
-#: Seconds after which it is looked whether the head is there still.
+#: The seconds between two checks of the head.
 _HEAD_CHECK_SECONDS = 5.0
-#: Seconds after which an actor that has nothing to say says so.
+#: The seconds after which an idle actor returns an empty reply.
 _HEARTBEAT_SECONDS = 1.0
 
 
 class RayEngine:
-    """The engine of a Ray cluster; what is connected or started here is given up at the end."""
+    """The engine of a Ray cluster; on exit it closes the connection or cluster that it opened."""
 
     max_tries = 2
-    # Machines come and go, and a worker is not at fault for it.
+    # Machines come and go without a fault of the worker.
     max_failed_starts = 10
 
     def __init__(self, name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> None:
@@ -89,7 +90,7 @@ class RayEngine:
         self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(WorkerActor)
 
     def _connect(self, options: Mapping[str, Any]) -> None:
-        """Start a cluster or connect to one, again where it was reached and its server for us did not begin in time."""
+        """Start a cluster or connect to one; retry if the cluster's server for this client did not start in time."""
         for attempt in range(_MAX_CONNECTS):
             try:
                 self._ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -107,7 +108,8 @@ class RayEngine:
         return RayWorker(self, self._ray, actor)
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
-        """Those of which something was fetched, or that have ended; raises EngineError where the cluster is lost."""
+        """Return the workers with fetched messages and those that have ended. Raises EngineError if the cluster is
+        lost."""
         workers_by_fetch = {cast(RayWorker, worker).start_fetch(): worker for worker in workers}
         try:
             ready, _ = (
@@ -128,14 +130,14 @@ class RayEngine:
         return [workers_by_fetch[fetch] for fetch in ready]
 
     def _check_head(self) -> None:
-        """Raise OSError where the head of a cluster of one's own is gone, which Ray goes on waiting for."""
+        """Raise OSError if the head of a local cluster is gone, since Ray would keep waiting for it."""
         if self._name == _LOCAL_NAME and time.monotonic() > self._head_checked_at + _HEAD_CHECK_SECONDS:
             self._head_checked_at = time.monotonic()
             host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _HEAD_CHECK_SECONDS).close()
 
     def send_content(self, source: Source) -> str | None:
-        """Send files along from now on; not one that is too large."""
+        """Send files along from now on. Returns a reason if the file is remote or too large."""
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
                 f"the worker does not see it, and more than {MAX_SENT_BYTES >> 20} MB are not sent: put it where all "
@@ -145,7 +147,7 @@ class RayEngine:
         return None
 
     def frame_task(self, task: SourceRanges) -> bytes:
-        """A task with what its worker must know of the store and of the files."""
+        """Encode a task with the data of the store and of the files that its worker needs."""
         with self._open_state() as state:
             derivations = [
                 (derivation.name, dict(derivation.options)) for derivation in list_maintained_derivations(state.lmdb)
@@ -174,7 +176,7 @@ class RayEngine:
         return frame_message((entries, digests, derivations, signatures, contents))
 
     def release(self) -> None:
-        """Begin to give up what was connected or started here: Ray waits a second and more for its processes to end."""
+        """Begin to close what this engine opened: Ray waits more than a second for its processes to end."""
         if self._is_connected and self._release_thread is None:
             self._release_thread = threading.Thread(target=self._shut_down, daemon=True)
             self._release_thread.start()
@@ -193,7 +195,7 @@ class RayEngine:
 
 
 class RayWorker:
-    """An actor, as the process that ingests sees it."""
+    """The ingesting process's handle of an actor."""
 
     def __init__(self, engine: RayEngine, ray: Any, actor: Any) -> None:
         self._engine = engine
@@ -203,17 +205,17 @@ class RayWorker:
         self._ending = "was lost"
 
     def start_fetch(self) -> Any:
-        """What is being fetched of its messages, as Ray refers to it."""
+        """Return Ray's reference to the pending fetch of its messages."""
         if self._pending_fetch is None:
             self._pending_fetch = self._actor.messages.remote()
         return self._pending_fetch
 
     def assign(self, task: SourceRanges) -> None:
-        """Send it a task."""
+        """Send the actor a task."""
         self._actor.assign.remote(self._engine.frame_task(task))
 
     def read(self) -> bytes | None:
-        """What was fetched."""
+        """Return the fetched messages."""
         fetch, self._pending_fetch = self._pending_fetch, None
         try:
             return cast("bytes", self._ray.get(fetch)) or None
@@ -222,7 +224,7 @@ class RayWorker:
             return b""
 
     def end(self) -> str:
-        """Kill the actor."""
+        """Kill the actor and return how it ended."""
         if not self._engine.is_lost:
             with suppress(Exception):
                 self._ray.kill(self._actor)
@@ -230,7 +232,7 @@ class RayWorker:
 
 
 class WorkerActor:
-    """The actor; Ray gives it a process."""
+    """The actor, which Ray runs in its own process."""
 
     def __init__(self, job: bytes, memory: int | None, workers: int) -> None:
         memory = Limits().get_memory_bytes(workers) if memory is None else memory
@@ -242,11 +244,11 @@ class WorkerActor:
         threading.Thread(target=self._run_worker, args=(Job(*_read_message(job)), memory), daemon=True).start()
 
     def assign(self, task: bytes) -> None:
-        """Take a task."""
+        """Queue a task."""
         self._tasks.put(task)
 
     def messages(self) -> bytes:
-        """What the worker has said since; waits a little for the first."""
+        """Return the worker's messages since the last call; wait a little for the first."""
         with self._changed:
             self._changed.wait_for(lambda: self._messages, _HEARTBEAT_SECONDS)
             data = b"".join(self._messages)
@@ -258,7 +260,7 @@ class WorkerActor:
     def _run_worker(self, job: Job, memory: int) -> None:
         run_worker(job, self._send_message, memory, self._get_task, has_one_processor=True)
         with self._changed:
-            # What it has said last is fetched before it ends.
+            # Let the last messages be fetched before the process ends.
             self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT_SECONDS)
         os._exit(1)
 
@@ -278,7 +280,7 @@ class WorkerActor:
 
 
 class _SentContext:
-    """What an actor was told of the store and of the files of a task."""
+    """The data that an actor received about the store and the files of a task."""
 
     def __init__(
         self,

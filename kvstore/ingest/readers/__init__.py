@@ -1,10 +1,10 @@
-"""Readers: files of every format become documents, each in one of three canonical forms.
+"""Readers that convert files of every format into documents in one of three canonical forms.
 
 In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs), :class:`RawFact` objects for
-documents that are there already, and :class:`ReadFailure` objects for bad rows. HTML, PDF and DOCX are converted, so
-that later stages parse one form only. A file that cannot be read at all is a :class:`~kvstore.errors.ReaderError` that
-names it, the place and the remedy. A format's module, and the library it needs, is imported when the first file of that
-format is read. Formats and suffixes that are not ours may be those of installed packages (:mod:`.plugin_reader`).
+existing documents, and :class:`ReadFailure` objects for invalid rows. HTML, PDF and DOCX are converted, so that later
+stages parse one form only. An unreadable file raises :class:`~kvstore.errors.ReaderError`, which names the file, the
+position and the remedy. A format's module and its library are imported when the first file of that format is read.
+Installed packages can add formats and suffixes (:mod:`.plugin_reader`).
 """
 
 from __future__ import annotations
@@ -63,26 +63,26 @@ __all__ = [
     "read_bytes",
 ]
 
-#: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
-#: ingest reads again what older readers have read.
+#: The version of the reading rules. Raise it when a reader produces different text, so that the next ingest reads again
+#: the files that older readers read.
 READING = 8
 
-#: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
+#: The maximum size in bytes of a file that is read whole. Formats of rows are read line by line and have no limit.
 MAX_FILE_BYTES = 256 << 20
 
 
-#: Files within files within a file that are read, and the bytes that all of them may have together.
+#: The maximum depth of nested files, and the maximum total size in bytes of all files nested in one file.
 _MAX_ENCLOSED_DEPTH = 3
 _MAX_ENCLOSED_BYTES = 512 << 20
 
 
 @dataclass(frozen=True)
 class _Format:
-    """Where a format's reader is, what its files are called, and how they are read.
+    """The reader of a format, its suffixes, and how its files are read.
 
-    A suffix stands for the first format that has it. Files of ``has_rows`` are read line by line. A file of more than
-    ``trusted_bytes`` bytes is read by another process, because the reader can be made to hang or crash; inf for none. The
-    ``reader`` of an installed package stands in place of a module of ours.
+    A suffix selects the first format that has it. Files of a ``rows`` format are read line by line. A file of more than
+    ``trusted`` bytes is read in another process, because its content could make the reader hang or crash; inf disables
+    this. A ``reader`` from an installed package replaces ``module`` and ``function``.
     """
 
     module: str
@@ -93,14 +93,14 @@ class _Format:
     reader: FormatReader | None = None
 
 
-#: Bytes of text up to which what a reader does with it takes no time worth another process.
+#: Texts of up to this many bytes are parsed so fast that another process does not pay off.
 _MAX_TRUSTED_TEXT_BYTES = 1 << 17
 
 _FORMATS = {
     "text": _Format("text", "read", (".txt", ".text", ".log")),
     "markdown": _Format("markdown", "read", (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")),
-    # The parser may take a time that grows with the square of the length: the worst of the shapes tried (those of
-    # tests/test_readers.py and 80 others) takes 0.7 s at this size, 46 s at eight times.
+    # The parser's time can grow with the square of the length. The worst input tried (those of tests/test_readers.py
+    # and 80 others) takes 0.7 s at this size and 46 s at eight times this size.
     "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "rst": _Format("restructured_text", "read", (".rst",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "asciidoc": _Format("asciidoc", "read", (".adoc", ".asciidoc"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
@@ -142,24 +142,24 @@ _FORMATS = {
     "zip": _Format("archives", "read_zip", (".zip",), has_rows=True, trusted_bytes=0),
     "tar": _Format("archives", "read_tar", (".tar",), has_rows=True, trusted_bytes=0),
 }
-#: The names that ``INGEST ... AS`` knows, besides those of the texts that systems keep of documents.
+#: The format names that ``INGEST ... AS`` accepts, except those of the texts that systems derive from documents.
 FORMATS = tuple(_FORMATS)
-#: The format that a suffix stands for: the first that has it.
+#: The format of each suffix; the first format that has the suffix wins.
 _FORMATS_BY_SUFFIX = {suffix: format for format, entry in reversed(_FORMATS.items()) for suffix in entry.suffixes}
-#: Formats of texts with marks, which are texts as well.
+#: Text formats with markup, which are also text.
 _MARKUP_FORMATS = ("markdown", "rst", "asciidoc")
-#: How those are read.
+#: The format of derived texts that are ingested from files.
 _WRITTEN_FORMAT = _Format("written_lines", "reader_of", (".jsonl", ".ndjson"), has_rows=True)
 
 
-#: Those of installed packages. A stranger's reader is not trusted with a file of any size.
+#: Readers of installed packages. They are never trusted, even with small files.
 READERS = PluginGroup(
     "reader", get_reserved_names=lambda: (*FORMATS, *_list_written_formats()), convert=make_plugin_reader
 )
 
 
 def formats() -> tuple[str, ...]:
-    """Every name that ``INGEST ... AS`` knows."""
+    """Return every name that ``INGEST ... AS`` accepts."""
     return (*FORMATS, *_list_written_formats(), *READERS.load_usable())
 
 
@@ -170,13 +170,13 @@ def _list_written_formats() -> list[str]:
 
 
 def get_reader_version(format: str | None) -> str:
-    """Another where another reader of an installed package reads files of a format; empty for ours."""
+    """Return the version of the installed package's reader for a format, or an empty string for a built-in one."""
     plugin = None if format is None or format in _FORMATS else READERS.get(format)
     return "" if plugin is None else plugin.version
 
 
 def check_format(format: str) -> None:
-    """Raise an InputError, with the nearest name, if there is no format of this name."""
+    """Raise InputError, with the nearest name, if there is no format of this name."""
     _get_format(format)
 
 
@@ -199,15 +199,15 @@ def _build_plugin_format(plugin: PluginReader) -> _Format:
 
 
 def find_format(name: str) -> str | None:
-    """The format that the suffix of a file name stands for, or None if it stands for none.
+    """Return the format that the suffix of a file name selects, or None.
 
-    >>> [find_format(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
+    >>> [format_of(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
     ['markdown', 'rst', None]
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()
     own_format = _FORMATS_BY_SUFFIX.get(suffix)
-    if own_format == "text":  # the source of a page, as sites offer it to be looked at: guide.rst.txt
+    if own_format == "text":  # the source of a page as some sites publish it: guide.rst.txt
         inner_format = _FORMATS_BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
         return inner_format if inner_format in _MARKUP_FORMATS else own_format
     if own_format is not None or not suffix:
@@ -216,9 +216,9 @@ def find_format(name: str) -> str | None:
 
 
 def describe_skipped(name: str) -> str:
-    """What a file that no format reads is counted by: its suffix.
+    """Return the label under which a file that no format reads is counted: its suffix.
 
-    >>> describe_skipped("a/b.PNG"), describe_skipped("b")
+    >>> passing_over("a/b.PNG"), passing_over("b")
     ('suffix .png', 'no suffix')
     """
     suffix = PurePosixPath(name).suffix.lower()
@@ -226,24 +226,24 @@ def describe_skipped(name: str) -> str:
 
 
 def get_suffixes(format: str) -> tuple[str, ...]:
-    """The suffixes of a format's files."""
+    """Return the suffixes of a format's files."""
     return _get_format(format).suffixes
 
 
 def get_trusted_size(format: str | None) -> float:
-    """Bytes of the largest file of a format (None: of text) whose reader cannot be made to hang or crash."""
+    """Return the size in bytes up to which a reader is safe from hangs and crashes (None: the text format)."""
     return _get_format(format or "text").trusted_bytes
 
 
 def read(
     path: str | os.PathLike[str], key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file: yield its documents in order, and a failure for each bad row.
+    """Read a file: yield its documents in order, and a failure for each invalid row.
 
-    ``key`` is the document's key (of a file of rows: the start of the keys of rows that have none of their own).
-    ``format`` defaults to what the suffix says, for an unknown suffix to how the file begins (mail, a page), and else
-    to text. ``options``: see ReadOptions.
-    Raises InputError for an unknown format or option, and ReaderError while iterating.
+    ``key`` is the document's key; for a file of rows, it is the prefix of keys of rows without a key. ``format``
+    defaults to the format of the suffix. If the suffix is unknown, the start of the file decides (mail, HTML), and the
+    fallback is text. ``options``: see ReadOptions. Raises InputError for an unknown format or option, and ReaderError
+    while iterating.
     """
     return read_opened(lambda: open(path, "rb"), str(path), key, format, options)
 
@@ -251,7 +251,7 @@ def read(
 def read_bytes(
     data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
-    """Read a file's content that is already in memory; like :func:`read`, with ``key`` in place of the path."""
+    """Read a file's content from memory, like :func:`read`; ``key`` replaces the path."""
     return read_opened(partial(io.BytesIO, data), key, key, format, options)
 
 
@@ -262,8 +262,10 @@ def read_opened(
     format: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Iterator[Item]:
-    """Read what is ``open_stream`` when the first document is asked for, and can be sought in; like :func:`read`, with its
-    name as messages have it."""
+    """Read a seekable stream, like :func:`read`.
+
+    ``opened`` is called when the caller asks for the first document. ``name`` is the file name in messages.
+    """
     read_options = ReadOptions.parse(options)
     if format is not None:
         check_format(format)
@@ -282,7 +284,7 @@ def _read_opened(
 
 @dataclass
 class _EnclosureState:
-    """How deep in a file what is read stands, and the bytes of files within it that are read yet."""
+    """The current nesting depth, and how many more bytes of nested files can be read."""
 
     depth: int = 0
     bytes_left: int = _MAX_ENCLOSED_BYTES
@@ -315,7 +317,7 @@ def _read_stream(
 
 
 def _is_blank(data: bytes) -> bool:
-    """Whether a file has nothing but white space and a byte-order mark."""
+    """True if a file contains only white space and a byte-order mark."""
     text = data.decode(detect_marked_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
     return not text or text.isspace()
 
@@ -328,7 +330,7 @@ def _load_reader(format: str, entry: _Format) -> FormatReader:
 
 
 def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
-    """The documents of a file within a file, which if it cannot be read is a failure among its neighbours."""
+    """Yield the documents of a nested file; an unreadable one yields a failure, and its siblings are still read."""
     enclosure.bytes_left -= enclosed.size
     if enclosure.depth >= _MAX_ENCLOSED_DEPTH or enclosure.bytes_left < 0:
         limit = (
@@ -349,14 +351,14 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
             yield _add_enclosing_meta(item, enclosed) if isinstance(item, RawDocument) else item
     except ReaderError as error:
         yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))
-    except Exception as error:  # what unpacks it fails in more ways than there are formats
+    except Exception as error:  # decompressors raise many kinds of exceptions
         yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it anew")
     finally:
         enclosure.depth -= 1
 
 
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
-    """A document of a file within a file, with what that says of it."""
+    """Return a document of a nested file with the metadata and key that the enclosing file gives it."""
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):
         other_key = enclosed.other_key + document.key.removeprefix(enclosed.key)

@@ -1,12 +1,13 @@
-"""Archives: the files in a ``.zip`` or ``.tar``, and the one in a ``.gz``, ``.bz2`` or ``.xz``, read as if they stood
-alone.
+"""Archives: the files in a ``.zip`` or ``.tar``, and the file in a ``.gz``, ``.bz2`` or ``.xz``.
 
-In: an archive, or a file packed by itself; a ``.tar.gz`` or ``.tgz`` is a packed archive. Out: the documents of its
-files; the key of each is that of the archive and its path there (``papers.zip/2024/one.pdf``), of a packed file the key
-of the file. What of an archive is passed over is counted: what is hidden, of no known suffix, a link or a device, and
-files whose paths lead out of it. A file that cannot be read is a ReadFailure among its neighbours, and so is the
-damaged rest of a ``.tar``; an archive that is damaged or locked, that unpacks to more than the limits of
-:mod:`.packages` allow, or that has no file of a known suffix, is a ReaderError.
+In: an archive or a compressed file; a ``.tar.gz`` or ``.tgz`` is a compressed archive. Out: the documents of its files,
+read as if they were separate files. A document's key is the key of the archive and the path in it
+(``papers.zip/2024/one.pdf``). For a compressed file, it is the key of the file.
+
+Skipped files are counted: hidden files, files of unknown suffixes, links, devices, and files whose paths lead out of
+the archive. An unreadable file is a ReadFailure among its siblings, and so is the damaged end of a ``.tar``. An archive
+is a ReaderError if it is damaged or locked, exceeds the limits of :mod:`.packages` when unpacked, or has no file of a
+known suffix.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from .packages import LARGEST_UNPACKED, MAX_PARTS, Package
 from .raw_document import EnclosedFile, Origin, ReadFailure, ReadOptions, SkippedPart
 
 _BLOCK_BYTES = 1 << 20
-#: Packed archives whose suffix says both.
+#: Suffixes of compressed tar archives.
 _PACKED_TAR_SUFFIXES = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
 _DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
-#: A member of an archive: its path, its bytes, and what gives them; or why it is passed over.
+#: A member of an archive: its path, its size in bytes, and a function that returns its bytes or the reason to skip it.
 _Member = tuple[str, int, Callable[[], bytes] | str]
 
 
@@ -37,21 +38,21 @@ class _Decompressor(Protocol):
 
 
 def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file that gzip has packed."""
+    """Yield the file that gzip compressed."""
     from gzip import GzipFile
 
     return _unpack(GzipFile(fileobj=stream), origin, "gzip")
 
 
 def read_bzip2(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file that bzip2 has packed."""
+    """Yield the file that bzip2 compressed."""
     from bz2 import BZ2File
 
     return _unpack(BZ2File(stream), origin, "bzip2")
 
 
 def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
-    """Yield the file that xz has packed."""
+    """Yield the file that xz compressed."""
     from lzma import LZMAFile
 
     return _unpack(LZMAFile(stream), origin, "xz")
@@ -69,7 +70,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
                     )
     except (ReaderError, MemoryError):
         raise
-    except Exception as error:  # zlib, bz2 and lzma fail each in its own ways
+    except Exception as error:  # zlib, bz2 and lzma raise different exceptions
         raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it anew") from None
     suffix = PurePosixPath(origin.name).suffix
     name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
@@ -86,7 +87,7 @@ def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
 def read_tar(
     stream: BinaryIO, origin: Origin, options: ReadOptions
 ) -> Iterator[EnclosedFile | SkippedPart | ReadFailure]:
-    """Yield the files of the archive, in the order of their paths, and at last what is damaged."""
+    """Yield the files of the archive in the order of their paths, then a failure if the archive is damaged."""
     parts: list[_Member] = []
     num_unpacked_bytes = 0
     damage = ""
@@ -107,11 +108,11 @@ def read_tar(
                     "the limit: divide it"
                 )
         stream.seek(archive.offset)
-        if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # where tarfile sees no header it ends
+        if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # tarfile stops silently at an invalid header
             damage = "what stands there is no header"
     except (ReaderError, MemoryError):
         raise
-    except Exception as error:  # headers fail in more ways than tarfile names
+    except Exception as error:  # invalid headers raise more exceptions than those of tarfile
         damage = str(error)
     if damage and not parts:
         raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it anew")
@@ -129,7 +130,7 @@ def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _iter_files(origin: Origin, parts: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
-    """The files of an archive that are read, in the order of their paths, and why others are not."""
+    """Yield the readable files of an archive in the order of their paths, and the reason for each skipped file."""
     from . import describe_skipped, find_format
 
     has_file = False
@@ -155,5 +156,5 @@ def _iter_files(origin: Origin, parts: list[_Member]) -> Iterator[EnclosedFile |
 
 
 def _normalize_path(name: str) -> str:
-    """A path without steps that lead nowhere."""
+    """Return a path without empty and ``.`` steps."""
     return "/".join(step for step in name.split("/") if step not in ("", "."))

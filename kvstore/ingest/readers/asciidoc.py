@@ -1,11 +1,11 @@
-"""AsciiDoc: the file becomes Markdown, by its structure.
+"""AsciiDoc: the file becomes Markdown that follows its structure.
 
-In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``: sections, lists, definitions,
-tables, quotations, listings and literal blocks, admonitions, footnotes and the titles of blocks. Comments, macros that
-hold no text (includes, pictures without a text, tables of contents) and attributes are left out, and attributes that
-the file sets are put in where they are named; nothing is included from elsewhere. Its title is that of its header, its
-metadata the author and the date there; what it is described as is its first paragraph. An empty file is a ReaderError;
-what is not well-formed is read as the paragraph it looks like.
+In: bytes in UTF-8 (or in the encoding that a byte-order mark or option names). Out: one document of format ``markdown``
+with sections, lists, definitions, tables, quotations, listings and literal blocks, admonitions, footnotes and block
+titles. Comments, attributes and macros without text (includes, images without alternative text, tables of contents) are
+dropped. References to attributes that the file sets are replaced by their values. Includes are not followed. The title,
+the author and the date come from the header; the description becomes the first paragraph. An empty file is a
+ReaderError. Invalid markup is read as a paragraph.
 
 Source: the AsciiDoc Language documentation (Eclipse Foundation).
 """
@@ -33,7 +33,7 @@ from .markdown_blocks import (
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
-#: Blocks within blocks that are parsed; what stands deeper is text.
+#: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
 
 _HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
@@ -53,7 +53,7 @@ _CELL_PATTERN = re.compile(
     r"(?:^|(?<=\s)|(?<=\S))(?<!\\)((?:\d+(?:\.\d+)?\+|\.\d+\+|\d+\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|", re.M
 )
 
-#: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
+#: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
 _REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
 _MACRO_PATTERN = re.compile(
@@ -97,22 +97,22 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _AsciiDocFile:
-    """The blocks of one file; ``meta`` is what its header says, ``descriptions`` what it says that the text is about."""
+    """The parser of one file; ``meta`` is the metadata of its header, ``described`` its descriptions."""
 
     def __init__(self) -> None:
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
         self._attributes = dict(_PREDEFINED_ATTRIBUTES)
         self._footnotes: list[str] = []
-        self._open_marks: list[str] = []  # of the lists that are being read, the outermost first
+        self._open_marks: list[str] = []  # marks of the open lists, outermost first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """The blocks of lines; those of the whole file have its footnotes last."""
+        """Return the blocks of lines; at depth 0, append the footnotes of the file."""
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
         found: list[MarkdownBlock] = []
-        style: list[str] = []  # the attributes of the block to come
+        style: list[str] = []  # attributes of the next block
         index = 0
         while index < len(lines):
             line = lines[index]
@@ -154,7 +154,7 @@ class _AsciiDocFile:
     def _parse_block(
         self, lines: Sequence[str], start: int, depth: int, style: list[str], blocks: list[MarkdownBlock]
     ) -> int:
-        """Add the block that begins at a line to those found, and give the line behind it."""
+        """Append the block that begins at a line to ``found``, and return the index of the line after it."""
         line = lines[start]
         if depth == 0 and (match := _HEADING_PATTERN.match(line)):
             is_first = not blocks
@@ -186,7 +186,7 @@ class _AsciiDocFile:
         return self._parse_paragraph(lines, start, style, blocks)
 
     def _parse_header(self, lines: Sequence[str], index: int) -> int:
-        """The lines below the title: its author, its revision, and attributes, which the caller reads."""
+        """Parse the author and revision lines below the title, and return the index of the next line."""
         if index < len(lines) and lines[index] and _AUTHOR_PATTERN.fullmatch(lines[index].split(";")[0].strip()):
             self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[index]).replace(";", ",")
             index += 1
@@ -248,7 +248,7 @@ class _AsciiDocFile:
                 )
             return end + 1
         if fence[0] == "+":
-            return end + 1  # what is passed through is markup of another kind
+            return end + 1  # passthrough content is markup of another kind
         inner_blocks = self.parse_blocks(body, depth + 1)
         if not inner_blocks:
             return end + 1
@@ -271,7 +271,10 @@ class _AsciiDocFile:
         return end + 1
 
     def _parse_items(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """A list: items of the same mark are of the same level, and what a ``+`` joins on belongs to the item."""
+        """Parse a list and return it with the index of the line after it.
+
+        Items with the same mark are on the same level, and blocks joined by ``+`` belong to their item.
+        """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
         kind = _normalize_mark(first_match[1])
@@ -349,7 +352,7 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_attached(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Add what lines with a ``+`` alone join on to an item."""
+        """Append the blocks that ``+`` lines attach to an item, and return the index of the next line."""
         while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
             index += 1
             style: list[str] = []
@@ -365,7 +368,7 @@ class _AsciiDocFile:
         return _ITEM_PATTERN.match(line) is not None
 
     def _parse_table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
-        """A table: its cells are counted off by the columns that its attributes or its first row tell."""
+        """Return a table; the number of columns comes from its attributes or its first row."""
         attributes = ",".join(style)
         if mark in ",:" or "format=csv" in attributes or "format=dsv" in attributes:
             csv_rows = [
@@ -395,7 +398,7 @@ class _AsciiDocFile:
         return [make_table(rows[0], rows[1:])]
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Running text with its marks as Markdown has them."""
+        """Convert inline markup to Markdown."""
         protected: list[str] = []
 
         def protect(code: str) -> str:
@@ -431,14 +434,14 @@ class _AsciiDocFile:
 
 
 def _normalize_mark(mark: str) -> str:
-    """The kind of an item's mark: numbers are alike, and so are letters."""
+    """Return the kind of an item's mark: all numbers are one kind, and so are all letters."""
     if mark[0] == "<":
         return "<"
     return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", mark))
 
 
 def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
-    """Lines of a paragraph; one that ends with a plus is a line of its own."""
+    """Join the lines of a paragraph; a trailing plus keeps the line break."""
     text = ""
     for line in lines:
         has_break = line.endswith(" +")
@@ -447,12 +450,12 @@ def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
 
 
 def _strip_checkbox(text: str) -> str:
-    """An item of a checklist without its box."""
+    """Remove the box of a checklist item."""
     return re.sub(r"^\[[ xX*]\]\s+", "", text)
 
 
 def _count_columns(style: str) -> int:
-    """The number of columns that the attributes of a table tell, 0 where they tell none."""
+    """Return the number of columns in a table's ``cols`` attribute, or 0 if it has none."""
     match = re.search(r'cols\s*=\s*"?([^"\]]+)', style)
     if match is None:
         return 0

@@ -1,11 +1,12 @@
-r"""Bibliographies of BibTeX: an entry is a document.
+r"""BibTeX bibliographies: each entry becomes a document.
 
-In: a ``.bib`` file in UTF-8 (or as marked or named). Out: documents of format ``text``: key the entry's own, else (or
-where another file has it) that of the file and its line there; title the field ``title``. The text is lines
-``Title: ...``, ``Authors: ...`` and ``name: value`` for the other fields, then the abstract and notes. Abbreviations
-(``@string``) are put in, LaTeX's accents and commands are letters. Metadata are ``type``, ``author`` (a list), and the
-other fields, plain numbers as numbers. Comments, preambles and what stands between entries are left out; an entry that
-never ends is a ReadFailure. A file without an entry is a ReaderError.
+In: a ``.bib`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: documents of format
+``text``. A document's key is the entry's key; if that is missing or another file uses it, the key is the file's key and
+the line number. The title is the field ``title``. The text has lines ``Title: ...``, ``Authors: ...`` and ``name:
+value`` for the other fields, then the abstract and notes. Abbreviations (``@string``) are expanded, and LaTeX accents
+and commands become letters. Metadata are ``type``, ``author`` (a list) and the other fields, with plain numbers as
+numbers. Comments, preambles and text between entries are dropped. An unclosed entry is a ReadFailure. A file without an
+entry is a ReaderError.
 
 Source: Patashnik, BibTeXing (1988), 2 and 3.
 """
@@ -31,7 +32,7 @@ _ENTRY_END_PATTERN = re.compile(r"[\s,]*[})]")
 _BRACES_PATTERN = re.compile(r"\\[{}]|[{}]")
 _QUOTES_PATTERN = re.compile(r'\\.|[{}"]', re.S)
 _PEOPLE_FIELDS = ("author", "editor")
-#: Fields that are told as paragraphs, and those that are for programs.
+#: Fields that become paragraphs, and fields that only programs use.
 _PARAGRAPH_FIELDS = ("abstract", "note", "annote", "annotation", "comment")
 _IGNORED_FIELDS = frozenset(
     "file owner timestamp date-added date-modified bdsk-url-1 bdsk-url-2 bdsk-file-1 groups".split()
@@ -39,11 +40,11 @@ _IGNORED_FIELDS = frozenset(
 
 
 class _UnendedError(Exception):
-    """An entry that never ends."""
+    """An unclosed entry."""
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a document for each entry, and a failure for one that never ends."""
+    """Yield a document for each entry, and a failure for an unclosed one."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()
@@ -54,7 +55,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
             entry_match.start(),
         )
         kind = entry_match[1].lower()
-        # Once an entry has not ended, none is sought beyond the beginning of the next.
+        # After an unclosed entry, an entry ends at the latest before the next one.
         next_match = None if all_ended else _ENTRY_PATTERN.search(text, entry_match.end())
         entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
         try:
@@ -78,7 +79,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 class _BibEntry:
-    """One entry of a file, which is read up to ``limit``."""
+    """One entry of a file, parsed up to the offset ``limit``."""
 
     def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
         self._text = text
@@ -88,7 +89,7 @@ class _BibEntry:
         self.key = ""
 
     def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
-        """Its fields as they are written, by their names in small letters; raises _UnendedError."""
+        """Return the raw field values by lowercase name; raises _UnendedError."""
         if self._opening[1].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
             self.key = key[1] if key is not None else ""
@@ -101,7 +102,7 @@ class _BibEntry:
         return found
 
     def find_end(self) -> int:
-        """The place behind it; raises _UnendedError."""
+        """Return the offset after the entry; raises _UnendedError."""
         if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
             return self._offset
         return self._find_closing_brace(self._opening.end())
@@ -113,7 +114,7 @@ class _BibEntry:
         return match
 
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
-        """A part of a field."""
+        """Parse one part of a field value."""
         start = self._offset + 1
         if self._text.startswith("{", self._offset):
             self._offset = self._find_closing_brace(start)
@@ -125,7 +126,7 @@ class _BibEntry:
         return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
 
     def _find_closing_brace(self, start: int) -> int:
-        """The place behind the brace that closes the one before ``start``."""
+        """Return the offset after the brace that closes the one before ``at``."""
         depth = 1
         for mark in _BRACES_PATTERN.finditer(self._text, start, self._limit):
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
@@ -134,7 +135,7 @@ class _BibEntry:
         raise _UnendedError
 
     def _find_closing_quote(self, start: int) -> int:
-        """The place behind the quote that closes the one before ``start``."""
+        """Return the offset after the quote that closes the one before ``at``."""
         depth = 0
         for mark in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
             if mark[0] == '"' and depth <= 0:
@@ -167,7 +168,7 @@ def _build_document(kind: str, key: str, fields: dict[str, str], other_key: str 
 
 
 def _format_person(source: str) -> str:
-    """A name in the order in which it is said: ``Hill, Ann`` is ``Ann Hill``."""
+    """Return a name in natural order: ``Hill, Ann`` becomes ``Ann Hill``."""
     name = _remove_latex(source)
     parts = [part.strip() for part in name.split(",")]
     if source.strip().startswith("{") or len(parts) == 1:
@@ -176,7 +177,7 @@ def _format_person(source: str) -> str:
 
 
 def _remove_latex(value: str) -> str:
-    """A value without LaTeX."""
+    """Return a value without LaTeX markup."""
     if "\\" in value or "$" in value:
         from .latex import render_line
 

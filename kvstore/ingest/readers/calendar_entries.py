@@ -1,13 +1,15 @@
-"""Calendars: an appointment, a task or a note of a calendar is a document.
+"""Calendars: each appointment, task or note becomes a document.
 
-In: a file of iCalendar (``.ics``), as calendars export it and invitations have it attached. Out: documents of format
-``text``: key the entry's ``UID`` (and the day it stands for, where it is one of a series that differs), else that of
-its file and its number there, by which it is named too where another entry has its key; title its summary. The text is
-lines ``Appointment: ...``, ``When: ...``, ``Where: ...``, who called it and who comes, then what is said of it; days
-are written with their names and as ISO 8601 has them. Metadata are ``type``, ``start``, ``end`` (or ``due``; ISO 8601),
-``location``, ``organizer``, ``attendees``, ``categories``, ``status`` and ``calendar``. Times are those of the time
-zone that is named; a series is told by its rule and not written out. Alarms, time zones and free times are left out. A
-file without an entry is a ReaderError.
+In: an iCalendar file (``.ics``), as calendars export it or invitations attach it. Out: documents of format ``text``. A
+document's key is the entry's ``UID``, followed by the ``RECURRENCE-ID`` for a changed instance of a series. If there is
+no ``UID``, or another entry has the same key, the key is the file's key and the entry's number. The title is the
+summary. The text has lines ``Appointment: ...``, ``When: ...``, ``Where: ...``, the organizer and the attendees, then
+the description; days have weekday and month names and the ISO 8601 date.
+
+Metadata are ``type``, ``start``, ``end`` (or ``due``; ISO 8601), ``location``, ``organizer``, ``attendees``,
+``categories``, ``status`` and ``calendar``. Times are in the time zone that the file names. A series is described by
+its rule and is not expanded. Alarms, time zones and free/busy times are dropped. A file without an entry is a
+ReaderError.
 
 Source: RFC 5545 (iCalendar), 3.6 and 3.8.
 """
@@ -102,7 +104,7 @@ def _build_document(
 
 
 def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
-    """What is said of an entry."""
+    """Return the paragraphs of an entry's description, converted from HTML if needed."""
     text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):
         return [text] if text else []
@@ -113,7 +115,7 @@ def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> 
 
 
 class _Moment:
-    """A day, or a time of one in a zone."""
+    """A day, or a time in a time zone."""
 
     def __init__(self, day: date | datetime, zone: str) -> None:
         self.day = day
@@ -138,11 +140,11 @@ class _Moment:
 
 
 def _parse_time(line: Property | None) -> _Moment | None:
-    """The time that a line says; None where it says none."""
+    """Return the time of a content line, or None if it is missing or invalid."""
     match = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
     if line is None or match is None:
         return None
-    with suppress(ValueError):  # no day of the calendar
+    with suppress(ValueError):  # not a valid date
         year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
         if match[4] is None:
             return _Moment(date(year, month, day), "")
@@ -152,7 +154,7 @@ def _parse_time(line: Property | None) -> _Moment | None:
 
 
 def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
-    """When an entry ends; of days, which is the last."""
+    """Return the end of an entry; for all-day entries, the last day."""
     end = _parse_time(entry.find_property("DTEND"))
     duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
     with suppress(OverflowError):
@@ -166,7 +168,7 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
 
 
 def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
-    """From when to when; the end of another day has a line of its own."""
+    """Return the lines for start and end; an end on another day gets its own line."""
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.formatted if start else ""}
     if end.formatted_day != start.formatted_day:
@@ -175,7 +177,7 @@ def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
 
 
 def _describe_rule(rule: str) -> str:
-    """How a series goes on, in words (RFC 5545, 3.3.10).
+    """Return a recurrence rule in words (RFC 5545, 3.3.10).
 
     >>> _describe_rule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;UNTIL=20261231T000000Z")
     'every 2 weeks on Monday, Friday, until 31 December 2026'
@@ -214,7 +216,7 @@ def _describe_weekday(text: str) -> str:
 
 
 def _format_person(line: Property) -> str:
-    """Who is named: name and address, and what was answered where it is no."""
+    """Return the name and address of a person, with the reply if it is not an acceptance."""
     address = re.sub(r"(?i)^mailto:", "", line.text)
     address = address if "@" in address and "invalid:" not in address.lower() else ""
     name = line.get_parameter("CN").strip()

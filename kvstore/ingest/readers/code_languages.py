@@ -1,6 +1,6 @@
-"""The languages whose files are read by their definitions: their suffixes, their grammars and nodes, or their lines.
+"""Languages whose files are split at definitions: their suffixes, and their grammars and nodes, or line patterns.
 
-A table of facts and nothing else, so that looking a suffix up loads no grammar.
+This module contains only data, so looking up a suffix loads no grammar.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language: ``name`` as code fences have it, the package and function of its grammar, and the grammar's nodes.
+    """A language: its ``name`` in code fences, the package and function of its grammar, and the grammar's nodes.
 
-    ``definitions`` are the nodes that define a name; ``wrappers`` those that only stand around one (decorators,
-    exports, templates); of ``bodies`` the definitions within a definition are looked for. A language without a
-    ``package`` is cut at the lines that the pattern ``opening`` matches, in any case, whose group ``name`` is what is
-    defined, or not at all; ``comment`` is what lines of comment begin with.
+    ``definitions`` are nodes that define a name. ``wrappers`` are nodes that only enclose a definition (decorators,
+    exports, templates). Nested definitions are searched in ``bodies``. A language without a ``package`` is split at
+    lines that match the pattern ``opening``, ignoring case; its group ``name`` is the defined name. Without ``opening``
+    the file is not split. ``comment`` is the prefix of comment lines.
     """
 
     name: str
@@ -118,7 +118,7 @@ _INI = _make_line_language("ini", _SECTION_PATTERN)
 _TOML = _make_line_language("toml", _SECTION_PATTERN)
 _YAML = _make_line_language("yaml")
 
-#: By suffix; a header may be C or C++, of whose grammars the second reads both.
+#: Languages by suffix. A header can be C or C++; the grammar of C++ reads both.
 LANGUAGES = {
     ".py": _PYTHON,
     ".pyi": _PYTHON,

@@ -1,10 +1,10 @@
-"""Address cards: a person or an organisation of an address book is a document.
+"""Address cards: each person or organization of an address book becomes a document.
 
-In: a file of vCards (``.vcf``; 2.1, 3.0 or 4.0), one or many. Out: documents of format ``text``: key the card's
-``UID``, else that of its file and its number there, by which it is named too where another card has its key; title the
-name. The text is lines ``Name: ...``, ``Organization: ...``, ``Telephone (work): ...``, ``E-mail: ...``, ``Address
-(home): ...`` and so on, then the notes. Metadata are ``organization``, ``email``, ``telephone`` and ``categories``.
-Pictures, sounds and keys are left out. A file without a card is a ReaderError.
+In: a vCard file (``.vcf``; 2.1, 3.0 or 4.0) with one card or more. Out: documents of format ``text``. A document's key
+is the card's ``UID``; if that is missing or another card uses it, the key is the file's key and the card's number. The
+title is the name. The text has lines ``Name: ...``, ``Organization: ...``, ``Telephone (work): ...``, ``E-mail: ...``,
+``Address (home): ...`` and so on, then the notes. Metadata are ``organization``, ``email``, ``telephone`` and
+``categories``. Pictures, sounds and keys are dropped. A file without a card is a ReaderError.
 
 Source: RFC 6350 (vCard 4.0), 6; RFC 2426 (3.0); vCard 2.1 (versit Consortium, 1996).
 """
@@ -19,7 +19,7 @@ from .content_lines import Component, Property, parse_components, split_value
 from .field_lines import format_entry
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
-#: What the lines of a card are called, in the order in which they are told.
+#: The labels of card properties, in output order.
 _LABELS = {
     "NICKNAME": "Nickname", "ORG": "Organization", "TITLE": "Position", "ROLE": "Role", "TEL": "Telephone",
     "EMAIL": "E-mail", "IMPP": "Messages", "ADR": "Address", "LABEL": "Address as written", "BDAY": "Birthday",
@@ -27,7 +27,7 @@ _LABELS = {
     "X-ABRELATEDNAMES": "Related to", "X-SPOUSE": "Spouse", "X-ASSISTANT": "Assistant", "X-MANAGER": "Manager",
     "MEMBER": "Member", "LANG": "Language", "TZ": "Time zone", "URL": "Web", "CATEGORIES": "Categories",
 }  # fmt: skip
-#: Kinds of a number or an address that say nothing to who reads it.
+#: Types of a number or address that do not help a human reader.
 _IGNORED_KINDS = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
 _STRUCTURED_NAMES = frozenset({"ADR", "ORG"})
 _LIST_NAMES = frozenset({"NICKNAME", "CATEGORIES"})
@@ -89,7 +89,7 @@ def _build_document(card: Component, default_key: str) -> RawDocument | None:
 
 
 def _get_line_text(line: Property) -> str:
-    """What a line says, on one line; empty for what is no text."""
+    """Return the value of a property on one line; empty if it is not text."""
     if line.get_parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
         return ""
     if line.name in _STRUCTURED_NAMES or line.name in _LIST_NAMES:
@@ -104,12 +104,12 @@ def _get_line_text(line: Property) -> str:
 
 
 def _strip_marks(label: str) -> str:
-    """A label without the marks that Apple's address book puts around its own."""
+    """Return a label without the marks that Apple's address book adds to its built-in labels."""
     return label.removeprefix("_$!<").removesuffix(">!$_")
 
 
 def _format_kind(line: Property, labels: dict[str, str]) -> str:
-    """Which of several a number or an address is, in brackets."""
+    """Return the type or label of a number or address in parentheses."""
     kinds = [kind.lower() for kind in line.parameters.get("TYPE", ()) if kind.lower() not in _IGNORED_KINDS]
     label = labels.get(line.group, "") if line.group else ""
     kind_text = label or ", ".join(dict.fromkeys(kinds))
@@ -117,7 +117,7 @@ def _format_kind(line: Property, labels: dict[str, str]) -> str:
 
 
 def _format_name(line: Property | None) -> str:
-    """A name from its parts: family, given, further, titles before and behind."""
+    """Return a name built from its parts: family, given and additional names, prefix and suffix."""
     family_name, given_names, additional_names, prefix, suffix, *_ = [
         *(split_value(line.value, ";") if line else []),
         *[""] * 5,

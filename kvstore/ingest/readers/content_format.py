@@ -1,10 +1,10 @@
-"""What a file is whose name does not say it: mail, a page, a manual page, a text, or nothing that is read.
+"""Format detection for files whose names do not determine it: mail, HTML, manual pages, text, or unreadable.
 
-In: a name, and the first bytes of a file. Out: the name of a format, or None. By name a file may be anything that has
-no suffix (``LICENSE``), one that is no word (``Apache-2.0``, ``syslog.1``, ``page.php?id=3``), a name that texts about
-a program have by convention (``README.Debian``), and any file of a Maildir (``cur/1258471718.M1P2.host:2,S``). What it
-is then is said by how it begins. Copies that editors keep, keys, and what other programs read (JSON, XML, PostScript,
-pages in roff that are no manual pages) are nothing that is read.
+In: a name, and the first bytes of a file. Out: the name of a format, or None. A name leaves the format open if it has
+no suffix (``LICENSE``), if the suffix is not a word (``Apache-2.0``, ``syslog.1``, ``page.php?id=3``), or if the name
+is conventional (``README.Debian``). Any file of a Maildir qualifies too (``cur/1258471718.M1P2.host:2,S``). The first
+bytes then decide. Editor backups, keys and files for other programs (JSON, XML, PostScript, roff pages that are not
+manual pages) are not read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from .decoding import detect_marked_encoding
 
-#: Bytes that are looked at.
+#: The number of bytes that are inspected.
 MAX_START_BYTES = 8192
 
 _WORD_SUFFIX_PATTERN = re.compile(r"\.[^\W\d_]\w*")
@@ -27,7 +27,7 @@ _CONVENTIONAL_NAME_PATTERN = re.compile(rf"{_CONVENTIONAL_NAMES}[.-].*|.+\.{_CON
 #: The folders of a Maildir that hold messages.
 _MAILDIR_FOLDERS = frozenset({"cur", "new"})
 
-#: What systems put beside files: the looks of a folder of Windows, and what macOS packs with each file.
+#: Files that operating systems add: folder settings of Windows, and macOS metadata in archives.
 _SYSTEM_FILE_NAMES = frozenset({"desktop.ini", "__macosx"})
 
 _START_PATTERNS = (
@@ -35,23 +35,23 @@ _START_PATTERNS = (
     (re.compile(rb"\{\\rtf"), "rtf"),
     (re.compile(rb"From \S+.*\d\d:\d\d.*\n[!-9;-~]+:"), "mbox"),
     (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.I), "html"),
-    # A manual page: comments and definitions, then its header, or where it only says where another page is.
+    # A manual page: comments and definitions, then its header, or only a reference to another page.
     (re.compile(rb"(?=\s*(?:[.'][\\a-zA-Z ]|\\\"))(?:.*\n)*?[.'](?:TH|Dd|so)[ \t]"), "man"),
     (re.compile(rb"-----BEGIN |%!PS|\s*<[?!a-z]|\s*[\[{]\s*[\"\[{]|[.'](?:\\\"|[A-Za-z]{2}\s)", re.I), None),
 )
 _HEADER_PATTERN = re.compile(rb"([!-9;-~]+):[ \t]?.*\n(?:[ \t].*\n)*")
-#: Fields that messages have (RFC 5322, 3.6); a file that begins with three of them is one.
+#: Header fields of messages (RFC 5322, 3.6); a file that begins with three of them is mail.
 _MAIL_FIELDS = frozenset(
     b"from to cc date subject message-id received return-path delivered-to reply-to in-reply-to references sender"
     b" mime-version content-type".split()
 )
 _MIN_MAIL_FIELDS = 3
-#: What no text has: control characters besides white space, steps back, and the escapes of terminals.
+#: Control characters that text does not contain; white space, backspaces and terminal escapes are allowed.
 _CONTROL_PATTERN = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is one that systems do not show.
+    """True if operating systems hide a file or folder of this name.
 
     >>> [is_hidden(name) for name in (".git", "desktop.ini", "__MACOSX", "notes.md")]
     [True, True, True, False]
@@ -60,7 +60,7 @@ def is_hidden(name: str) -> bool:
 
 
 def can_be_read(relative: str) -> bool:
-    """Whether a file of this path has to be looked at, because its name says nothing of its format.
+    """True if the content of a file must be inspected, because its name does not determine the format.
 
     >>> [can_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")]
     [True, True, True, True, True]
@@ -79,11 +79,13 @@ def can_be_read(relative: str) -> bool:
 
 
 def detect_format(start: bytes) -> str | None:
-    r"""The format that a file begins as; ``start`` has its first bytes, :data:`MAX_START_BYTES` or all.
+    r"""Return the format that the first bytes of a file indicate.
 
-    >>> detect_format(b"Terms and conditions\n"), detect_format(b"From: a\nTo: b\nSubject: c\n\nd")
+    ``start`` has the first :data:`LOOKED_AT` bytes, or the whole file.
+
+    >>> content_format(b"Terms and conditions\n"), content_format(b"From: a\nTo: b\nSubject: c\n\nd")
     ('text', 'mail')
-    >>> detect_format(b'.\\" A comment.\n.TH LS 1\n')
+    >>> content_format(b'.\\" A comment.\n.TH LS 1\n')
     'man'
     """
     if detect_marked_encoding(start) is not None:

@@ -1,9 +1,9 @@
-r"""Content lines: what calendars (RFC 5545) and address cards (RFC 6350; vCard 2.1 and 3.0) are written in.
+r"""Content lines, the syntax of calendars (RFC 5545) and address cards (RFC 6350; vCard 2.1 and 3.0).
 
-In: bytes, lines ``NAME;PARAMETER=VALUE:TEXT`` between ``BEGIN:KIND`` and ``END:KIND``, folded, in UTF-8 (or as marked
-or named). Out: :class:`Component` objects, one in another. What is folded within a letter, written as quoted-printable,
-or goes on in a line of its own is put together; what never ends, ends with the file; what is nested deeper than
-:data:`MAX_DEPTH` is left out.
+In: bytes with folded lines ``NAME;PARAMETER=VALUE:TEXT`` between ``BEGIN:KIND`` and ``END:KIND``, in UTF-8 (or in the
+encoding that a byte-order mark or option names). Out: nested :class:`Component` objects. Folds within a character,
+quoted-printable values and values that continue on the next line are joined. An unclosed component ends at the end of
+the file. Components nested deeper than :data:`DEEPEST` are dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from .decoding import clean_text, decode_text, detect_marked_encoding
 
-#: Components in one another that are read.
+#: The maximum depth of nested components.
 MAX_DEPTH = 20
 
 _FOLD_PATTERN = re.compile(rb"\r?\n[ \t]")
@@ -26,9 +26,9 @@ _ESCAPE_PATTERN = re.compile(r"\\(.)", re.S)
 
 @dataclass(frozen=True)
 class Property:
-    """One content line: its name in capitals, its parameters by theirs, and what it says, as it is written.
+    """One content line: its name in capitals, its parameters by name, and its raw value.
 
-    ``group`` is what stands before the name, such as ``item1``; lines of one group belong together.
+    ``group`` is the prefix of the name, such as ``item1``; lines of one group belong together.
     """
 
     name: str
@@ -38,44 +38,44 @@ class Property:
 
     @property
     def text(self) -> str:
-        r"""What it says, without escapes: ``\n`` is an end of line."""
+        r"""The value without escapes: ``\n`` is a line break."""
         return unescape(self.value).strip()
 
     def get_parameter(self, name: str) -> str:
-        """The first value of a parameter; empty where it has none."""
+        """Return the first value of a parameter, or an empty string."""
         return next(iter(self.parameters.get(name, ())), "")
 
 
 @dataclass
 class Component:
-    """What stands between ``BEGIN`` and ``END``: its kind in capitals, its lines, and the components in it."""
+    """The content between ``BEGIN`` and ``END``: its kind in capitals, its lines, and its nested components."""
 
     kind: str
     properties: list[Property] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
 
     def find_property(self, *names: str) -> Property | None:
-        """The first line of the first of some names that says something."""
+        """Return the first nonempty line of the first name that has one."""
         return next((line for name in names for line in self.list_properties(name) if line.value.strip()), None)
 
     def list_properties(self, name: str) -> list[Property]:
-        """The lines of a name."""
+        """Return the lines with a name."""
         return [line for line in self.properties if line.name == name]
 
     def get_text(self, *names: str) -> str:
-        """What the first line of the first of some names says; empty where there is none."""
+        """Return the text of the line that :meth:`first` returns, or an empty string."""
         line = self.find_property(*names)
         return "" if line is None else line.text
 
     def split_values(self, name: str) -> list[str]:
-        """What the lines of a name list between commas."""
+        """Return the comma-separated values of the lines with a name."""
         return [part for line in self.list_properties(name) for part in split_value(line.value, ",") if part]
 
 
 def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
-    """Those that stand in no other; raises ReaderError for bytes that are no text."""
+    """Return the top-level components; raises ReaderError if the bytes are not text."""
     if detect_marked_encoding(data[:4]) is None and encoding is None:
-        data = _FOLD_PATTERN.sub(b"", data)  # some fold between the bytes of a letter
+        data = _FOLD_PATTERN.sub(b"", data)  # some programs fold between the bytes of a character
         text = decode_text(data, name)
     else:
         text = re.sub(r"\n[ \t]", "", decode_text(data, name, encoding))
@@ -97,18 +97,18 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
 
 
 def unescape(value: str) -> str:
-    r"""A value without its escapes.
+    r"""Return a value without its escapes.
 
-    >>> unescape(r"Quay 3\, shed\nRing twice\; wait")
+    >>> unescaped(r"Quay 3\, shed\nRing twice\; wait")
     'Quay 3, shed\nRing twice; wait'
     """
     return _ESCAPE_PATTERN.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
 
 
 def split_value(value: str, separator: str) -> list[str]:
-    r"""The parts of a value between separators that are not escaped, without escapes and empty ones kept.
+    r"""Split a value at unescaped separators, remove the escapes, and keep empty parts.
 
-    >>> split_value(r"a\;b;;c", ";")
+    >>> parted(r"a\;b;;c", ";")
     ['a;b', '', 'c']
     """
     parts: list[str] = []
@@ -121,10 +121,10 @@ def split_value(value: str, separator: str) -> list[str]:
 
 
 def _iter_lines(text: str) -> Iterator[Property]:
-    """The content lines of a text that is unfolded; a line that is none goes on with what the one before says."""
+    """Yield the content lines of an unfolded text; an invalid line continues the value of the line before it."""
     pending: Property | None = None
     values: list[str] = []
-    is_soft_break = False  # whether the line before goes on, as quoted-printable has it
+    is_soft_break = False  # True if quoted-printable continues on this line
     for line in text.split("\n"):
         match = None if is_soft_break else _LINE_PATTERN.fullmatch(line)
         if match is not None:
@@ -145,7 +145,7 @@ def _is_quoted_printable(line: Property) -> bool:
 
 
 def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
-    """Parameters by their names; one without a name is a type, or an encoding, as vCard 2.1 writes them."""
+    """Return parameters by name; vCard 2.1 parameters without a name are a type or an encoding."""
     parameters: dict[str, tuple[str, ...]] = {}
     for mark in _PARAMETER_PATTERN.finditer(source):
         name, equals, value_text = mark[1].partition("=")

@@ -1,7 +1,7 @@
-"""Bytes to text: byte-order marks, encodings, NUL bytes, line ends and control characters.
+"""Decoding of bytes to text: byte-order marks, encodings, NUL bytes, line ends and control characters.
 
-In: the bytes of a file. Out: ``str`` with ``\\n`` line ends that can be encoded as UTF-8. Bytes that the encoding does
-not allow are a ReaderError that names the byte, its offset and the option that helps; so is a NUL: text has none.
+In: the bytes of a file. Out: ``str`` with ``\\n`` line ends that can be encoded as UTF-8. Bytes that are invalid in the
+encoding are a ReaderError, which names the byte, its offset and the option that helps. A NUL is a ReaderError too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that o
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _BLOCK_BYTES = 1 << 20
-#: What a page or a file of XML may declare: the encodings of the web. Python knows more codecs, some of which are no
+#: Encodings that a page or an XML file can declare: those of the web. Python has more codecs, and some of them are not
 #: encodings.
 WEB_ENCODING_PATTERN = re.compile(
     r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
@@ -39,12 +39,12 @@ _UNUSUAL_PATTERN = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\ud
 
 
 def detect_marked_encoding(start: bytes) -> str | None:
-    """The encoding that a byte-order mark at the start of a file declares, or None where there is no mark."""
+    """Return the encoding that a byte-order mark at the start of a file declares, or None."""
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether bytes are valid UTF-8, which what declares another encoding often is all the same."""
+    """True if bytes are valid UTF-8; files that declare another encoding often are."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -82,7 +82,7 @@ def check_nul(text: str, name: str) -> None:
 
 
 def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
-    """Decode a seekable stream line by line, as ``open(newline=...)`` would; a byte-order mark is left out."""
+    """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark."""
     stream.seek(0)
     used_encoding = encoding or detect_marked_encoding(stream.read(4)) or "utf-8"
     stream.seek(0)
@@ -95,7 +95,7 @@ def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newlin
 
 
 def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
-    """Read a stream that failed to decode on the way once more, to find the offset of its first bad byte."""
+    """Read a stream again after a decoding error, to find the offset of its first invalid byte."""
     stream.seek(0)
     decoder = codecs.getincrementaldecoder(encoding)()
     offset = 0
@@ -124,9 +124,9 @@ def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: in
 
 
 def clean_text(text: str) -> str:
-    """Bring line ends to ``\\n``, page breaks to a blank line, and drop terminal colours and control characters.
+    """Normalize line ends to ``\\n`` and page breaks to a blank line; drop terminal escapes and control characters.
 
-    A lone surrogate, which no encoding can store, becomes U+FFFD.
+    A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")

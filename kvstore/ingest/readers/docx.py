@@ -1,10 +1,10 @@
 """DOCX: a Word document becomes Markdown, in the order of its body.
 
-In: a ``.docx`` file, or one with macros, which are not read (``.docm``), or a template. Out: one document of format
-``markdown``: headings, lists, tables, code, quotations, text boxes and footnotes; tables of contents, deleted and
-hidden text are left out. The title is that of the file's properties, else the first paragraph styled as title or as
-heading of level one. A file that is no DOCX, is locked with a password or has no text is a ReaderError, and so is the
-absence of python-docx.
+In: a ``.docx`` file, a template, or a file with macros (``.docm``), which are ignored. Out: one document of format
+``markdown`` with headings, lists, tables, code, quotations, text boxes and footnotes. Tables of contents, deleted text
+and hidden text are dropped. The title is the one in the file's properties, else the first paragraph styled as title or
+level-one heading. A file that is not DOCX, is locked with a password or has no text is a ReaderError, and so is a
+missing python-docx.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .markdown_blocks import join_blocks
 from .packages import Package, open_main_part
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 
-#: What else a main part may be than that of a document (ECMA-376 part 1, 11.3.10; MS-OFFMACRO2, 2.2).
+#: Other content types of the main part (ECMA-376 part 1, 11.3.10; MS-OFFMACRO2, 2.2).
 _MAIN_PART_TYPES = (
     "application/vnd.ms-word.document.macroEnabled.main+xml",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",

@@ -1,8 +1,8 @@
-"""The body of a Word document as Markdown blocks.
+"""Conversion of the body of a Word document to Markdown blocks.
 
 In: a document that python-docx has opened. Out: blocks in body order. The XML is walked directly, because python-docx
-passes over what stands in content controls, inserted revisions, text boxes and footnotes. Section and table names
-below (``17.3.1``) are those of ECMA-376 part 1.
+ignores content controls, inserted revisions, text boxes and footnotes. Section and table numbers below (``17.3.1``)
+refer to ECMA-376 part 1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _TEXT_TAG, _TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _NOTE_TAG = (
 _BOX_TAG = qn("w:txbxContent")
 _FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _MATH_NAMESPACE = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-#: Elements that only wrap what is read: content controls, insertions, links, fields, smart tags (17.5, 17.13, 17.16).
+#: Elements whose children are read in their place: content controls, insertions, links, fields, smart tags (17.5,
+#: 17.13, 17.16).
 _WRAPPER_TAGS = frozenset(
     qn(f"w:{name}")
     for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml")
@@ -50,7 +51,7 @@ _WRAPPER_TAGS = frozenset(
 
 
 class DocxBody:
-    """The body of one document; ``title`` is the first paragraph styled as title or heading of level one."""
+    """The body of one document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, package: Any) -> None:
         self.title: str | None = None
@@ -63,23 +64,23 @@ class DocxBody:
             _read_number_formats(parts["numbering"].target_part.element) if "numbering" in parts else {}
         )
         self._counters: dict[tuple[str, int], int] = {}
-        # Below a title, headings of level one are its sections.
+        # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
             any(self._get_style_name(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))
         )
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """All blocks of the document, footnotes last."""
+        """Return all blocks of the document, footnotes last."""
         blocks = self._build_container_blocks(self._body)
         number = 0
-        while number < len(self._cited_footnotes):  # a footnote may cite another
+        while number < len(self._cited_footnotes):  # a footnote can cite another
             text = render_one_line(self._build_container_blocks(self._cited_footnotes[number]))
             number += 1
             blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
-        """The blocks of the body, a table cell, a text box or a footnote."""
+        """Return the blocks of the body, a table cell, a text box or a footnote."""
         builder = BlockBuilder()
         for element in _iter_unwrapped(container):
             if element.tag == _TABLE_TAG:
@@ -118,7 +119,7 @@ class DocxBody:
             builder.add_blocks(*paragraphs)
 
     def _find_property(self, element: Any, path: str) -> Any:
-        """A property of a paragraph: its own, else that of its style or of those the style is based on (17.7.2)."""
+        """Return a property of a paragraph: its own, else that of its style or of a base style (17.7.2)."""
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
         identifier = style.get(_VALUE_ATTRIBUTE) if style is not None else None
@@ -138,7 +139,7 @@ class DocxBody:
         return (name.get(_VALUE_ATTRIBUTE) or "").lower() if name is not None else ""
 
     def _get_heading_level(self, element: Any, style: str) -> int | None:
-        """0 for the title, 1 to 9 for headings, None for other paragraphs."""
+        """Return 0 for the title, 1 to 9 for headings, None for other paragraphs."""
         if style == "title":
             return 0
         style_match = _HEADING_STYLE_PATTERN.match(style)
@@ -149,7 +150,7 @@ class DocxBody:
         return int(level) + 1 if level in "012345678" else None
 
     def _get_list_level(self, element: Any, style: str) -> tuple[int, str] | None:
-        """Depth (from 0) and marker of a list item, None for other paragraphs (17.9)."""
+        """Return the depth (from 0) and marker of a list item, None for other paragraphs (17.9)."""
         style_match = _LIST_STYLE_PATTERN.match(style)
         number = self._find_property(element, "w:pPr/w:numPr/w:numId")
         depth = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
@@ -238,7 +239,7 @@ class DocxBody:
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:
-    """The children of an element, those of elements that only wrap in their place."""
+    """Yield the children of an element; wrapper elements are replaced by their children."""
     for child in container:
         if child.tag in _WRAPPER_TAGS:
             yield from _iter_unwrapped(child)
@@ -247,7 +248,7 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
 
 
 def _is_on(run: Any, name: str) -> bool:
-    """Whether a run has a property that is either on or off (17.3.2)."""
+    """True if an on/off property of a run is on (17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
     return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
@@ -265,7 +266,7 @@ def _read_footnotes(blob: bytes) -> dict[str, Any]:
 
 
 def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
-    """(numbering id, level) to number format, ``bullet`` or ``decimal`` for instance (17.9.17)."""
+    """Return the number format of each (numbering id, level), for example ``bullet`` or ``decimal`` (17.9.17)."""
     abstract_formats = {
         definition.get(qn("w:abstractNumId")): {
             level.get(qn("w:ilvl")): level.find("w:numFmt", nsmap) for level in definition.iter(qn("w:lvl"))

@@ -1,10 +1,10 @@
-"""EPUB: a book becomes one Markdown document, its parts in the order of the spine.
+"""EPUB: a book becomes one Markdown document, with its parts in the order of the spine.
 
 In: an ``.epub`` file (EPUB 2 or 3). Out: one document of format ``markdown``: the pages of the spine, read as HTML with
-nothing left out, but the page that is the table of contents. Headings stand at the level that the book's navigation
-gives their page, and a page without headings gets the one that the navigation calls it by. The title, the author, the
-date, the language, the publisher and the identifier are those of the package. Pages that are missing or cannot be read
-are told, and the others read. A file that is no EPUB, is damaged or locked, or has no text is a ReaderError.
+``navigation=keep``, except the table of contents page. Headings get the level that the book's navigation gives their
+page. A page without headings gets its navigation label as heading. The title, the author, the date, the language, the
+publisher and the identifier come from the package. Missing and unreadable pages are reported, and the other pages are
+read. A file that is not an EPUB, is damaged or locked, or has no text is a ReaderError.
 
 Source: EPUB 3.3 (W3C), sections 4.2.6.3.1 (container), 5 (package) and 7 (navigation); EPUB 2's NCX (OPF 2.0.1, 2.4.1).
 """
@@ -41,14 +41,14 @@ _META_FIELDS = {
     "identifier": "id",
 }
 _HEADING_PATTERN = re.compile(r"(#+) (.*)")
-#: Pages that are named where a book lacks some.
+#: The maximum number of missing pages that a message names.
 _MAX_MISSING_SHOWN = 3
-#: Levels of the navigation that are followed.
+#: The maximum depth of navigation entries.
 _MAX_NAVIGATION_DEPTH = 6
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the book as one document, and what it lacks."""
+    """Yield the book as one document, and a PassedOver for each missing page."""
     package = Package(stream, origin.name, "EPUB")
     with package.convert_errors():
         book = _EpubBook(package, origin.name, options)
@@ -68,7 +68,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _EpubBook:
-    """A book: ``title`` and ``meta`` are those of its package, ``missing_pages`` the pages that cannot be read."""
+    """A book: ``title`` and ``meta`` come from its package, ``lacking`` has the unreadable pages."""
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
         self._package, self._name = package, name
@@ -97,7 +97,7 @@ class _EpubBook:
         identifiers = (
             [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
         )
-        # Each page is read once: several items of a package may lead to the same part.
+        # Read each page once: several items of a package can refer to the same part.
         self._pages = list(
             dict.fromkeys(
                 part
@@ -116,7 +116,7 @@ class _EpubBook:
                 self.meta[field] = values[0] if field != "author" else ", ".join(values)
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """All blocks of the book, in the order of its spine."""
+        """Return all blocks of the book in the order of its spine."""
         blocks: list[MarkdownBlock] = []
         for part in self._pages:
             try:
@@ -124,14 +124,14 @@ class _EpubBook:
                 page_blocks = parse_page(data, f"{self._name}/{part}", self._options)[1] if data.strip() else []
             except MemoryError:
                 raise
-            except Exception:  # one that is not there, that is damaged, or that is no page
+            except Exception:  # a part that is missing, damaged or not a page
                 self.missing_pages.append(part)
                 continue
             blocks += _shift_headings(page_blocks, self._navigation.get(part))
         return blocks
 
     def _check_not_locked(self) -> None:
-        """Fonts may be obfuscated; pages may not."""
+        """Raise ReaderError if pages are encrypted; encrypted fonts are allowed."""
         if _ENCRYPTION_PATH not in self._package:
             return
         locked_parts = {unquote(element.get("URI", "")) for element in self._package.read_tree(_ENCRYPTION_PATH).iter()}
@@ -139,7 +139,7 @@ class _EpubBook:
             raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
 
     def _read_navigation(self, ncx: str | None) -> Mapping[str, tuple[int, str]]:
-        """The level, from 1, and the label by which the navigation first names each page."""
+        """Return the level (from 1) and label of each page's first navigation entry."""
         entries: dict[str, tuple[int, str]] = {}
         if self._contents_page is not None and self._contents_page in self._package:
             tree = LexborHTMLParser(self._package.read_part(self._contents_page).decode("utf-8", "replace"))
@@ -157,7 +157,7 @@ class _EpubBook:
 
 
 def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, str] | None) -> list[MarkdownBlock]:
-    """The blocks of a page, with its headings at the level that the navigation names it at."""
+    """Return the blocks of a page with its headings shifted to the level of its navigation entry."""
     if navigation_entry is None:
         return blocks
     level, label = navigation_entry
@@ -174,7 +174,7 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, st
 
 
 def _iter_list_entries(entries: LexborNode | None, level: int) -> Iterator[tuple[int, str, str]]:
-    """The entries of a navigation list: their levels, where they lead, and their labels."""
+    """Yield the entries of a navigation list: level, reference and label."""
     entry = entries.child if entries is not None else None
     while entry is not None:
         if entry.tag == "li":
@@ -197,7 +197,7 @@ def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tupl
 
 
 def _resolve_reference(folder: str, reference: str) -> str:
-    """A part that a reference leads to from a folder of the package."""
+    """Return the path of the part that a reference in a folder of the package leads to."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
 
 

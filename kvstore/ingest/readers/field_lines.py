@@ -1,21 +1,21 @@
-"""The text of an entry of fields, such as an appointment or an address card: lines ``name: value``, then paragraphs.
+"""The text of an entry with fields, such as an appointment or an address card: lines ``name: value``, then paragraphs.
 
-In: fields in their order, and what is told in prose. Out: plain text. Short fields stand together, as those of a row
-do; a long one is a paragraph of its own, which can be told without the others.
+In: fields in their order, and paragraphs. Out: plain text. Short fields are consecutive lines, like those of a row. A
+long field is a separate paragraph, which can be quoted without the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: What entries call the months, whatever the locale of the process.
+#: English month names, independent of the locale of the process.
 MONTHS = "January February March April May June July August September October November December".split()
-#: Words of a field that stands in a line among others.
+#: The maximum number of words of a short field.
 _MAX_SHORT_WORDS = 10
 
 
 def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -> str:
-    r"""What an entry says.
+    r"""Return the text of an entry.
 
     >>> format_entry([("Where", "Quay 3"), ("When", "at noon"), ("With", "")], ["Ring twice."])
     'Where: Quay 3\nWhen: at noon\n\nRing twice.\n'

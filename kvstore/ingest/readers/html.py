@@ -1,10 +1,10 @@
-"""HTML: the page becomes Markdown; headings, lists, tables and code stay, navigation goes.
+"""HTML: the page becomes Markdown with headings, lists, tables and code, but without navigation.
 
 In: bytes in the encoding that the option ``encoding``, a byte-order mark, ``<meta charset>`` or the XML declaration
 names, else UTF-8. Out: one document of format ``markdown``; its title is the first ``<h1>``, else ``<title>``. A page
-on which only a table of contents would be left keeps it as a list. What is navigation is decided by evidence
-(``html_navigation.py``) and told in ``left_out``; the option ``navigation=keep`` keeps it. Bytes that do not decode, a
-page without text and elements nested deeper than any page's are ReaderErrors; broken markup is repaired as browsers do.
+that would have no other text keeps its table of contents as a list. ``html_navigation.py`` detects navigation, and
+``left_out`` lists it; the option ``navigation=keep`` keeps it. Invalid bytes, a page without text and excessively deep
+nesting are ReaderErrors. Broken markup is repaired as browsers do.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _ENCODING_DECLARATION_PATTERN = re.compile(
     re.I,
 )
 _WESTERN_ENCODING_PATTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
-#: XHTML may close any element in the start tag; HTML parsers would take the rest of the page for the content of those
-#: that are not empty by themselves.
+#: XHTML can close any element in its start tag. An HTML parser would treat the rest of the page as the content of a
+#: nonvoid element.
 _SELF_CLOSED_PATTERN = re.compile(
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)/>", re.I
 )
-#: In XHTML this is text, in HTML a comment.
+#: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
 _TAG_PATTERN = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
-#: Elements that are empty or that the parser closes by itself, so that they do not pile up.
+#: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
 _UNNESTED_TAGS = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
     "html head body a".split()
 )
-#: Elements that are often left open and cost the parser less.
+#: Formatting elements are often left open, and cost the parser less.
 _FORMATTING_TAGS = frozenset("b big em font i nobr s small strike strong tt u".split())
 #: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
 _MAX_DEPTH = 5_000
@@ -64,7 +64,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def parse_page(
     data: bytes, name: str, options: ReadOptions
 ) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
-    """A page's tree, its blocks and what was left out; raises ReaderError, but not for a page without text."""
+    """Return a page's tree, its blocks and what was left out.
+
+    Raises ReaderError, except for a page without text, whose list of blocks is empty.
+    """
     markup = _decode_page(data, name, options.encoding)
     if not markup or markup.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")
@@ -76,12 +79,15 @@ def parse_page(
 
 
 def convert_markup(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """The blocks of markup that a document of another format holds; nothing is left out as navigation."""
+    """Return the blocks of HTML in a document of another format; navigation is kept."""
     return parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
 
 
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
-    """The blocks of a page, and what was left out: as much as leaves more than headings."""
+    """Return the blocks of a page, and what was left out.
+
+    The filter is relaxed until there are blocks other than headings.
+    """
     body = tree.body
     if body is None:
         return [], []
@@ -96,20 +102,20 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
 
 
 def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
-    """Decode by the encoding declared; a page that declares another but is valid UTF-8 is read as UTF-8."""
+    """Decode by the declared encoding; valid UTF-8 is read as UTF-8 even if the page declares another encoding."""
     if encoding is None and detect_marked_encoding(data) is None:
         declaration = _ENCODING_DECLARATION_PATTERN.search(data[:4096])
         label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
         if WEB_ENCODING_PATTERN.fullmatch(label) and (
             b"\x1b" in data or not is_utf8(data)
         ):  # ISO-2022-JP is ASCII and ESC
-            # As browsers do: what calls itself ASCII or Latin-1 is Windows-1252, whose quotes Latin-1 lacks.
+            # Like browsers, read ASCII and Latin-1 as Windows-1252, which adds typographic quotes.
             encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
     return decode_file(data, name, encoding)
 
 
 def _close_elements(markup: str) -> str:
-    """XHTML as HTML: elements that are closed in the start tag are closed by end tags, character data are escaped."""
+    """Convert XHTML to HTML: expand self-closed elements and escape character data."""
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []

@@ -1,8 +1,8 @@
-"""The elements of a page, in order, as Markdown blocks.
+"""Conversion of the elements of a page to Markdown blocks, in order.
 
-In: the body of a parsed page. Out: blocks. The tree is walked with a stack of its own, not by recursion, so that depth
-is no danger; what an element opened is closed by the function that its entry left on the stack. Lists and quotations
-nested deeper than ``_MAX_DEPTH`` are not indented further, because the indentation would outgrow the text.
+In: the body of a parsed page. Out: blocks. The tree is walked with an explicit stack instead of recursion, so that deep
+nesting is safe. When an element ends, the functions that its entry left on the stack finish it. Lists and quotations
+deeper than ``_DEEPEST`` are not indented further, because the indentation would outgrow the text.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _BOX_TAGS = frozenset("div section aside details".split())
 _ADMONITION_TITLE_CLASSES = frozenset("title admonition-title".split())
 _CONTENTS_LABELS = frozenset(("contents", "table of contents", "on this page"))
 _ANCHOR_MARKS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
-#: Formatting, which may begin and end within a word.
+#: Formatting elements, which can begin and end within a word.
 _FORMATTING_TAGS = frozenset(
     "b i em strong sub sup u s strike font small big mark wbr tt code kbd samp var ins del bdo bdi ruby rb rt rp abbr "
     "acronym dfn nobr".split()
 )
-#: Elements that are words of their own, whatever stands beside them.
+#: Elements that are separate words, regardless of their neighbors.
 _WORD_TAGS = frozenset("a time label button summary cite address data img input".split())
-#: Elements that are read as a whole, or may be.
+#: Elements that can be read as a whole.
 _LEAF_TAGS = _CODE_TAGS | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
 _LIST_TAGS = frozenset("ul ol dl menu dir".split())
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
@@ -60,14 +60,17 @@ _OnLeave = Callable[[], None]
 
 
 def convert_page(body: LexborNode, survey: PageSurvey, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
-    """The blocks of a page, and what was left out of it as navigation because ``keep`` does not keep it."""
+    """Return the blocks of a page, and the navigation that was left out at the level ``keep``."""
     page = _PageWalker(survey, keep)
     page.walk(body)
     return page.flow.finish_blocks(), page.left_out
 
 
 class _PageWalker:
-    """The walk over one page: ``open`` holds what is being gathered, innermost last; ``flow`` is the innermost flow."""
+    """The walk over one page.
+
+    ``open`` holds the unfinished parts, innermost last; ``flow`` is the innermost flow.
+    """
 
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
         self.flow = BlockFlow()
@@ -75,7 +78,7 @@ class _PageWalker:
         self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]
         self._survey = survey
         self._navigation = NavigationFilter(survey, keep)
-        self._content_depth = 0  # the content
+        self._content_depth = 0  # number of open content elements
         self._section_depth = 0
         self._admonition_depth = 0
         self._layout_depth = 0
@@ -161,7 +164,7 @@ class _PageWalker:
         return True
 
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
-        """Begin an element; what is returned ends it, last first."""
+        """Begin an element, and return the functions that end it, in reverse order of execution."""
         inline = self.flow.inline
         if self._navigation.is_content(node):
             self._content_depth += 1
@@ -204,13 +207,13 @@ class _PageWalker:
         return (leave,) if unmark is None else (unmark, leave)
 
     def _is_box_title(self, node: LexborNode, tag: str) -> bool:
-        """Whether an element of an admonition is its title; some are tables, with the title in a cell."""
+        """True if an element of an admonition is its title; some admonitions are tables with the title in a cell."""
         if tag == "th":
             return not isinstance(self._open_parts[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
     def _enter_marks(self, node: LexborNode, tag: str) -> _OnLeave | None:
-        """Count what an element makes of all in it; what is returned takes it back."""
+        """Count the contexts that an element opens, and return a function that undoes this."""
         sections = int(is_sectioning(tag))
         admonitions = int(tag in _BOX_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
         terms = int(tag == "dt")
@@ -228,7 +231,7 @@ class _PageWalker:
         return lambda: add_counts(-1)
 
     def _open_flow(self, on_blocks: Callable[[list[MarkdownBlock]], None], flow: BlockFlow | None = None) -> _OnLeave:
-        """Let a new flow gather what follows; at the end ``on_blocks`` gets its blocks."""
+        """Direct the following content into a new flow; at the end, ``use`` receives its blocks."""
         outer = self.flow
         inner = flow or BlockFlow(in_contents=self._contents_depth > 0)
         self._open_parts.append(inner)
@@ -315,7 +318,7 @@ class _PageWalker:
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
-    """Whether two neighbours with nothing between them are words of their own: pages part them by style alone."""
+    """True if two adjacent elements without white space are separate words, because only styles separate them."""
     previous_tag, tag = previous.tag or "", node.tag or ""
     if in_term and tag == "span" and previous_tag != "span":  # a term and its classifier
         return previous_tag == "-text" or previous_tag in _FORMATTING_TAGS
@@ -325,7 +328,7 @@ def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -
         return True
     if previous_tag in _WORD_TAGS or tag in _WORD_TAGS or "-" in previous_tag or "-" in tag:
         return True
-    # A span may be a part of a word, as highlighters mark them, but not where a new word begins with a capital.
+    # A span can be a part of a word, as in syntax highlighting, unless a new word begins with a capital.
     return _is_ending_lowercase(previous) and _is_beginning_uppercase(node)
 
 
@@ -339,7 +342,7 @@ def _is_beginning_uppercase(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """The text that an element begins or ends with."""
+    """Return the text at the beginning or end of an element."""
     edge: LexborNode | None = node
     for _ in range(4):
         if edge is None or edge.tag == "-text":
@@ -349,14 +352,14 @@ def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
 
 
 def _describe_element(node: LexborNode, tag: str) -> str:
-    """An element as a selector names it, for instance ``div.sidebar`` or ``nav``."""
+    """Return an element as a selector, for example ``div.sidebar`` or ``nav``."""
     attributes = node.attributes
     name = (attributes.get("class") or "").split()
     return f"{tag}.{name[0][:40]}" if name else f"{tag}#{attributes['id']}"[:60] if attributes.get("id") else tag
 
 
 def _get_beginning(node: LexborNode) -> str:
-    """The first words of an element."""
+    """Return the first words of an element."""
     pieces: list[str] = []
     length = 0
     for part in node.traverse(include_text=True):
@@ -374,7 +377,7 @@ def _get_classes(node: LexborNode) -> list[str]:
 
 
 def _get_only_text(node: LexborNode) -> str:
-    """The text of an element that holds nothing else, at most inside one more element; else an empty string."""
+    """Return the text of an element that contains only text, at most inside one other element; else an empty string."""
     for _ in range(2):
         child = node.child
         if child is None or child.next is not None:
@@ -396,7 +399,7 @@ def _get_span(node: LexborNode, name: str) -> int:
 
 
 def _is_layout(table: LexborNode) -> bool:
-    """Whether a table only places things on the page: it holds headings or tables, a single cell or a single row."""
+    """True if a table is only used for layout: it contains headings or tables, a single cell or a single row."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6") is not None:
@@ -423,7 +426,7 @@ def _is_line_number(number: LexborNode) -> bool:
 
 
 def _find_language(node: LexborNode) -> str:
-    """The language that highlighters put in the class of ``<pre>`` or of the ``<code>`` in it."""
+    """Return the language in the class of ``<pre>`` or of the ``<code>`` in it, where highlighters put it."""
     code_element = node.css_first("code")
     for element in (node, code_element):
         language_match = _LANGUAGE_PATTERN.search(

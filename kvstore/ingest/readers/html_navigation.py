@@ -1,9 +1,9 @@
-"""What of a page is not its content: scripts, form controls, landmarks, and links that lead about the site.
+"""Detection of the parts of a page that are not content: scripts, form controls, landmarks, and navigation links.
 
-In: a page's survey and an element. Out: why to leave the element out, or None. What decides is evidence: the landmark
-that the element is (``nav``, a role, the header or footer of the page), that it is mostly links, that it stands outside
-the content, that its links name the page's own headings or turn pages. A name in ``class`` or ``id`` alone decides
-nothing inside the content; it tells what links, or a few words outside, are for. Prose is content wherever it stands.
+In: a page's survey and an element. Out: the reason to leave the element out, or None. Decisions need evidence: the
+element is a landmark (``nav``, a role, the header or footer of the page), consists mostly of links, is outside the
+content, or its links name the page's own headings or turn pages. Inside the content, a name in ``class`` or ``id``
+alone is not sufficient; it only classifies links, or short text outside the content. Prose is always content.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, VERBATIM_TAGS, PageSurvey,
 
 
 class KeepLevel(IntEnum):
-    """How much of a page to keep; a reader tries the later ones where nothing is left."""
+    """The amount of a page to keep; the reader tries the next level if nothing is left."""
 
     CONTENT = 0
-    CONTENTS = 1  # tables of contents too
-    LINKS = 2  # all but page headers and footers, what turns pages, and what is hidden
+    CONTENTS = 1  # also tables of contents
+    LINKS = 2  # all but page headers and footers, pagination, and hidden elements
     ALL = 3
 
 
-#: Why an element is left out, and the last :class:`KeepLevel` that still does so.
+#: The last :class:`Keep` level at which each reason leaves an element out.
 _MAX_KEEP_BY_REASON = {
     "table of contents": KeepLevel.CONTENT,
     "navigation": KeepLevel.CONTENTS,
@@ -43,19 +43,19 @@ _MAX_KEEP_BY_REASON = {
     "line numbers": KeepLevel.LINKS,
 }
 
-#: Characters of prose that make an element content wherever it stands, and a hidden one, and a landmark.
+#: The minimum number of characters of prose that make an element, a hidden element, and a landmark content.
 _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
-#: Elements that a decision may look into, so that decisions cost no more than the page is long.
+#: The maximum number of descendants that a decision inspects, so that the total cost is linear in the page.
 _MAX_INSPECTED_ELEMENTS = 60
 
-#: What may be a control (:meth:`Navigation.is_control`).
+#: Tags that can be controls (:meth:`Navigation.is_control`).
 CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
 _LANDMARK_TAGS = frozenset("nav header footer aside".split())
 _CONTENTS_ROLES = frozenset("doc-toc doc-pagelist directory".split())
 _SECTIONING_TAGS = frozenset("article main section".split())
-#: Elements whose attributes are worth reading.
+#: Tags whose attributes are inspected inside the content.
 _TAGS_WITH_ATTRIBUTES = frozenset(
     "div section ul ol dl table td p a span form details center header footer nav aside main article menu pre tr label "
     "i sup small button".split()
@@ -88,15 +88,15 @@ _FINE_PRINT_PATTERN = re.compile(
     r"|last (?:updated|modified|changed|edited)\b(?=\s*(?:on|at|by|:|\d))|was last|cookies|terms of|privacy",
     re.I,
 )
-#: What generators call the numbers of lines of code.
+#: Names that generators give to line numbers of code.
 LINE_NUMBERS_PATTERN = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumbers?|line-numbers?|gutter)")
 _NUMBERS_PATTERN = re.compile(r"[\d\s]+")
 _HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)
 _LABEL_TAGS = HEADING_TAGS | frozenset("p div b strong".split())
 _INLINE_TAGS = frozenset("a span small sup b i em strong label".split())
-#: What is no list of links as a whole, but a part of one, or a title.
+#: Tags that are part of a list of links, or a title, but never a whole list of links.
 _PART_TAGS = HEADING_TAGS | frozenset("li tr td th dt dd caption summary".split())
-#: What may hold lists of links beside prose.
+#: Tags that can contain lists of links beside prose.
 _CONTAINER_TAGS = frozenset("div section aside article main body center form".split())
 _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 _INLINE_BREAK_TAGS = frozenset("br hr".split())
@@ -106,32 +106,32 @@ _NEIGHBOUR_BLOCK_TAGS = HEADING_TAGS | frozenset(
 
 
 class NavigationFilter:
-    """Decides for the elements of one page, from the outermost to the innermost."""
+    """The filter for the elements of one page, from the outermost to the innermost."""
 
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
         self.survey = survey
         self._keep = keep
-        #: Elements outside the content whose prose makes them content.
+        #: Elements outside the region whose prose makes them content.
         self._prose_elements: set[int] = set()
-        #: Such elements that hold links as well, of which lists are no content, and those within.
+        #: Such elements that also contain links, and their descendants; lists of links in them are left out.
         self._mixed_elements: set[int] = set()
-        self._has_reached_content = False  # the content, which fine print stands behind
-        #: Tables of contents that are kept.
+        self._has_reached_content = False  # True once the walk has reached the content; fine print follows the content
+        #: Ids of tables of contents that are kept.
         self.kept_contents: set[int] = set()
 
     def is_content(self, node: LexborNode) -> bool:
-        """Whether here content begins: what is within is inside the content."""
+        """True if an element is content; everything inside it then counts as inside the content."""
         self._has_reached_content = self._has_reached_content or node.mem_id == self.survey.region
         return node.mem_id == self.survey.region or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
-        """Whether an element is never text: a script, what is drawn or played, or what a form is filled in with."""
+        """True if an element is never text: a script, a graphic, media or a form control."""
         if tag in TEXTLESS_TAGS:
             return True
         parent = node.parent
-        if tag == "button":  # a tab and the heading of a part that unfolds are text
+        if tag == "button":  # a tab, or the heading of a part that unfolds, is text
             return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADING_TAGS)
-        # The label of a box that is ticked to show or hide something, but for a list of what is to be done.
+        # A label of a checkbox that shows or hides something, but not of an item in a to-do list.
         boxes = self.survey.checkbox_ids
         return (
             tag == "label"
@@ -142,7 +142,10 @@ class NavigationFilter:
         )
 
     def find_reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
-        """Why to leave an element out; ``inside`` the content, ``in_section`` an article, section or main."""
+        """Return the reason to leave an element out, or None.
+
+        ``inside``: the element is inside the content; ``in_section``: inside an article, section or main.
+        """
         number = node.mem_id
         shape = self.survey.shapes.get(number)
         if shape is None or not shape.text:
@@ -202,7 +205,7 @@ class NavigationFilter:
         return None if inside else self._find_outside_reason(node, tag, shape, name_match)
 
     def _is_contents_label(self, node: LexborNode) -> bool:
-        """Whether an element says that what stands behind it is a table of contents, and it is one."""
+        """True if an element is the label of the table of contents that follows it."""
         next_sibling = _find_sibling(node, 1)
         shape = self.survey.get_shape(next_sibling) if next_sibling is not None else None
         if shape is None or not _is_contents(shape):
@@ -245,7 +248,7 @@ class NavigationFilter:
     ) -> str | None:
         has_only_tools = shape.tools == shape.links and shape.text - shape.linked <= 6
         if inside and shape.label and shape.elements <= _MAX_INSPECTED_ELEMENTS and node.css_first("h1") is not None:
-            return None  # the title, with who wrote it
+            return None  # the title with its byline
         if inside and tag == "footer" and not shape.prose:
             return "footer of the page"
         has_only_tools = has_only_tools and not (inside and shape.brief and not _is_marked(node, shape))
@@ -329,7 +332,7 @@ class NavigationFilter:
 
 
 def _is_leading_on(aside: LexborNode) -> bool:
-    """Whether an aside says, by its name or its heading, that it leads on to other pages."""
+    """True if the name or heading of an aside says that it leads to other pages."""
     if _TEASERS_PATTERN.search((aside.attributes.get("class") or "").lower()):
         return True
     heading = aside.css_first("h1, h2, h3, h4, h5, h6")
@@ -337,7 +340,7 @@ def _is_leading_on(aside: LexborNode) -> bool:
 
 
 def is_sectioning(tag: str) -> bool:
-    """Whether headers and footers inside the element belong to the content."""
+    """True if headers and footers inside the element belong to the content."""
     return tag in _SECTIONING_TAGS
 
 
@@ -346,7 +349,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
         return False
     if "hidden" in attributes and attributes["hidden"] != "until-found":
         return True
-    # What is hidden from those who listen is seen: an icon within a line, but a title too.
+    # Elements hidden from screen readers are visible. They can be icons in a line, but also titles.
     if attributes.get("aria-hidden") == "true" and tag in _INLINE_TAGS:
         return True
     style = attributes.get("style")
@@ -354,7 +357,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
 
 
 def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
-    """Class and id, in small letters; the id of a section is made of the words of its heading, and names nothing."""
+    """Return the class and id in lowercase; the id of a section repeats its heading and is dropped."""
     classes = (attributes.get("class") or "").lower()
     if not classes and not attributes.get("id"):
         return ""
@@ -368,12 +371,12 @@ def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
 
 
 def _is_contents(shape: Shape) -> bool:
-    """Whether links name headings of the page, and there is little else."""
+    """True if the links name headings of the page, and there is little other text."""
     return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.15 * shape.linked + 12
 
 
 def _has_contents_label(node: LexborNode, shape: Shape) -> bool:
-    """Whether what begins a list of links calls it a table of contents."""
+    """True if a list of links begins with a label for tables of contents."""
     if shape.prose:
         return False
     first_node = node.child
@@ -393,7 +396,7 @@ def _has_contents_label(node: LexborNode, shape: Shape) -> bool:
 
 
 def _is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """Whether one element within holds all links, and other text stands beside it."""
+    """True if one child contains all links, and there is other text next to it."""
     if tag not in ("div", "section", "td"):
         return False
     child = node.child
@@ -406,7 +409,7 @@ def _is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) ->
 
 
 def _is_pagination(shape: Shape, name_match: re.Match[str] | None, inside: bool) -> bool:
-    """Whether links lead to the pages before, behind and above, and beside them stand at most these pages' titles."""
+    """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them."""
     if not shape.pagers or shape.prose > (300 if name_match is not None else 0) or shape.text > 600:
         return False
     if not shape.turns and inside and not shape.early:
@@ -421,18 +424,18 @@ def _is_pagination(shape: Shape, name_match: re.Match[str] | None, inside: bool)
 
 
 def _is_announced(node: LexborNode) -> bool:
-    """Whether the sentence before an element ends with a colon: then what it announces is content."""
+    """True if the text before an element ends with a colon; the element is then content."""
     previous_sibling = _find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
 def _is_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """Whether an element within a line is all there is in it, and no part of a title or of code."""
+    """True if an inline element is alone in its line, and not part of a title or of code."""
     return _is_standalone(node, tag, shape, survey) and not _is_in_title(node)
 
 
 def _is_in_title(node: LexborNode) -> bool:
-    """Whether a heading, a term or code stands around an element."""
+    """True if an element is inside a heading, a term or code."""
     parent = node.parent
     for _ in range(4):
         if parent is None:
@@ -444,7 +447,7 @@ def _is_in_title(node: LexborNode) -> bool:
 
 
 def _is_marked(node: LexborNode, shape: Shape) -> bool:
-    """Whether a link of one word stands in brackets, in a heading or a term, or behind a heading."""
+    """True if a one-word link is in brackets, in a heading or term, or after a heading."""
     if shape.text > shape.linked or _is_in_title(node):
         return True
     previous_sibling = _find_sibling(node, -1)
@@ -452,7 +455,7 @@ def _is_marked(node: LexborNode, shape: Shape) -> bool:
 
 
 def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
-    """Whether an element is a line of links to other pages of the site."""
+    """True if an element is a line of links to other pages of the site."""
     if tag == "a" or tag in VERBATIM_TAGS or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
         return False
     if 2 * shape.site < shape.links or (shape.links == 1 and shape.text >= 60):
@@ -461,8 +464,7 @@ def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
 
 
 def _is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """Whether an element is no part of a sentence: it has a line for itself, or stands behind a heading's or a term's
-    words."""
+    """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term."""
     if shape.elements > _MAX_INSPECTED_ELEMENTS or shape.text > 60 * shape.links:
         return False
     parent = node.parent
@@ -500,7 +502,7 @@ def _is_tool(shape: Shape | None) -> bool:
 
 
 def _find_sibling(node: LexborNode, step: int) -> LexborNode | None:
-    """The element or text before (-1) or behind (1), white space and comments passed over."""
+    """Return the previous (-1) or next (1) element or text, skipping white space and comments."""
     sibling = node.prev if step < 0 else node.next
     while sibling is not None:
         tag = sibling.tag or ""

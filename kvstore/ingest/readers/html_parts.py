@@ -1,6 +1,6 @@
-"""The parts of a page while they are read: running text, lists, definition lists and tables.
+"""Unfinished parts of a page: running text, lists, definition lists and tables.
 
-In: finished paragraphs, items and cells, in the order of the page. Out: the blocks they amount to.
+In: finished paragraphs, items and cells, in the order of the page. Out: the resulting blocks.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ _NUMBERING_PATTERN = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
     r"|(?:[A-Z]\.)?(?:\d+\.)+|\d+(?:\.\d+){2,})\s+(?=\S)"
 )
-#: The mark of a footnote or citation that has a line, or a cell, for itself.
+#: The mark of a footnote or citation that is alone on its line or in its cell.
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 
 
 def strip_numbering(title: str) -> str:
-    """A heading without ``Chapter 5.``, ``5.4.5.`` or ``E.1.`` before it."""
+    """Remove a prefix such as ``Chapter 5.``, ``5.4.5.`` or ``E.1.`` from a heading."""
     number = _NUMBERING_PATTERN.match(title)
     return title if number is None else title[number.end() :]
 
 
 @dataclass
 class BlockFlow:
-    """What gathers blocks: the page, a heading, a list item, a table cell or a quotation."""
+    """A container of blocks: the page, a heading, a list item, a table cell or a quotation."""
 
     inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
@@ -58,14 +58,14 @@ class BlockFlow:
         self.blocks += blocks
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """All blocks."""
+        """Return all blocks."""
         self.add_blocks()
         return self.blocks
 
 
 @dataclass
 class HtmlList:
-    """A list or a definition list being read."""
+    """An unfinished list or definition list."""
 
     number: int | None  # of the next item; None: a bullet
     in_contents: bool
@@ -83,10 +83,10 @@ class HtmlList:
             self.number += 1
 
     def add_definition(self, blocks: list[MarkdownBlock]) -> None:
-        """Add the terms read, with what defines them, as one item."""
+        """Add the pending terms and their definition as one item."""
         terms = ", ".join(self.terms)
         self.terms.clear()
-        if not terms and self.items:  # one more definition of the same term
+        if not terms and self.items:  # another definition of the same term
             self.items[-1][1].extend(blocks)
             return
         if not terms or self.in_contents:
@@ -99,7 +99,7 @@ class HtmlList:
             self.add_item([MarkdownBlock("paragraph", label), *blocks])
 
     def close_terms(self) -> None:
-        """Add each term that nothing defines as an item."""
+        """Add each term without a definition as an item."""
         for term in self.terms:
             self.add_item([MarkdownBlock("paragraph", term)])
         self.terms.clear()
@@ -107,15 +107,15 @@ class HtmlList:
 
 @dataclass
 class HtmlTable:
-    """A table being read; a cell that spans rows stands in each of them, one that spans columns in the first."""
+    """An unfinished table; a cell that spans rows is repeated in each, one that spans columns is in the first."""
 
     caption: list[MarkdownBlock] = field(default_factory=list)
     header: list[list[str]] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     row: list[str] = field(default_factory=list)
     in_head: bool = False
-    num_plain_cells: int = 0  # in the row, those that are no header cells
-    row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: rows it still reaches into, text
+    num_plain_cells: int = 0  # cells of the current row that are not header cells
+    row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: remaining rows, text
 
     def start_row(self) -> None:
         """Begin a row."""
@@ -132,7 +132,7 @@ class HtmlTable:
         self._fill_row_spans()
 
     def end_row(self) -> None:
-        """File the row under header or body."""
+        """Add the row to the header or the body."""
         if any(self.row):
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)
             (self.header if is_header else self.rows).append(self.row)
@@ -144,7 +144,7 @@ class HtmlTable:
             self.row.append(span[1])
 
     def _join_terms(self) -> None:
-        """Put together a row that is only a term, too long for its cell, and the next, whose first cell is empty."""
+        """Join a row that contains only a long term with the next row, if its first cell is empty."""
         joined_rows: list[list[str]] = []
         for row in self.rows:
             if (
@@ -161,7 +161,7 @@ class HtmlTable:
         self.rows = joined_rows
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """The caption and the table; one column without a header is a list."""
+        """Return the caption and the table; a single column without a header becomes a list."""
         if not self.header and not self.rows:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:

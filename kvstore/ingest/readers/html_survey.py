@@ -1,7 +1,7 @@
-"""What a page consists of, counted for every element: text, links, prose; and where its content stands.
+"""Statistics of a page's elements (text, links, prose), and the location of its content.
 
-In: the body of a parsed page. Out: a :class:`PageSurvey`. The page is walked once, with a stack of its own, so that neither
-depth nor length is a danger. Counts are in characters, white space around a text left out.
+In: the body of a parsed page. Out: a :class:`Survey`. The page is walked once with an explicit stack, so that depth and
+length are safe. Counts are in characters, without white space around a text.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _LABEL_TAGS = HEADING_TAGS | {"summary", "legend"}
 VERBATIM_TAGS = frozenset("pre listing xmp plaintext code kbd samp tt".split())
 _EMPTY_TAGS = frozenset("br hr img wbr col".split())
 _UNCOUNTED_TAGS = TEXTLESS_TAGS | _EMPTY_TAGS
-#: A link of more characters is prose that somebody forgot to end, or a whole card.
+#: Longer links are unclosed links around prose, or whole cards.
 _MAX_LINK_CHARACTERS = 300
-#: A text outside links is prose from so many characters on.
+#: The minimum number of characters of a text outside links that counts as prose.
 _MIN_PROSE_CHARACTERS = 30
-#: The part of the text outside links that an element must hold for the content to be looked for in it alone.
+#: The minimum share of the text outside links that an element must hold to be the content.
 _MIN_CONTENT_SHARE = 0.75
 _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
-#: Elements that change how the text in them is counted, and those that say where the content is.
+#: Elements that change how text in them is counted, or that locate the content.
 _TRACKED_TAGS = _LABEL_TAGS | VERBATIM_TAGS | _PLACEMENT_TAGS | {"a", "h1"}
-#: The prose that may stand beside that element: the fine print of a page, not a part of its text.
+#: The maximum amount of prose beside the content: the fine print of a page.
 _MAX_FINE_PRINT_CHARACTERS = 200
-#: What holds the content itself: where one stands, the search for the content goes no deeper.
+#: Tags of the content itself; the search for the content stops above them.
 _FLOW_TAGS = HEADING_TAGS | frozenset("p pre blockquote dl figure".split())
 
-#: How many elements are looked at for the page's title, and what parts that from the name of the site.
+#: The maximum number of candidates for the page's title, and the separators between the title and the site name.
 _MAX_TITLE_CANDIDATES = 500
 _TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")
 _NON_WORD_PATTERN = re.compile(r"[\W_]+")
-#: What links say that lead to the pages before, behind and above, and what others of a site's links say.
+#: Labels of pagination links, and labels of other links of a site.
 _PAGING_LABELS = frozenset(
     """
     prev previous next up home top contents index older newer back first last
@@ -64,10 +64,10 @@ _SITE_LABELS = frozenset(
 )
 _PAGING_PATTERN = re.compile(r"(?:prev|previous|next|older|newer)\b")
 _PAGING_RELATIONS = frozenset("prev next up start".split())
-#: The keys that DocBook and Texinfo give the links to the pages before, behind and above.
+#: Access keys that DocBook and Texinfo give to links to the previous, next and parent pages.
 _PAGING_ACCESS_KEYS = frozenset("pnuh")
 _ARROWS_PATTERN = re.compile(r"[«»‹›←→⟵⟶◀▶⇦⇨❮❯<>]")
-#: Words of one link alone that say little: they act on a page in brackets, or behind a heading.
+#: One-word link labels with little meaning; in brackets or after a heading, they act on a page.
 _BRIEF_LABELS = frozenset("edit source src top".split())
 _TOOL_PATTERN = re.compile(
     r"(?:edit|src|source|top|view source|show source|page source|back to top|permalink|view history|copy link"
@@ -81,7 +81,7 @@ _TOOL_PATTERN = re.compile(
 
 
 def normalize_words(text: str) -> str:
-    """The words of a short text, small, one space between two."""
+    """Return the words of a short text in lowercase, separated by single spaces."""
     return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
 
 
@@ -89,13 +89,13 @@ _Counts = tuple[int, int, int, int, int, bool]
 
 
 class Shape:
-    """The counts of one element and all that it holds.
+    """The counts of one element and its descendants.
 
-    ``text``: characters; ``linked``, ``label``, ``prose``: those of them in links, in headings outside links, and in
-    longer runs outside both, or code. ``links``: how many, and of these ``site``: to other pages of the same site,
-    ``fragments``: to places of this page, ``known``: to a heading of this page by its own words, ``turns``: with words
-    for turning pages, ``pagers``: with these or those of a site's other links, ``tools``: with words for what a page
-    can do, ``brief``: a word that may mean that or anything. ``early``: no heading and no prose stands before its end.
+    ``text``: characters. ``linked``, ``label``, ``prose``: characters in links, in headings outside links, and in code
+    or longer runs outside both. ``links``: the number of links. Of these, ``site``: to other pages of the same site;
+    ``fragments``: to anchors of this page; ``known``: to a heading of this page, with its words; ``turns``: with
+    pagination labels; ``pagers``: with these or other site labels; ``tools``: with labels of page actions; ``brief``:
+    with an ambiguous word. ``early``: no heading and no prose precedes its end.
     """
 
     __slots__ = ("early", "elements", "label", "linked", "prose", "text")
@@ -117,12 +117,12 @@ class Shape:
 
     @property
     def mostly_links(self) -> bool:
-        """Whether links are what it holds, and no prose beside them."""
+        """True if the element consists of links, with little other text or prose."""
         return self.links > 0 and self.unlinked <= 0.6 * self.linked and self.prose <= 0.34 * self.linked
 
 
 class _LinkCounts(NamedTuple):
-    """Links, counted: see :class:`Shape`."""
+    """Link counts; see :class:`Shape`."""
 
     links: int = 0
     site: int = 0
@@ -135,7 +135,7 @@ class _LinkCounts(NamedTuple):
 
 
 class _LinkingShape(Shape):
-    """The counts of an element that holds links: those counted before its start, and before its end."""
+    """The counts of an element with links: the difference between the totals at its end and at its start."""
 
     __slots__ = ("brief", "fragments", "known", "links", "pagers", "site", "tools", "turns")
 
@@ -151,17 +151,17 @@ class _LinkingShape(Shape):
         self.brief = counts_after.brief - counts_before.brief
 
 
-#: An element whose end is not reached, its tag where that is of those that are told, its id, and the totals of text,
-#: linked, label, prose, elements and links when it began.
+#: An open element, its tag if that affects counting, its id, and the totals of text, linked, label, prose, elements and
+#: links at its start.
 _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
 
 
 class PageSurvey:
-    """The shapes of a page's elements, by the parser's id of the element, and the place of its content.
+    """The shapes of a page's elements, by the parser's element id, and the location of its content.
 
-    ``region`` is the element that holds the content; ``path`` the ids of it and of those around it. ``is_region_stated``: the
-    page itself says so, by ``<main>`` or ``<article>``, and has its title there. ``title_path``: the ids of the page's
-    title, where that stands outside, and of the elements around it.
+    ``region`` is the content element; ``path`` has the ids of it and its ancestors. ``stated`` is true if the page
+    marks its content with ``<main>`` or ``<article>`` and has its title there. ``title_path`` has the ids of the page's
+    title outside the content, and of its ancestors.
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
@@ -172,10 +172,10 @@ class PageSurvey:
         self.num_headings = len(headings)
         self._aside_elements = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
         self._main_elements = frozenset(node.mem_id for node in body.css("[role=main]"))
-        #: The ids, as the page gives them, of boxes that are ticked.
+        #: The id attributes of checkboxes.
         self.checkbox_ids = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
         self._mains: list[LexborNode] = []
-        self._articles: list[tuple[LexborNode, bool]] = []  # and whether it stands in a main
+        self._articles: list[tuple[LexborNode, bool]] = []  # with True if it is in a main
         self._titles: list[LexborNode] = []
         self._count_elements(body)
         self.weight = self._measure_weight(body)
@@ -189,7 +189,7 @@ class PageSurvey:
         self.is_region_stated = is_stated and title is None
 
     def get_shape(self, node: LexborNode) -> Shape | None:
-        """The counts of an element, or None where it holds nothing."""
+        """Return the counts of an element, or None if it is empty."""
         return self.shapes.get(node.mem_id)
 
     def _measure_weight(self, node: LexborNode) -> int:
@@ -197,7 +197,7 @@ class PageSurvey:
         return 0 if shape is None else shape.text - shape.linked
 
     def _count_elements(self, root: LexborNode) -> None:
-        """Count, in running totals: what an element holds is what they have gained from its start to its end."""
+        """Count in running totals: the counts of an element are the difference between its end and its start."""
         shapes = self.shapes
         placement_ids = self._main_elements | self._aside_elements
         text = linked = label = prose = 0
@@ -232,7 +232,7 @@ class PageSurvey:
                     elif tag == "a" and in_link:
                         in_link = 0
                         length = linked - linked_before
-                        if length > _MAX_LINK_CHARACTERS:  # what is too long for a link is prose
+                        if length > _MAX_LINK_CHARACTERS:  # an overlong link is prose
                             linked -= length
                             prose += length
                         else:
@@ -297,7 +297,7 @@ class PageSurvey:
         shapes[root.mem_id] = _LinkingShape((text, linked, label, prose, elements, is_early), no_links, link_totals)
 
     def _count_link(self, link: LexborNode, length: int) -> _LinkCounts:
-        """Count a link of so many characters."""
+        """Return the counts of a link whose text has ``length`` characters."""
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
         fragments = site = 0
@@ -329,14 +329,14 @@ class PageSurvey:
         )
 
     def _find_stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
-        """The ``<main>`` of the page, in it the only ``<article>`` where that holds nearly all of it."""
+        """Return the ``<main>`` of the page, or the only ``<article>`` in it if that holds enough of its text."""
         region = max(self._mains, key=self._measure_weight, default=None)
         if region is not None and (len(self._mains) > 1 or not self._has_most_text(region, body)):
             return None, False
         articles = [article for article, in_main in self._articles if region is None or in_main]
         container = body if region is None else region
         if len(articles) == 1:
-            # An article that the page's title does not stand in may be one part of the page among others.
+            # An article without the page's title can be one part among others.
             has_title = region is not None or not self._titles or articles[0].css_first("h1") is not None
             min_share = 0.5 if has_title or not any(self.shapes[title.mem_id].label for title in self._titles) else 0.9
             region = (
@@ -347,14 +347,14 @@ class PageSurvey:
         return region, region is not None
 
     def _has_most_text(self, region: LexborNode, body: LexborNode) -> bool:
-        """Whether what is said to be the content is a good part of the page, or no prose stands beside it."""
+        """True if the declared content is a large part of the page, or there is no prose next to it."""
         region_shape, body_shape = self.shapes[region.mem_id], self.shapes[body.mem_id]
         if self._measure_weight(region) >= 0.3 * self.weight or region_shape.text >= 0.3 * body_shape.text:
             return True
         return region_shape.text > 0 and body_shape.prose - region_shape.prose < _MAX_FINE_PRINT_CHARACTERS
 
     def _compute_region(self, body: LexborNode) -> LexborNode:
-        """The innermost element that holds nearly all text outside links, and no paragraph or heading beside it."""
+        """Return the innermost element with most of the text outside links, and no paragraph or heading next to it."""
         node = body
         while True:
             heaviest: LexborNode | None = None
@@ -378,9 +378,10 @@ class PageSurvey:
     def _find_outside_title(
         self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode, is_stated: bool
     ) -> LexborNode | None:
-        """The page's title where its content has none: the first ``<h1>`` that is no link and no part of navigation.
+        """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
 
-        Where the page neither has an ``<h1>`` nor says what its content is, what says the same as ``<title>``.
+        If the page has no such ``<h1>``, and does not declare its content with an ``<h1>`` in it, return the element
+        with the text of ``<title>``.
         """
         is_inside = False
         for heading in self._titles:

@@ -1,15 +1,16 @@
-"""JSON Lines: a line is an object is a document. JSON: of a list of objects each is one, else the file is.
+"""JSON Lines: each line is an object and becomes a document. JSON: a list of objects, or one document for the file.
 
-In: UTF-8 (or as marked or named), one JSON object a line; blank lines are left out. Out: a document of format ``text``
-a line: key from ``id`` or ``key`` (the file's key and the line where there is none, or another file has it), text from
-``text``, ``content``, ``body`` or ``contents``, else a line ``name: value`` for each field that says something, title
-from ``title``; the object ``meta`` and all other fields are its metadata. A line that is not such an object is a
-ReadFailure and the next line is read. Lines may be as long as memory allows.
+In: UTF-8 (or the encoding that a byte-order mark or option names), one JSON object on each line; blank lines are
+ignored. Out: one document of format ``text`` for each line. Its key is ``id`` or ``key``; if that is missing or another
+file uses it, the key is the file's key and the line number. Its text is ``text``, ``content``, ``body`` or
+``contents``, else a line ``name: value`` for each nonempty field. Its title is ``title``. The object ``meta`` and all
+other fields are its metadata. An invalid line is a ReadFailure, and the next line is read. Line length is limited only
+by memory.
 
-A file that is one JSON value is a document of format ``markdown``, its text the value as a block of code, indented;
-one that is a list of objects is as many documents, as lines are, and so is that list of an object which is most of it,
-as an export has it under ``data`` or ``messages``, beside a document of what else the object says. The lock file of a
-package manager, and another value of more than a million characters, are passed over: they are for programs.
+A file with a single JSON value becomes a document of format ``markdown``, with the indented value in a code block. A
+list of objects becomes one document for each object. So does a list that is most of an object, as exports have it under
+``data`` or ``messages``; the other fields become another document. Lock files of package managers, and other values of
+more than a million characters, are skipped because they are for programs.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _KEY_FIELDS = ("id", "key")
 _SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
 _LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
-#: Characters of a value that is one document.
+#: The maximum number of characters of a value that becomes one document.
 _MAX_VALUE_CHARACTERS = 1_000_000
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
 _TOO_DEEP_MESSAGE = "nests lists or objects too deep; flatten it"
 
 
 class BadLineError(Exception):
-    """Why a line is not what it should be."""
+    """The reason a line is invalid."""
 
 
-#: What makes the items of an object and its place; it raises BadLineError for what is none.
+#: A function that makes items from an object and its position; it raises BadLineError for an invalid object.
 ItemMaker: TypeAlias = Callable[[dict[str, JSON], str], Iterator[Item]]
 _Line: TypeAlias = str | BadLineError
 _Row: TypeAlias = dict[str, JSON] | _Line
@@ -56,8 +57,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield what one JSON value is: a document for each object of the list that it is or mostly consists of, and one of
-    what else it says."""
+    """Yield the documents of one JSON value: one for each object of its main list, and one for the rest."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     path = PurePosixPath(origin.name)
     if _LOCK_FILE_PATTERN.fullmatch(path.name):
@@ -86,7 +86,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _split_objects(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
-    """The objects that a value lists, by itself or in the field that is most of it, and what else it says."""
+    """Return the objects of the list that the value is or mostly consists of, and the rest of the value."""
     if objects := _get_objects(value):
         return objects, None
     if isinstance(value, dict):
@@ -99,7 +99,7 @@ def _split_objects(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
 
 
 def _get_objects(value: JSON) -> list[dict[str, JSON]]:
-    """The objects that a value is a list of; none where it is anything else."""
+    """Return the objects of a list of objects; an empty list for any other value."""
     objects = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     return objects if objects == value else []
 
@@ -109,7 +109,7 @@ def _measure_size(value: JSON) -> int:
 
 
 def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
-    """What makes the document of the object at a place."""
+    """Return a function that makes the document of an object at a position."""
     used_keys: set[str] = set()
 
     def make_document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
@@ -121,7 +121,7 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 
 
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield what ``make_items`` makes of each line's object and place, and a failure where it raises BadLineError."""
+    """Yield the items that ``items`` makes of each line's object and position, and a failure for each BadLineError."""
     lines = _iter_lines(stream, origin, options)
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
     first_line = next(nonblank_lines, None)
@@ -131,7 +131,7 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
 
 
 def _make_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
-    """What ``make_items`` makes of numbered objects, or of the lines that they stand in, and a failure for a bad one."""
+    """Yield the items that ``items`` makes of numbered objects or lines, and a failure for each invalid one."""
     for number, row in rows:
         place = f"{origin.name}:{number}"
         try:
@@ -143,7 +143,10 @@ def _make_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: It
 
 
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
-    """Yield numbered lines; in UTF-8, where a bad byte spoils its line only, the error in place of such a line."""
+    """Yield numbered lines.
+
+    In UTF-8, an invalid byte affects only its line, which is replaced by an error.
+    """
     start = stream.read(4096)
     encoding = options.encoding or detect_marked_encoding(start) or "utf-8"
     if encoding.lower() not in _UTF8_NAMES:
@@ -213,7 +216,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _iter_strings(value: JSON) -> Iterator[str]:
-    """Every string in a JSON value, names of fields too."""
+    """Yield every string in a JSON value, including field names."""
     stack = [value]
     while stack:
         value = stack.pop()
@@ -257,7 +260,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
 
 
 def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The names of fields, those of objects within by their way, and what they say as text."""
+    """Yield the names and text values of fields; names in nested objects are dotted paths."""
     for name, value in fields.items():
         if isinstance(value, dict):
             yield from _iter_field_texts(value, f"{prefix}{name}.")
@@ -272,7 +275,7 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
 
 
 def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
-    """Remove and return the field that an option names, else the first of the usual ones that is there and not null."""
+    """Remove and return the field that an option names, else the first usual field that is not null."""
     for name in (field,) if field is not None else default_fields:
         value = fields.get(name)
         if value is not None:

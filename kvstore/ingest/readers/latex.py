@@ -1,11 +1,11 @@
-r"""LaTeX: the source of an article or a book becomes Markdown, by its structure.
+r"""LaTeX: the source of an article or a book becomes Markdown that follows its structure.
 
-In: a ``.tex`` file in UTF-8 (or as ``inputenc`` or the option ``encoding`` says). Out: one document of format
-``markdown``: sections, paragraphs, lists, tables, quotations, listings, captions and footnotes; formulas as they are
-written, between dollars. Macros that the file defines are put in, those that are not known stand for the text in their
-arguments, and what only says how a page looks is left out; nothing is included from elsewhere, which is told, and
-nothing is run. Its title is ``\title``, else the first heading; its metadata ``author`` and ``date``. A file whose
-macros grow without end, or that has no text, is a ReaderError.
+In: a ``.tex`` file in UTF-8 (or the encoding of ``inputenc`` or the option ``encoding``). Out: one document of format
+``markdown`` with sections, paragraphs, lists, tables, quotations, listings, captions and footnotes; formulas are kept
+as source between dollar signs. Macros that the file defines are expanded. Unknown macros are replaced by the text of
+their arguments, and layout commands are dropped. Included files are not read but reported, and nothing is executed. The
+title is ``\title``, else the first heading; metadata are ``author`` and ``date``. A file with endless macro expansion
+or without text is a ReaderError.
 
 Source: Lamport, LaTeX: A Document Preparation System (2nd edition, 1994), appendix C; the LaTeX2e unofficial reference
 manual.
@@ -34,12 +34,13 @@ from .markdown_blocks import (
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
 
-#: Groups and environments within each other that are read; beyond that, braces are left out and what they hold is read.
+#: The maximum depth of nested groups and environments; deeper, only the text without commands is read.
 _MAX_DEPTH = 40
-#: Characters that the macros of a file may put in together; each counts for some more, so that empty ones end too.
+#: The maximum number of characters that macros of a file can expand to. Each expansion has an extra cost, so that empty
+#: expansions also terminate.
 _MAX_EXPANDED_CHARACTERS = 4 << 20
 _EXPANSION_COST = 64
-#: Characters in which what an argument opens with is looked for.
+#: The maximum length of an argument.
 _MAX_ARGUMENT_CHARACTERS = 1 << 18
 _MAX_OPTION_CHARACTERS = 2_000
 
@@ -65,7 +66,7 @@ _FORMULA_ENVIRONMENTS = frozenset(
 _IGNORED_ENVIRONMENTS = frozenset(
     "comment tikzpicture pgfpicture picture filecontents filecontents* CCSXML pspicture asy forest".split()
 )
-#: Environments whose arguments are no text.
+#: Environments and the number of their arguments that are not text.
 _NUM_ENVIRONMENT_ARGUMENTS = {
     "tabular": 1, "tabular*": 2, "tabularx": 2, "tabulary": 2, "tabu": 1, "longtable": 1, "supertabular": 1, "array": 1,
     "NiceTabular": 1, "tblr": 1, "minipage": 1, "multicols": 1, "thebibliography": 1, "list": 2, "minted": 1,
@@ -73,7 +74,7 @@ _NUM_ENVIRONMENT_ARGUMENTS = {
     "otherlanguage": 1,
     "otherlanguage*": 1, "CJK": 2, "CJK*": 2, "tcolorbox": 0, "adjustwidth": 2, "columns": 0, "letter": 0,
 }  # fmt: skip
-#: Commands and how many of their arguments are no text.
+#: Commands and the number of their arguments that are not text.
 _NUM_SILENT_ARGUMENTS = {
     **dict.fromkeys(
         "label usepackage RequirePackage documentclass documentstyle bibliographystyle pagestyle thispagestyle vspace "
@@ -157,11 +158,11 @@ _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
 
 
 class _EndlessError(Exception):
-    """Why a file is not read."""
+    """The macros of the file exceed the expansion limit."""
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the file's one document, and what it names that lies in other files."""
+    """Yield the file's one document, and a PassedOver for each included file."""
     data = stream.read()
     encoding = options.encoding
     if encoding is None and not is_utf8(data) and (declared := _INPUTENC_PATTERN.search(data[:20_000])):
@@ -189,7 +190,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def render_line(source: str) -> str:
-    """A piece of source, such as a field of a bibliography, as a line of text."""
+    """Render a piece of source, such as a field of a bibliography, as a line of text."""
     try:
         return _LatexSource(source).render_line(source, 0)
     except _EndlessError:
@@ -201,7 +202,7 @@ def _find_first_title(blocks: list[MarkdownBlock]) -> str | None:
 
 
 class _LatexSource:
-    """The blocks of one file; ``title`` and ``meta`` are what its commands say, ``included_files`` files that it names."""
+    """The converter of one file; ``title`` and ``meta`` come from its commands, ``elsewhere`` lists included files."""
 
     def __init__(self, text: str) -> None:
         self.title = ""
@@ -214,14 +215,14 @@ class _LatexSource:
         begun_names, ended_names = (
             set(re.findall(rf"\\{mark}{_ENVIRONMENT_PATTERN.pattern}", text)) for mark in ("begin", "end")
         )
-        self.unended_environments = begun_names - ended_names  # names of environments
+        self.unended_environments = begun_names - ended_names  # environments without an end
 
     def read_blocks(self) -> list[MarkdownBlock]:
-        """All blocks, the title first and the footnotes last."""
+        """Return all blocks, the title first and the footnotes last."""
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:
-            self._parse_blocks(self._text[:begin], 0)  # of which definitions and the title are kept
+            self._parse_blocks(self._text[:begin], 0)  # for its definitions and the title
             body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
         blocks = self._parse_blocks(body, 0)
         if self.title:
@@ -232,35 +233,35 @@ class _LatexSource:
         return _LatexText(self, text, depth).parse_blocks()
 
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
-        """A piece of source as a line."""
+        """Render a piece of source as one line."""
         if depth >= _MAX_DEPTH:
             return " ".join(_COMMAND_PATTERN.sub(" ", text).split())
         return render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks()).removeprefix("\\")
 
     def add_footnote(self, text: str, depth: int) -> str:
-        """Keep a footnote, and give the mark that stands for it."""
+        """Store a footnote and return its mark."""
         self._notes.append("")
         number = len(self._notes)
         self._notes[number - 1] = self.render_line(text, depth)
         return f"[{number}]"
 
     def define_macro(self, name: str, count: int, default: str | None, body: str) -> None:
-        """Keep a macro of the file."""
+        """Store a macro that the file defines."""
         self._macros[name] = (count, default, body)
 
     def get_macro(self, name: str) -> tuple[int, str | None, str] | None:
-        """A macro of the file."""
+        """Return a macro that the file defines, or None."""
         return self._macros.get(name)
 
     def count_expansion(self, expansion: str) -> None:
-        """Count what a macro puts in."""
+        """Count the characters of an expansion; raises _EndlessError above the limit."""
         self._characters_left -= _EXPANSION_COST + len(expansion)
         if self._characters_left < 0:
             raise _EndlessError
 
 
 class _LatexText:
-    """The walk over a piece of source, which macros that are put in make longer."""
+    """The walk over a piece of source, which macro expansions extend."""
 
     def __init__(self, source: _LatexSource, text: str, depth: int, plain: bool = False) -> None:
         self._source = source
@@ -269,10 +270,10 @@ class _LatexText:
         self._depth = depth
         self._inline = InlineBuilder(plain=plain)
         self._blocks: list[MarkdownBlock] = []
-        self._unclosed: set[str] = set()  # ends of formulas that do not come any more
+        self._unclosed: set[str] = set()  # formula delimiters that do not occur again
 
     def parse_blocks(self) -> list[MarkdownBlock]:
-        """The blocks of the passage."""
+        """Return the blocks of the source."""
         while self._offset < len(self._text):
             token = _TOKEN_PATTERN.match(self._text, self._offset)
             if token is None:  # a lone backslash at the end
@@ -292,7 +293,7 @@ class _LatexText:
                 self._read_formula(token[0])
             elif kind == "tilde" or kind == "cell":
                 self._inline.add_text(" ")
-            # Braces only group, and comments are left out.
+            # Braces only group, and comments are dropped.
         self._flush_paragraph()
         return self._blocks
 
@@ -310,7 +311,7 @@ class _LatexText:
         self._offset = space.end() if space else self._offset
 
     def _read_argument(self) -> str:
-        """The next argument: what stands in braces, a command, or a character."""
+        """Return the next argument: a group in braces, a command, or a character."""
         self._skip_space()
         if self._offset >= len(self._text):
             return ""
@@ -329,7 +330,7 @@ class _LatexText:
         return self._text[self._offset - 1]
 
     def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
-        """What stands in brackets next, if anything does."""
+        """Return the next argument in brackets, or None."""
         start = self._offset
         self._skip_space()
         if self._offset < len(self._text) and self._text[self._offset] == opening:
@@ -342,9 +343,9 @@ class _LatexText:
         return None
 
     def _insert_source(self, text: str) -> None:
-        """Let source stand next."""
+        """Insert source at the current offset."""
         self._source.count_expansion(text)
-        # What was read already is let go, so that macros upon macros do not make the text ever longer.
+        # Drop the source that is already read, so that nested macros do not make the text grow without limit.
         self._text = text + self._text[self._offset :]
         self._offset = 0
 
@@ -416,7 +417,7 @@ class _LatexText:
             )
         elif name in _REFERENCE_COMMANDS:
             self._read_reference()
-        elif name in _PARAGRAPH_COMMANDS or name == "item":  # outside of a list
+        elif name in _PARAGRAPH_COMMANDS or name == "item":  # outside a list
             self._flush_paragraph()
         elif name == "hline":
             pass
@@ -456,7 +457,7 @@ class _LatexText:
             self._skip_unknown_command(name)
 
     def _skip_unknown_command(self, name: str) -> None:
-        """A command of which nothing is known stands for the text in its arguments, which is read next."""
+        """Skip an unknown command; its remaining arguments are read as text."""
         self._read_option()
         for _ in range(_NUM_SILENT_ARGUMENTS.get(name, _NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
             self._read_argument()
@@ -465,7 +466,7 @@ class _LatexText:
             self._offset += 1
 
     def _add_running_text(self, text: str) -> None:
-        """An argument whose text goes on in the paragraph."""
+        """Add an argument whose text continues the paragraph."""
         line = self._source.render_line(text, self._depth)
         space_before, space_after = text[:1].isspace(), text[-1:].isspace()
         self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
@@ -672,7 +673,7 @@ class _LatexText:
             self._add_blocks(make_table(rows[0], rows[1:]))
 
 
-#: What a file may define anew without its being read differently.
+#: Commands whose redefinition in a file is ignored.
 _PROTECTED_COMMANDS = frozenset(
     "begin end item section subsection chapter emph textbf textit footnote caption title author date par".split()
 )
@@ -683,7 +684,7 @@ _THEOREM_LABELS: Mapping[str, str] = {
 
 
 def _split_slide_title(body: str) -> tuple[str, str] | None:
-    """The title that a slide begins with, and what follows it."""
+    """Return the title at the beginning of a slide and the rest of its body, or None."""
     start = len(body) - len(body.lstrip())
     if body[start : start + 1] != "{":
         return None
@@ -692,7 +693,7 @@ def _split_slide_title(body: str) -> tuple[str, str] | None:
 
 
 def _find_closing(text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS) -> int:
-    """Where the bracket closes that opens at a place: within a paragraph or so; the end of it where it does not."""
+    """Return the offset of the bracket that closes the one at ``at``, or the end of the search range."""
     depth = 0
     braces = 0
     limit = min(len(text), start + max_length)
@@ -720,8 +721,10 @@ def _find_closing(text: str, start: int, opening: str, closing: str, max_length:
 
 
 def _split_environment(text: str, start: int, name: str, unended_environments: set[str]) -> tuple[str, int]:
-    """What stands in an environment, and the place behind it; nothing of one that is not ended, as ``unended_environments`` has
-    those that are known to be so."""
+    """Return the body of an environment and the offset after it.
+
+    The body of an unclosed environment is empty; ``unended`` caches the names of these environments.
+    """
     if name in unended_environments:
         return "", start
     if name in _VERBATIM_ENVIRONMENTS or name == "comment":
@@ -744,7 +747,7 @@ _SPLIT_PATTERN = re.compile(
 
 
 def _split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
-    """The items of a list with what stands in brackets behind each; what stands before the first has none."""
+    """Yield the items of a list with their bracketed options; the text before the first item has no option."""
     depth = 0
     start = 0
     option: str | None = None
@@ -775,7 +778,7 @@ def _split_cells(row: str) -> Iterator[str]:
 
 
 def _split_parts(text: str, separator: str) -> Iterator[str]:
-    """The parts of a text between marks that begin so, outside of braces and environments."""
+    """Yield the parts of a text between marks that begin with ``separator``, outside braces and environments."""
     depth = 0
     start = 0
     for mark in _SPLIT_PATTERN.finditer(text):

@@ -1,4 +1,4 @@
-"""List items and lines of code that come one by one become the nested lists and the code blocks they amount to.
+"""Assembly of list items and lines of code into nested lists and code blocks.
 
 In: blocks, items with their depths, and lines of code, in the order of a document. Out: blocks.
 """
@@ -9,7 +9,7 @@ from .markdown_blocks import MarkdownBlock, make_code_block, make_list
 
 
 class BlockBuilder:
-    """Blocks, and the list items or lines of code that stand behind them and are not finished yet."""
+    """Blocks, followed by unfinished list items or lines of code."""
 
     def __init__(self) -> None:
         self._blocks: list[MarkdownBlock] = []
@@ -41,20 +41,20 @@ class BlockBuilder:
         self._items.append((depth, marker, blocks))
 
     def extend_item(self, blocks: list[MarkdownBlock]) -> None:
-        """Add blocks to the item added last; where there is none they are blocks of their own."""
+        """Add blocks to the last item, or as separate blocks if there is no item."""
         if self._items:
             self._items[-1][2].extend(blocks)
         else:
             self.add_blocks(*blocks)
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """All blocks."""
+        """Return all blocks."""
         self.add_blocks()
         return self._blocks
 
 
 def _build_nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
-    """The list that begins at ``items[start]``, and the index of the first item that is not in it."""
+    """Return the list that begins at ``items[start]``, and the index of the first item after it."""
     level, first_marker, _ = items[start]
     entries: list[tuple[str, list[MarkdownBlock]]] = []
     while start < len(items) and items[start][0] >= level:

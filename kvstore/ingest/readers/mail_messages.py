@@ -1,15 +1,18 @@
-"""Mail: a message is a document; what is attached to it is read by its suffix, as documents of their own.
+"""Mail: each message is a document; its attachments are read by their suffixes as separate documents.
 
-In: a message (``.eml``, RFC 5322 and MIME) or a file of many (``.mbox``, RFC 4155; ``>From`` lines as mboxrd has them;
-a line ``From`` begins a message where it has a time of day, or a header stands below it).
-Out: documents of format ``markdown``: key the message's id, else that of its file (and its number there), by which it
-is named too where another message has its id; title the subject, metadata ``from``, ``to``, ``cc``, ``date`` (ISO
-8601), ``in_reply_to`` and the names of the ``attachments``. The text begins with the lines ``From:`` and ``Date:`` as
-the message has them, since who wrote and when is what people ask of mail; then it is that of the plain parts, or of the
-HTML where there are none or they say far less; quoted text is a block quotation, and so is a signature, behind the word
-``Signature:``. Attachments have ``attached_to`` in their metadata. A file that is no mail is a ReaderError; in a file
-of many, a bad message is a ReadFailure and the next one is read. So is a message with a field that is too long, with
-too many parts, or with parts that are nested too deep: the standard library's time grows with the square of these.
+In: a message (``.eml``, RFC 5322 and MIME) or a file of messages (``.mbox``, RFC 4155; ``>From`` lines as in mboxrd). A
+line ``From`` begins a message if it has a time of day or a header follows it.
+
+Out: documents of format ``markdown``. A document's key is the message id; if that is missing or another message uses
+it, the key is the file's key (and the message's number). The title is the subject. Metadata are ``from``, ``to``,
+``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``. The text begins with the lines
+``From:`` and ``Date:`` of the message, because users ask for author and date. The body follows: the plain parts, or the
+HTML if the plain parts are missing or have much less text. Quoted text is a block quotation, and so is a signature,
+after the word ``Signature:``. Attachments have ``attached_to`` in their metadata.
+
+A file that is not mail is a ReaderError. In a file of messages, an invalid message is a ReadFailure, and the next one
+is read. Messages with overlong fields, too many parts or too deep nesting are invalid, because the standard library's
+time grows with the square of these.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ from .decoding import clean_text
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_quote
 from .raw_document import JSON, EnclosedFile, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart
 
-#: Bytes of the largest message of a file of many.
+#: The maximum size in bytes of a message in a file of messages.
 _MAX_MESSAGE_BYTES = 256 << 20
-#: Parts of a message, and the depth to which they are nested.
+#: The maximum number of parts of a message, and their maximum depth.
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 50
-#: Levels of quotations in quotations.
+#: The maximum depth of nested quotations.
 _DEEPEST = 20
-#: Characters of a field that is read, of one that lists addresses, and of one address that is parsed.
+#: The maximum number of characters of a field, of an address list, and of one parsed address.
 _MAX_FIELD = 4_096
 _MAX_ADDRESSES = 1 << 18
 _MAX_ADDRESS = 998
@@ -62,16 +65,15 @@ _FORWARD_LINE_PATTERN = re.compile(
 _SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _SIGNATURE_PATTERN = re.compile(r"--\s?$")
 _ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-#: The parts of HTML that are not shown. Markup that is never closed extends to the end, so that no part of a text is
-#: scanned twice.
+#: Invisible parts of HTML. Unclosed markup extends to the end, so that no part of a text is scanned twice.
 _MARKUP_PATTERN = re.compile(
     r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
 )
-#: One address of a list, with the commas in its quoted strings.
+#: One address of a list; commas in quoted strings belong to it.
 _ADDRESS = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
-#: The share of the words of a mail's HTML that its plain form must have to be read in its place.
+#: The minimum ratio of words in the plain form to words in the HTML form for the plain form to be used.
 _MIN_PLAIN_SHARE = 0.3
-#: What mail programs mean by what they declare, as browsers read it (WHATWG Encoding, 4.2).
+#: The encodings that mail programs mean by the names they declare, as in browsers (WHATWG Encoding, 4.2).
 _ENCODING_ALIASES = {
     "gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "x-gbk": "gb18030", "hz-gb-2312": "hz",
     "shift_jis": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "windows-31j": "cp932",
@@ -82,13 +84,13 @@ _ENCODING_ALIASES = {
 
 
 class _NoMailError(Exception):
-    """Why bytes are no message."""
+    """The reason bytes are not a valid message."""
 
 
 class _MailPart(EmailMessage):
-    """A message, or a part of one, that refuses more parts than a message may have.
+    """A message or a part of one, with limits on the number and depth of parts.
 
-    The parser attaches a part before it reads its content, so the limits hold while the message is parsed.
+    The parser attaches a part before it reads its content, so the limits hold during parsing.
     """
 
     depth = 0
@@ -108,7 +110,7 @@ class _MailPart(EmailMessage):
 
 
 class _MailPolicy(policy.EmailPolicy):
-    """The policy of the standard library, with limits on the fields that are read; each value is parsed once."""
+    """The policy of the standard library, with limits on field lengths; each value is parsed once."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
@@ -132,7 +134,7 @@ def _parse_field(name: str, value: Any) -> Any:
 
 
 def _parse_address(name: str, address: str) -> str:
-    """Return one address of a list as text; one that is too long to be parsed stays as it is written."""
+    """Return one address of a list as text; an address that is too long to parse is returned verbatim."""
     address = address.strip()
     return address if len(address) > _MAX_ADDRESS else str(policy.default.header_fetch_parse(name, address))
 
@@ -141,7 +143,7 @@ _MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
-    """Yield the message, and the files attached to it."""
+    """Yield the message and its attachments."""
     try:
         yield from _read_message(stream.read(), origin, origin.key, options)
     except _NoMailError as error:
@@ -149,13 +151,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
-    """Yield each message, and the files attached to it."""
+    """Yield each message and its attachments."""
     first_line = stream.readline(1 << 16)
     if not first_line.removeprefix(BOM_UTF8).strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if _FROM_LINE_PATTERN.match(first_line) is None:
         raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
-    next_line: bytes | None = None  # the first line of the next message, which was looked at
+    next_line: bytes | None = None  # the first line of the next message, if already read
     for number in count(1):
         lines: list[bytes] = []
         size = 0
@@ -193,7 +195,7 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
         message = _MESSAGE_PARSER.parsebytes(data)
     except _NoMailError:
         raise
-    except Exception as error:  # what is not standard fails in the parser in more ways than it names
+    except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
         raise _NoMailError(f"is damaged ({type(error).__name__}: {error})") from None
     bodies, attachments = _split_parts(message)
     blocks = [block for body in bodies for block in _build_blocks(body, origin.name, options)]
@@ -224,7 +226,7 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
 
     for name, part in attachments:
         place = f"{origin.name}/{name}"
-        if find_format(name) is None:  # a picture, or what nobody can read: the message has its name
+        if find_format(name) is None:  # unreadable; the message lists its name
             yield SkippedPart(place, describe_skipped(name))
             continue
         content = _get_payload(part)
@@ -235,7 +237,7 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
 
 
 def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
-    """Who wrote a message, and when."""
+    """Yield the author and date of a message."""
     for field in ("From", "Date"):
         value = _get_header(message, field)
         if value:
@@ -243,7 +245,7 @@ def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
 
 
 def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
-    """The parts that are the text of a message, in order, and those attached to it, each with its name."""
+    """Return the text parts of a message in order, and its attachments with their names."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
     names: Counter[str] = Counter()
@@ -266,13 +268,15 @@ def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Messa
 
 
 def _is_text_type(kind: str) -> bool:
-    """Whether a part is shown as text: an unknown kind is (RFC 2046, 4.1.4), appointments and cards are not."""
+    """True if a part is displayed as text.
+
+    Unknown text types are (RFC 2046, 4.1.4); calendars, cards and style sheets are not.
+    """
     return kind.startswith("text/") and kind not in ("text/calendar", "text/vcard", "text/x-vcard", "text/css")
 
 
 def _choose_alternative(part: Message) -> Message | None:
-    """Of the forms of one text the plain one, unless it says far less than another; else the one that comes last that
-    has a text (RFC 2046, 5.1.4)."""
+    """Return the plain form unless another form has much more text; else the last form with text (RFC 2046, 5.1.4)."""
     forms = [form for form in part.get_payload() if isinstance(form, Message)] if part.is_multipart() else []
     word_counts = {id(form): _count_words(form) for form in forms}
     plain_form = next((form for form in forms if form.get_content_type() == "text/plain"), None)
@@ -287,15 +291,15 @@ def _choose_alternative(part: Message) -> Message | None:
 
 
 def _count_words(form: Message) -> int:
-    """The words that one form of a text shows."""
+    """Return the number of visible words in one form of a text."""
     text_parts = [text_part for text_part in form.walk() if _is_text_type(text_part.get_content_type())]
     texts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
     return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in texts)
 
 
 def _get_file_name(part: Message) -> str:
-    """The name that a part has as a file, without folders; empty where it has none."""
-    with suppress(Exception):  # a name in a broken encoding is none
+    """Return the file name of a part without folders, or an empty string."""
+    with suppress(Exception):  # ignore a name in an invalid encoding
         name = part.get_filename()
         if name:
             return " ".join(clean_text(re.split(r"[/\\]", name)[-1]).split()).strip(". ")
@@ -303,7 +307,7 @@ def _get_file_name(part: Message) -> str:
 
 
 def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
-    """Return a name, with a number before its suffix if it is used already.
+    """Return a name, with a number before its suffix if it is already used.
 
     ``numbers`` holds the last number of each name, so that many files of one name do not try every number.
     """
@@ -328,7 +332,7 @@ def _get_payload(part: Message) -> bytes:
 
 
 def _decode_text(part: Message) -> str:
-    """The text of a part in the character set it names, else in that of most mail that names none."""
+    """Return the text of a part, decoded by its character set or by common fallbacks."""
     data = _get_payload(part)
     charset = str(part.get_content_charset() or "utf-8").lower()
     for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
@@ -351,9 +355,12 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
 
 def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
-    """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4); that space may be ``delete_space``."""
+    """Join lines that end with a space to the next line of the same depth (RFC 3676, 4).
+
+    If ``deleted``, that space is removed.
+    """
     pieces: list[str] = []
-    open_depth: int | None = None  # the depth of a line that goes on, None if it ends
+    open_depth: int | None = None  # the depth of an unfinished line, None if it ends
     for line in text.split("\n"):
         depth = _get_quote_depth(line)
         if depth != open_depth:
@@ -376,7 +383,7 @@ def _get_quote_depth(line: str) -> int:
 
 
 def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
-    """The blocks of a plain text: paragraphs, block quotations, and what stands behind the line of a signature."""
+    """Yield the blocks of a plain text: paragraphs, block quotations, and signatures."""
     start = 0
     while start < len(lines):
         line = lines[start]
@@ -422,13 +429,13 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
 
 
 def _get_header(message: Message, name: str) -> str:
-    """A header as text, in one line; empty where there is none or it is beyond reading."""
-    with suppress(Exception):  # headers that are not standard fail in the parser in more ways than it names
+    """Return a header as one line of text, or an empty string if it is missing or unreadable."""
+    with suppress(Exception):  # nonstandard headers raise undocumented exceptions in the parser
         value = message[name]
         text = "" if value is None else str(value)
         if "\ufffd" not in text and not _SURROGATE_PATTERN.search(text):
             return " ".join(clean_text(text).split())
-    with suppress(Exception):  # letters that are not encoded, as some programs write them
+    with suppress(Exception):  # unencoded non-ASCII characters, which some programs write
         raw = str(dict(message.raw_items())[name])
         data = raw.encode("utf-8", "surrogateescape")
         with suppress(UnicodeDecodeError):

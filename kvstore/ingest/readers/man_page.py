@@ -1,11 +1,11 @@
-r"""Manual pages: what ``man`` shows becomes Markdown, by its structure.
+r"""Manual pages: the output of ``man`` becomes Markdown that follows its structure.
 
-In: a page in roff with the macros of man or of mdoc, in UTF-8 or as its first line (``-*- coding: latin-1 -*-``) or the
-option ``encoding`` says. Out: one document of format ``markdown``: sections, paragraphs, lists of terms, examples and
-tables. Its first heading is the name and section (``ls(1)``), its title that and what NAME says; its metadata are
-``section``, ``date``, ``source`` and ``manual``. Fonts are left out, so that options and names stand as they are typed.
-A page that only says where another is (``.so man1/other.1``) is passed over; one without text, and one whose
-definitions have no end, is a ReaderError.
+In: a roff page with man or mdoc macros, in UTF-8 or in the encoding of its first line (``-*- coding: latin-1 -*-``) or
+of the option ``encoding``. Out: one document of format ``markdown`` with sections, paragraphs, lists of terms, examples
+and tables. The first heading is the name and section (``ls(1)``); the title adds the description in NAME. Metadata are
+``section``, ``date``, ``source`` and ``manual``. Fonts are dropped, so that options and names appear as typed. A page
+that only refers to another (``.so man1/other.1``) is skipped. A page without text, or with endless definitions, is a
+ReaderError.
 
 Source: man(7) and mdoc(7) of mandoc, groff_man(7), tbl(1).
 """
@@ -32,7 +32,7 @@ from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
 from .roff import RoffError, RoffInterpreter, split_arguments
 
-#: Lists within lists that are indented; what stands deeper is not indented further.
+#: The maximum depth of indented lists; deeper levels are not indented further.
 _MAX_LIST_DEPTH = 12
 
 _CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
@@ -41,7 +41,7 @@ _BULLETS = frozenset("•·○◦*-–—+o□")
 _NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
 _LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")
 _TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
-#: A term that docbook sets as a paragraph before what is set in.
+#: The maximum length of a paragraph before an indentation that counts as a term, as docbook pages have it.
 _MAX_TERM_CHARACTERS = 200
 _FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
 _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
@@ -49,14 +49,14 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
 @dataclass(slots=True)
 class _ManualItem:
-    """An item of a list: its terms, or the mark that stands before it."""
+    """A list item: its terms, or its marker."""
 
     terms: list[str]
     marker: str = "-"
     blocks: list[MarkdownBlock] = field(default_factory=list)
 
     def to_list_item(self) -> tuple[str, list[MarkdownBlock]]:
-        """Its mark and its blocks, the first of which begins with the terms."""
+        """Return the marker and the blocks; the first block begins with the terms."""
         term = ", ".join(filter(None, self.terms))
         if not term:
             return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
@@ -68,16 +68,16 @@ class _ManualItem:
 
 @dataclass(slots=True)
 class _IndentLevel:
-    """What stands at one indentation: blocks, and a list not finished yet; ``kind`` is how an mdoc list was begun."""
+    """The content of one indentation level: blocks and an unfinished list; ``kind`` is the type of an mdoc list."""
 
     blocks: list[MarkdownBlock] = field(default_factory=list)
     items: list[_ManualItem] = field(default_factory=list)
-    is_closing: bool = False  # whether what comes next is not of the list, unless it is a term itself
+    is_closing: bool = False  # True if the next block does not belong to the list, unless it is a term
     kind: str = ""
     rows: list[list[str]] = field(default_factory=list)
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add blocks to the item that is open, or behind the list that is finished."""
+        """Add blocks to the open item, or after the finished list."""
         if self.items and not self.is_closing:
             self.items[-1].blocks += blocks
         else:
@@ -135,8 +135,7 @@ def _is_known_encoding(encoding: str) -> bool:
 
 
 class _ManualPage:
-    """The blocks of one page; ``heading`` is its name and section, ``included_page`` the page that it names in its
-    place."""
+    """The converter of one page; ``named`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
         self.meta: dict[str, JSON] = {}
@@ -145,10 +144,10 @@ class _ManualPage:
         self._description = ""
         self._in_name = False
         self._levels = [_IndentLevel()]
-        self._num_unindented = 0  # how many levels are open that are not set in further
+        self._num_unindented = 0  # the number of open levels beyond the maximum depth
         self._running_text = RunningText()
-        self._take_next_line: Callable[[str], None] | None = None  # who takes the next line of text
-        self._is_continued = False  # whether the line before ended with \c
+        self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
+        self._is_continued = False  # True if the last line ended with \c
         self._code_lines: list[str] | None = None
         self._link = ""
         self._reference_parts: list[str] | None = None
@@ -161,7 +160,7 @@ class _ManualPage:
                 self._add_source(line.content)
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """The blocks, in order."""
+        """Return the blocks in order."""
         self._finish_code()
         self._flush_paragraph()
         while len(self._levels) > 1:
@@ -170,7 +169,7 @@ class _ManualPage:
         return self._levels[0].blocks
 
     def build_title(self) -> str | None:
-        """The name and section, and what the page says that it is about."""
+        """Return the name and section with the description of the page."""
         description = self._description
         for dash in (" - ", " — ", " – ", " -- "):
             _, separator, purpose = description.partition(dash)
@@ -240,7 +239,7 @@ class _ManualPage:
             self._add_mdoc_line([name, *self._render_tokens(args)])
 
     def _add_text(self, text: str, ending: str = "") -> None:
-        """Text that has no escapes any more."""
+        """Add text without escapes."""
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _render_tokens(self, args: str) -> list[str]:
@@ -250,7 +249,7 @@ class _ManualPage:
         ]
 
     def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
-        """A line of mdoc."""
+        """Process a line of mdoc."""
         if self._code_lines is not None:
             output = RunningText()
             self._mdoc.add_line(tokens, output)
@@ -342,12 +341,12 @@ class _ManualPage:
             self._running_text.break_line()
 
     def _start_term(self, args: str) -> None:
-        """``.TP``: the next line is a term."""
+        """Handle ``.TP``: the next line is a term."""
         self._begin_item()
         self._await_line(lambda term: self._levels[-1].open_item(_make_item(term)))
 
     def _add_further_term(self, args: str) -> None:
-        """``.TQ``: and so is this one, for the same text."""
+        """Handle ``.TQ``: the next line is another term of the same item."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
@@ -356,7 +355,7 @@ class _ManualPage:
             self._start_term(args)
 
     def _start_indented(self, args: str) -> None:
-        """``.IP``: a paragraph that is set in, behind a mark or a term."""
+        """Handle ``.IP``: an indented paragraph after a mark or a term."""
         arguments_given = split_arguments(args)
         self._begin_item()
         term = _join_whitespace(self._roff.render_text(arguments_given[0])) if arguments_given else ""
@@ -371,7 +370,7 @@ class _ManualPage:
         self._take_next_line = None
 
     def _indent(self, args: str) -> None:
-        """``.RS``: what follows is set in; a short paragraph before it that is no sentence is a term."""
+        """Handle ``.RS``: indent; a short preceding paragraph that is not a sentence becomes a term."""
         was_code = self._code_lines is not None
         self._finish_code()
         if len(self._levels) > _MAX_LIST_DEPTH:
@@ -398,7 +397,7 @@ class _ManualPage:
             self._code_lines = []
 
     def _unindent(self, args: str) -> None:
-        """``.RE``."""
+        """Handle ``.RE``: end an indentation."""
         was_code = self._code_lines is not None
         self._finish_code()
         self._flush_paragraph()
@@ -410,7 +409,7 @@ class _ManualPage:
             self._code_lines = []
 
     def _close_level(self) -> None:
-        """End what is set in."""
+        """Close the innermost level and add its blocks to its parent."""
         self._flush_paragraph()
         level = self._levels.pop()
         level.close_list()
@@ -448,12 +447,12 @@ class _ManualPage:
         self._link = ""
 
     def _add_inline_link(self, args: str) -> None:
-        """``.URL`` and ``.MTO``: an address, what it is called, and what stands close behind it."""
+        """Handle ``.URL`` and ``.MTO``: an address, its label, and the text directly after it."""
         address, label, suffix = [*map(self._roff.render_text, split_arguments(args)), "", "", ""][:3]
         self._add_text((f"{label} <{address}>" if label else address) + suffix)
 
     def _start_synopsis(self, args: str) -> None:
-        """``.SY``: a synopsis begins with the name of a command."""
+        """Handle ``.SY``: begin a synopsis with the name of a command."""
         self._flush_paragraph()
         self._add_source(" ".join(split_arguments(args)[:1]))
 
@@ -464,7 +463,7 @@ class _ManualPage:
         self.included_page = args.strip()
 
     def _ignore_macro(self, args: str) -> None:
-        """Of the look of a page."""
+        """Ignore a layout macro."""
 
     # --- displays, lists and tables -----------------------------------------------------------------------------------
 
@@ -510,7 +509,7 @@ class _ManualPage:
             level.open_item(_ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
-        """More of a term that is several lines long (``Xo``)."""
+        """Extend a term that spans several lines (``Xo``)."""
         items = self._levels[-1].items
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()
@@ -524,7 +523,7 @@ class _ManualPage:
             self._code_lines = []
 
     def _add_code_line(self, args: str) -> None:
-        """``.Dl`` and ``.D1``: one line set apart."""
+        """Handle ``.Dl`` and ``.D1``: one displayed line."""
         self._flush_paragraph()
         output = RunningText()
         self._mdoc.add_line(self._render_tokens(args), output)
@@ -543,7 +542,7 @@ class _ManualPage:
             self._running_text.add(", ".join(parts) + ".")
 
     def _read_table(self, args: str) -> None:
-        """``.TS``: a table as tbl has it."""
+        """Handle ``.TS``: a tbl table."""
         self._finish_code()
         self._flush_paragraph()
         separator = "\t"
@@ -562,13 +561,13 @@ class _ManualPage:
                 in_format = True
                 continue
             if line[:1] == "." and not line[1:2].isdigit():
-                continue  # a macro between the rows: of the look of the table
+                continue  # a layout macro between the rows
             if line.strip() in ("_", "=") or not line.strip():
                 continue
             cells = [""]
             remaining = line
             while True:
-                # A cell of several lines stands between T{ and T}.
+                # A cell of several lines is enclosed in T{ and T}.
                 *complete_cells, open_cell = remaining.split(separator)
                 cells[-1] += complete_cells[0] if complete_cells else ""
                 cells += complete_cells[1:]
@@ -619,7 +618,7 @@ _LIST_OPTIONS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inse
 
 
 def _make_item(term: str) -> _ManualItem:
-    """An item that a mark, a number or a term stands before."""
+    """Return an item that begins with a mark, a number or a term."""
     if term in _BULLETS:
         return _ManualItem([])
     if number := _NUMBER_PATTERN.fullmatch(term):
@@ -632,7 +631,7 @@ def _is_term(text: str) -> bool:
 
 
 def _to_typed_name(name: str) -> str:
-    """The name of a program, which headers often have in capitals."""
+    """Return the name of a program as typed; headers often have it in capitals."""
     return name.lower() if name.isupper() else name
 
 
@@ -641,11 +640,11 @@ def _join_whitespace(text: str) -> str:
 
 
 def _clean_cell(text: str) -> str:
-    """A cell of a table without what says how it is drawn."""
+    """Return a table cell without drawing marks."""
     text = _join_whitespace(text)
     return "" if text in ("\\^", "\\_", "_", "=") else text
 
 
 def _split_cells(args: str) -> list[str]:
-    """The cells of a row of an mdoc list of columns."""
+    """Return the cells of a row in an mdoc column list."""
     return [part for cell in args.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]

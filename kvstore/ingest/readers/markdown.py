@@ -1,12 +1,13 @@
-"""Markdown: the file is one document, kept word for word; a front matter block becomes its metadata.
+"""Markdown: the file becomes one document, verbatim; a front matter block becomes its metadata.
 
-In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``; its title is the front matter's
-``title``, else the first heading of level one. What the front matter says of the page as a whole (``description``,
-``summary`` or ``abstract``) is its first paragraph too, below a heading of level one that it begins with, where the
-text does not say the same: it is often the best sentence there is, and only text is found and cited. Front matter is a
-block between ``---`` lines at the very start whose lines read ``key: value``: strings, numbers, ``true``, ``false``,
-``[a, b]`` and lists of ``- item`` lines; a value of another shape is kept as the string it is, and a block that does
-not look like this stays part of the text.
+In: bytes in UTF-8 (or the encoding that a byte-order mark or option names). Out: one document of format ``markdown``.
+The title is the front matter's ``title``, else the first level-one heading. The front matter fields ``description``,
+``summary`` and ``abstract`` also become the first paragraphs, below an initial level-one heading, unless the text
+already contains them. They are often the best sentences of the page, and only text can be found and cited.
+
+Front matter is a block between ``---`` lines at the start of the file whose lines read ``key: value``. Values are
+strings, numbers, ``true``, ``false``, ``[a, b]`` and lists of ``- item`` lines; other values are kept as strings. Any
+other block is part of the text.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _FRONT_MATTER_PATTERN = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|
 _NAME_PATTERN = re.compile(r"\w[\w .-]*")
 _FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")
-#: A heading of level one that a text begins with.
+#: A level-one heading at the beginning of a text.
 _OPENING_HEADING_PATTERN = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
 _UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")
 
 
-#: Fields of front matter that say what a page is about, in whole sentences.
+#: Front matter fields that describe a page in whole sentences.
 _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 
 
@@ -55,7 +56,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
-    """A text with what is said of it as a whole as its first paragraphs, but not what it says itself."""
+    """Return a text with descriptions as its first paragraphs, except those that the text already contains."""
     new_paragraphs: list[str] = []
     for value in paragraphs:
         words = value.split() if isinstance(value, str) else []
@@ -73,7 +74,7 @@ def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
-    """Separate a front matter block from the text that follows it; ``({}, text)`` where there is none."""
+    """Separate a front matter block from the text after it; ``({}, text)`` if there is no block."""
     block = _FRONT_MATTER_PATTERN.match(text)
     if block is None:
         return {}, text
@@ -105,7 +106,7 @@ def _parse_value(lines: list[str]) -> JSON:
 
 
 def find_first_title(text: str) -> str | None:
-    """The text of the first level-one heading outside fenced code, or None."""
+    """Return the text of the first level-one heading outside fenced code, or None."""
     fence = ""
     previous = ""
     for line in io.StringIO(text):

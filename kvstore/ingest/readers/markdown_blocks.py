@@ -1,8 +1,8 @@
-"""Markdown out: what the HTML and DOCX readers write, so that every later stage parses one form only.
+"""Markdown output of the readers that convert other formats, so that later stages parse one form only.
 
-:class:`InlineBuilder` gathers the running text of one paragraph; the functions make :class:`MarkdownBlock` objects of finished
-parts; :func:`join_blocks` joins them. Literal text is escaped only where it would open a block (``#``, ``- ``, ``1. `` at
-the start of a line, ``|`` in a table cell): everything else stays as it was written, so that names are found verbatim.
+:class:`Inline` collects the running text of one paragraph. Functions create :class:`MarkdownBlock` objects from
+finished parts, and :func:`document` joins them. Literal text is escaped only if it would open a block (``#``, ``- ``,
+``1. `` at the start of a line, ``|`` in a table cell). All other text is unchanged, so that names are found verbatim.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INVISIBLE_CHARACTERS = dict.fromkeys(
 _BLOCK_OPENER_PATTERN = re.compile(
     r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|(?:\*\s*){3,}$|(?:_\s*){3,}$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)"
 )
-#: What the first of these may be.
+#: The possible first characters of a block opener.
 _OPENER_CHARACTERS = frozenset("#-+*>`~|=_<[")
 _NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
@@ -36,16 +36,16 @@ class MarkdownBlock:
 
 
 class InlineBuilder:
-    """The running text of a paragraph: white space collapses, a line break is a ``\\n``, two are a new paragraph.
+    """The running text of a paragraph: white space collapses, a line break is a ``\\n``, two begin a new paragraph.
 
-    With ``plain`` neither code nor emphasis is marked, as headings want it.
+    With ``plain``, code and emphasis are not marked, as in headings.
     """
 
     def __init__(self, plain: bool = False) -> None:
         self.plain = plain
         self._pieces: list[str] = []
         self._code_end = -1
-        self._num_takes = 0  # how often; emphasis opened before a taking ends with it
+        self._num_takes = 0  # number of calls of take; emphasis opened before a call ends with it
         self._emphasised = False
         self._emphasis_end = -1
         self._needs_space = False
@@ -56,7 +56,7 @@ class InlineBuilder:
             return
         text = _collapse_whitespace(text)
         if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._needs_space:
-            self._pieces[-2] = self._pieces[-2][1:-1]  # a word of which some letters are emphasised is one word
+            self._pieces[-2] = self._pieces[-2][1:-1]  # remove emphasis that covers only a part of a word
         if self._needs_space:
             if text[0].isalnum() and (self.get_last_character().isalnum() or self.get_last_character() in "`*"):
                 self._pieces.append(" ")
@@ -64,7 +64,7 @@ class InlineBuilder:
         self._pieces.append(text)
 
     def separate_words(self) -> None:
-        """Let what comes next be a word of its own."""
+        """Separate the next piece from the last word."""
         self._needs_space = True
 
     def break_line(self) -> None:
@@ -72,7 +72,7 @@ class InlineBuilder:
         self._pieces.append("\n")
 
     def add_code(self, text: str) -> None:
-        """Add inline code; code that directly follows code continues it, unless two words would grow together."""
+        """Add inline code; code directly after code continues it, unless this would join two words."""
         text = _collapse_whitespace(text if text.isascii() else text.translate(_INVISIBLE_CHARACTERS))
         code = text.strip()
         if not code or self.plain:
@@ -91,15 +91,17 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> tuple[int, int] | None:
-        """Begin emphasis; the answer is for :meth:`end_emphasis`. Emphasis within emphasis is not marked."""
+        """Begin emphasis and return a value for :meth:`end_emphasis`; nested emphasis is not marked."""
         if self.plain or self._emphasised:
             return None
         self._emphasised = True
         return self._num_takes, len(self._pieces)
 
     def end_emphasis(self, emphasis_start: tuple[int, int] | None) -> None:
-        """Put ``*`` around what was added since the start, unless it is empty, code, starred, of several blocks, or
-        begins or ends within a word."""
+        """Put ``*`` around the text added since the start.
+
+        Text is not marked if it is empty, code, starred, spans several blocks, or begins or ends within a word.
+        """
         if emphasis_start is None:
             return
         self._emphasised = False
@@ -124,15 +126,15 @@ class InlineBuilder:
         self._emphasis_end = -1 if space_after else len(self._pieces)
 
     def _ends_in_word(self, end: int) -> bool:
-        """Whether the pieces before one end in a letter or digit."""
+        """True if the pieces before ``end`` end in a letter or digit."""
         return next((piece[-1].isalnum() for piece in reversed(self._pieces[:end]) if piece), False)
 
     def get_last_character(self) -> str:
-        """The last character added, or an empty string."""
+        """Return the last character added, or an empty string."""
         return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
 
     def take_paragraphs(self) -> list[str]:
-        """Return the paragraphs gathered, without escapes, and start anew."""
+        """Return the collected paragraphs, unescaped, and clear them."""
         self._num_takes += 1
         if not self._pieces:
             return []
@@ -152,8 +154,8 @@ class InlineBuilder:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """``add_text`` with one space for every run of white space."""
-    if text.isprintable() and "  " not in text:  # of white space only the space is printable
+    """Return ``text`` with every run of white space replaced by one space."""
+    if text.isprintable() and "  " not in text:  # the space is the only printable white space
         return text
     line = " ".join(text.split())
     if not line:
@@ -162,7 +164,7 @@ def _collapse_whitespace(text: str) -> str:
 
 
 def make_code_span(text: str) -> str:
-    """``add_text`` between enough backticks."""
+    """Return ``text`` between enough backticks."""
     if "`" not in text:
         return f"`{text}`"
     ticks = "`" * (1 + max(len(run) for run in _BACKTICKS_PATTERN.findall(text)))
@@ -171,7 +173,7 @@ def make_code_span(text: str) -> str:
 
 
 def make_paragraph(text: str) -> MarkdownBlock:
-    """A paragraph of one or more lines."""
+    """Return a paragraph of one or more lines."""
     return MarkdownBlock(
         "paragraph", "\n".join(map(_escape_line, text.split("\n"))) if "\n" in text else _escape_line(text)
     )
@@ -186,13 +188,13 @@ def _escape_line(line: str) -> str:
 
 
 def make_heading(level: int, text: str) -> MarkdownBlock:
-    """A heading of level 1 to 6, on one line."""
+    """Return a heading of level 1 to 6, on one line."""
     title = _CLOSING_MARKS_PATTERN.sub("", " ".join(text.split()))
     return MarkdownBlock("heading", f"{'#' * level} {title}")
 
 
 def make_code_block(code: str, language: str = "") -> MarkdownBlock:
-    """Fenced code; the fence is longer than any run of backticks inside."""
+    """Return fenced code; the fence is longer than any run of backticks in it."""
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
     longest = max((len(run) for run in _BACKTICKS_PATTERN.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -200,12 +202,12 @@ def make_code_block(code: str, language: str = "") -> MarkdownBlock:
 
 
 def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
-    """A block quotation."""
+    """Return a block quotation."""
     return MarkdownBlock("quote", "\n".join(f"> {line}".rstrip() for line in join_blocks(blocks).split("\n")))
 
 
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
-    """A list of (marker, blocks of the item); what follows an item's first line is indented beneath it."""
+    """Return a list of (marker, blocks of the item); lines after an item's first line are indented."""
     parts: list[str] = []
     is_loose = False
     for marker, blocks in items:
@@ -219,7 +221,7 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
 
 
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
-    """A table; ``header`` may be empty, and rows may be shorter than it."""
+    """Return a table; ``header`` can be empty, and rows can be shorter than it."""
     width = max([len(header), *map(len, rows)])
     lines = [_format_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_format_row, rows)]
     return MarkdownBlock("table", "\n".join(lines))
@@ -230,7 +232,7 @@ def _format_row(cells: Sequence[str]) -> str:
 
 
 def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
-    """Blocks as one line, for a table cell: items, rows and unfinished sentences are parted by semicolons."""
+    """Return blocks as one line, for a table cell; semicolons separate items, rows and unfinished sentences."""
     line = ""
     for block in blocks:
         if block.kind == "code":
@@ -251,5 +253,5 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
 
 
 def join_blocks(blocks: Sequence[MarkdownBlock]) -> str:
-    """The blocks with a blank line between two."""
+    """Join blocks with blank lines."""
     return "\n\n".join(block.text for block in blocks)

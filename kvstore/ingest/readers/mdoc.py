@@ -1,16 +1,16 @@
-"""mdoc: what the macros of a line of a BSD manual page say, as running text.
+"""mdoc: conversion of the inline macros of BSD manual pages to running text.
 
-In: the macro of a line and its arguments. Out: pieces of text with the spaces and brackets that the macros mean. Those
-that begin blocks (sections, lists, displays) are the page's (:mod:`.man_page`).
+In: the macro of a line and its arguments. Out: pieces of text with the spaces and brackets that the macros imply.
+:mod:`.man_page` handles the macros that begin blocks (sections, lists, displays).
 
-Source: mdoc(7) of mandoc (Dzonsons, Schwarze), which says what each macro means, and which may stand within others.
+Source: mdoc(7) of mandoc (Dzonsons, Schwarze), which defines the macros and which of them can be nested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: What brackets a macro puts around the rest of its line, and the pairs that open and close over several lines.
+#: Macros that enclose the rest of their line, and pairs of macros that enclose several lines.
 _ENCLOSURES = {
     "Op": "[]", "Dq": "“”", "Sq": "‘’", "Qq": '""', "Ql": "‘’", "Pq": "()", "Bq": "[]", "Brq": "{}", "Aq": "<>",
     "En": ("", ""),
@@ -40,7 +40,7 @@ _STANDARDS = {
 _CLOSING_PUNCTUATION = frozenset(".,:;)]?!")
 _OPENING_PUNCTUATION = frozenset("([")
 
-#: The macros that stand in running text.
+#: The macros of running text.
 INLINE_MACROS = (
     frozenset(_ENCLOSURES)
     | frozenset(_OPENING)
@@ -52,14 +52,14 @@ INLINE_MACROS = (
 
 
 class RunningText:
-    """The text of a paragraph, gathered piece by piece with single spaces between them."""
+    """The text of a paragraph, collected in pieces with single spaces between them."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._is_joined = False
 
     def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece, which stands close to what is ``join_before`` it, or to what comes ``join_after``."""
+        """Add a piece; ``before`` and ``after`` suppress the space before or after it."""
         text = text.removesuffix("\0")
         if text:
             if self._pieces and not join_before and not self._is_joined:
@@ -75,7 +75,7 @@ class RunningText:
             self._is_joined = True
 
     def take_text(self) -> str:
-        """What was gathered, which is forgotten."""
+        """Return the collected text and clear it."""
         text = "".join(self._pieces)
         self._pieces.clear()
         self._is_joined = False
@@ -83,17 +83,17 @@ class RunningText:
 
 
 class MdocInterpreter:
-    """What the macros of a page say; ``name`` is that of what the page describes, ``open_tags`` the Xo not closed."""
+    """The converter of a page's macros; ``name`` is the documented name, ``open_tags`` the number of open ``Xo``."""
 
     def __init__(self) -> None:
         self.name = ""
         self.open_tags = 0
         self._is_spaced = True
-        self._is_first_unspaced = False  # whether what comes next is the first that is not spaced
-        self._argument_number = 0  # of the function whose are listed, from 1; 0 outside of such a list
+        self._is_first_unspaced = False  # True before the first piece without spacing
+        self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
 
     def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
-        """Add what a line says to ``output``; ``defines_name`` where a first ``Nm`` names what the page describes."""
+        """Add the text of a line to ``out``; if ``defines_name``, the first ``Nm`` defines the documented name."""
         tail = len(tokens)
         while tail > 1 and tokens[tail - 1] in _CLOSING_PUNCTUATION:
             tail -= 1
@@ -118,7 +118,7 @@ class MdocInterpreter:
     def _add_macro(
         self, macro: str, tokens: Sequence[str], start: int, tail: int, output: RunningText, defines_name: bool
     ) -> int:
-        """Add what a macro says, and give the place behind its arguments."""
+        """Add the text of a macro, and return the index after its arguments."""
         end = next(
             (
                 index
@@ -202,7 +202,7 @@ class MdocInterpreter:
         return end
 
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
-        """What is said of the status with which programs end, and of what functions give."""
+        """Return the standard sentence on exit statuses (``Ex``) or return values (``Rv``)."""
         names_text = ", ".join(names) or self.name
         if macro == "Ex":
             return f"The {names_text} utility exits 0 on success, and >0 if an error occurs."
@@ -216,7 +216,7 @@ class MdocInterpreter:
         self._add_piece(token, output, token in _CLOSING_PUNCTUATION, token in _OPENING_PUNCTUATION)
 
     def _add_piece(self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece, close to that before it where the page has said so (``Sm off``)."""
+        """Add a piece, without a space before it if the page has turned spacing off (``Sm off``)."""
         output.add(
             text, join_before=join_before or not (self._is_spaced or self._is_first_unspaced), join_after=join_after
         )

@@ -1,10 +1,10 @@
-"""Notebooks: the cells of a Jupyter notebook become one Markdown document, in their order.
+"""Notebooks: the cells of a Jupyter notebook become one Markdown document, in order.
 
-In: an ``.ipynb`` file (nbformat 3 or 4). Out: one document of format ``markdown``: Markdown cells word for word, code
-cells as blocks of code in the notebook's language, and behind each what it gave as text (streams, results, errors) as a
-block of code, or as it is where it is Markdown; HTML, where that is all there is, becomes Markdown. Pictures and
-widgets are left out. The title is that of its metadata, else the first heading of level one. A file that is no
-notebook, or has no text, is a ReaderError.
+In: an ``.ipynb`` file (nbformat 3 or 4). Out: one document of format ``markdown``. Markdown cells are kept verbatim,
+and code cells become code blocks in the notebook's language. The text outputs of a code cell (streams, results, errors)
+follow it as code blocks. Markdown output is kept, and HTML output without a text form becomes Markdown. Images and
+widgets are dropped. The title is the one in the metadata, else the first level-one heading. A file that is not a
+notebook or has no text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .markdown import find_first_title
 from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
-#: What Python calls an object that shows itself in another way.
+#: The default repr of an object that has another representation.
 _OBJECT_REPR_PATTERN = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
 _TERMINAL_COLOUR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -56,7 +56,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _get_cells(notebook: Any) -> list[Any] | None:
-    """The cells; those of nbformat 3 stand in worksheets."""
+    """Return the cells, which nbformat 3 keeps in worksheets, or None if there is no list of cells."""
     if not isinstance(notebook, dict):
         return None
     if isinstance(notebook.get("cells"), list):
@@ -117,7 +117,7 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
 
 
 def _join_text(lines: Any, separator: str = "") -> str:
-    """A text, which notebooks keep whole or in lines."""
+    """Return a text, which notebooks store whole or as lines."""
     if isinstance(lines, list):
         lines = separator.join(line for line in lines if isinstance(line, str))
     return clean_text(lines).replace("\0", "") if isinstance(lines, str) else ""

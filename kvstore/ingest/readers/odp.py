@@ -1,10 +1,10 @@
-"""ODP: an OpenDocument presentation becomes Markdown, a section a slide.
+"""ODP: an OpenDocument presentation becomes Markdown, with one section for each slide.
 
-In: an ``.odp`` file. Out: one document of format ``markdown``, as of a PPTX (:mod:`.slides`): a slide is a heading (its
-title, or its number) with its texts, lists and tables in the order of its shapes, and the speaker's notes behind the
-word ``Notes:``. Dates, footers and numbers of slides are left out, and told (``left_out``); the option
-``navigation=keep`` keeps them. The title is that of the file's properties, else that of the first slide. A file that is
-no ODP, is locked with a password or has no text is a ReaderError.
+In: an ``.odp`` file. Out: one document of format ``markdown``, as for PPTX (:mod:`.slides`). A slide becomes a heading
+(its title or number), its texts, lists and tables in the order of its shapes, and the speaker's notes after the word
+``Notes:``. Dates, footers and slide numbers are dropped and reported in ``left_out``; the option ``navigation=keep``
+keeps them. The title is the one in the file's properties, else the first slide title. A file that is not ODP, is locked
+with a password or has no text is a ReaderError.
 
 Source: OASIS OpenDocument 1.3, part 3, 10 (shapes) and 19.392 (classes of presentation shapes).
 """
@@ -22,7 +22,7 @@ from .opendocument_text import OpenDocumentText
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
-#: Shapes that say the same on every slide.
+#: Shapes with the same text on every slide.
 _RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header", "page-number": "slide number"}
 
 
@@ -43,7 +43,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_slide(
     text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
 ) -> tuple[str, list[MarkdownBlock]]:
-    """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
+    """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
     title, title_shape = "", None
     for shape in page:
         if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(text, shape)):

@@ -1,8 +1,8 @@
 """ODS: the sheets of an OpenDocument spreadsheet, as rows of texts.
 
-In: an ``.ods`` file. Out: the cells of each sheet: numbers as they are kept, dates as ISO 8601, and what else there is
-as it is shown; formulas stand for the values that were saved with them; comments are left out. A file that is no ODS or
-is locked with a password is a ReaderError.
+In: an ``.ods`` file. Out: the cells of each sheet: numbers as stored, dates in ISO 8601, and other values as displayed.
+Formulas yield their saved values. Comments are dropped. A file that is not ODS or is locked with a password is a
+ReaderError.
 
 Source: OASIS OpenDocument 1.3, part 3, 9.1 (tables) and 19.387 (the values of cells).
 """
@@ -18,13 +18,13 @@ from .decoding import clean_text
 from .opendocument import OFFICE, TABLE, TEXT, get_repetition, iter_cells, iter_rows, open_opendocument
 
 _SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
-#: Rows and columns of the largest sheet of any program: cells may be said to repeat any number of times (9.1.2).
+#: The maximum size of a sheet in any spreadsheet program, because a file can declare any number of repetitions (9.1.2).
 _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 
 @contextmanager
 def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """The sheets of a file; whatever fails while they are read is a ReaderError."""
+    """Yield the sheets of a file; any failure while reading is a ReaderError."""
     with open_opendocument(stream, name, "ODS", "spreadsheet") as opendocument:
         tables = opendocument.body.findall(f"{TABLE}table")
         yield {
@@ -39,13 +39,13 @@ def _iter_rows(table: Element) -> Iterator[list[str]]:
         times = min(get_repetition(row, "rows"), _MAX_ROWS - number)
         number += times
         if not cells and number == _MAX_ROWS:
-            return  # what fills a sheet
+            return  # empty rows up to the end of the sheet
         for _ in range(times):
             yield cells.copy()
 
 
 def _read_cells(row: Element) -> list[str]:
-    """The cells of a row, without those that are empty at the end."""
+    """Return the cells of a row, without trailing empty cells."""
     cells: list[str] = []
     num_empty = 0
     for cell in iter_cells(row):

@@ -1,8 +1,8 @@
 """ODT: an OpenDocument text becomes Markdown.
 
-In: an ``.odt`` file. Out: one document of format ``markdown`` (:mod:`.opendocument_text` says what is read). The title
-is that of the file's properties, else the first paragraph styled as title or heading of level one. A file that is no
-ODT, is locked with a password or has no text is a ReaderError.
+In: an ``.odt`` file. Out: one document of format ``markdown`` (:mod:`.opendocument_text` describes its content). The
+title is the one in the file's properties, else the first paragraph styled as title or level-one heading. A file that is
+not ODT, is locked with a password or has no text is a ReaderError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""OpenDocument: what its texts, spreadsheets and presentations have in common.
+"""Common parts of OpenDocument texts, spreadsheets and presentations.
 
-In: a package (``.odt``, ``.ods``, ``.odp``, templates of them) or one file of XML (``.fodt`` and so on). Out: the body,
-the trees that have its styles, and the title of its properties. A file that is none of them, is locked with a password
+In: a package (``.odt``, ``.ods``, ``.odp``, templates of them) or one XML file (``.fodt`` and so on). Out: the body,
+the trees with its styles, and the title in its properties. A file that is not OpenDocument, is locked with a password
 or is damaged is a ReaderError.
 
 Source: OASIS OpenDocument 1.3, part 2 (packages) and part 3, 3.1 (documents).
@@ -25,7 +25,7 @@ _NAMESPACE = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
 TEXT, TABLE, OFFICE, STYLE, DRAW, PRESENTATION = (
     _NAMESPACE.format(name) for name in ("text", "table", "office", "style", "drawing", "presentation")
 )
-#: What holds rows of a table.
+#: Elements that contain rows of a table.
 _ROW_GROUP_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-header-rows", "table-rows", "table-row-group"))
 _CELL_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-cell", "covered-table-cell"))
 _ENCRYPTION_PATH = f".//{_NAMESPACE.format('manifest')}encryption-data"
@@ -35,7 +35,7 @@ _MANIFEST, _CONTENT = "META-INF/manifest.xml", "content.xml"
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """A document: its ``body``, the ``trees`` that have its styles, and its ``title``, empty where it has none."""
+    """A document: its ``body``, the ``trees`` with its styles, and its ``title``, which can be empty."""
 
     body: Element
     trees: tuple[Element, ...]
@@ -44,9 +44,9 @@ class OpenDocument:
 
 @contextmanager
 def open_opendocument(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDocument]:
-    """A document whose body is a ``text``, ``spreadsheet`` or ``presentation``, while it is read.
+    """Yield a document whose body is a ``text``, ``spreadsheet`` or ``presentation``.
 
-    ``kind`` is what messages call the format. Whatever fails meanwhile is a ReaderError.
+    ``kind`` is the name of the format in messages. Any failure while the document is open is a ReaderError.
     """
     with convert_errors(name, kind):
         trees = _read_trees(stream, name, kind)
@@ -59,7 +59,7 @@ def open_opendocument(stream: BinaryIO, name: str, kind: str, body: str) -> Iter
 
 
 def iter_rows(table: Element) -> Iterator[Element]:
-    """The rows of a table, those of its heads and groups too (9.1.3 to 9.1.9)."""
+    """Yield the rows of a table, including those of headers and groups (9.1.3 to 9.1.9)."""
     for part in table:
         if part.tag == f"{TABLE}table-row":
             yield part
@@ -68,29 +68,32 @@ def iter_rows(table: Element) -> Iterator[Element]:
 
 
 def iter_cells(row: Element) -> Iterator[Element]:
-    """The cells of a row, those too that another one covers."""
+    """Return the cells of a row, including covered cells."""
     return (cell for cell in row if cell.tag in _CELL_TAGS)
 
 
 def get_repetition(element: Element, dimension: str) -> int:
-    """How many ``rows`` a row, or ``columns`` a cell, stands for: any number (9.1.2), which only fills a sheet."""
+    """Return the number of ``rows`` that a row, or of ``columns`` that a cell, represents.
+
+    The number can be arbitrarily large (9.1.2), to fill a sheet.
+    """
     value = element.get(f"{TABLE}number-{dimension}-repeated", "1")
     return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1
 
 
 def is_opendocument(stream: BinaryIO) -> bool:
-    """Whether a file is an OpenDocument by its looks: XML that names its words, or a package with such a content."""
+    """True if a file is OpenDocument: XML with its namespace, or a package with ``content.xml``."""
     stream.seek(0)
     start = stream.read(1 << 12)
     if _is_markup(start):
         return b"urn:oasis:names:tc:opendocument" in start
-    with suppress(Exception), ZipFile(stream) as archive:  # a damaged directory fails in more ways than BadZipFile
+    with suppress(Exception), ZipFile(stream) as archive:  # a damaged directory raises more exceptions than BadZipFile
         return _CONTENT in archive.namelist()
     return False
 
 
 def _is_markup(start: bytes) -> bool:
-    """Whether a file that begins so is one of XML and no package."""
+    """True if a file that begins with ``start`` is XML instead of a package."""
     return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
 
 

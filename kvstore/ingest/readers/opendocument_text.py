@@ -1,8 +1,8 @@
-"""The text of an OpenDocument package as Markdown blocks, in the order of its body.
+"""Conversion of OpenDocument text to Markdown blocks, in the order of its body.
 
-In: the body of a text, or a shape of a slide, and the trees that have its styles. Out: blocks: headings by their
-outline level, lists, tables, code, quotations, text boxes and notes; tables of contents, other indexes, deleted text
-and comments are left out.
+In: the body of a text, or a shape of a slide, and the trees with its styles. Out: blocks: headings by their outline
+level, lists, tables, code, quotations, text boxes and notes. Tables of contents, other indexes, deleted text and
+comments are dropped.
 
 Source: OASIS OpenDocument 1.3, part 3; the numbers below are its sections.
 """
@@ -28,7 +28,7 @@ from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_re
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
 _QUOTE_STYLE_PATTERN = re.compile(r"quot", re.I)
-#: What is not read: indexes (8), what was deleted (5.5), comments (14), forms, notes of slides, and what only declares.
+#: Ignored elements: indexes (8), deleted text (5.5), comments (14), forms, notes of slides, and declarations.
 _IGNORED_TAGS = frozenset(
     [
         *(
@@ -43,13 +43,13 @@ _IGNORED_TAGS = frozenset(
         f"{PRESENTATION}notes",
     ]
 )
-#: Cells and rows may be said to repeat any number of times (9.1.2), which only fills a sheet.
+#: The maximum number of repetitions of a cell or row; files can declare any number (9.1.2), to fill a sheet.
 _MAX_REPEATED = 64
 _MAX_SPACES = 1000
 
 
 class OpenDocumentText:
-    """The texts of one document; ``title`` is the first paragraph styled as title or heading of level one."""
+    """The converter of one document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, trees: Sequence[Element]) -> None:
         self.title: str | None = None
@@ -67,19 +67,19 @@ class OpenDocumentText:
         self._heading_shift = 0
 
     def build_document_blocks(self, body: Element) -> list[MarkdownBlock]:
-        """All blocks of the document, notes last."""
-        # Below a title, headings of level one are its sections.
+        """Return all blocks of the document, notes last."""
+        # If there is a title, level-one headings are its sections.
         self._heading_shift = int(any(self._list_style_names(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
         blocks = self.build_blocks(body)
         number = 0
-        while number < len(self._notes):  # a note may cite another
+        while number < len(self._notes):  # a note can cite another
             text = render_one_line(self.build_blocks(self._notes[number]))
             number += 1
             blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
     def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
-        """The blocks of some elements; the notes that they cite wait for the end of the body."""
+        """Return the blocks of some elements; their notes are kept for the end of the body."""
         builder = BlockBuilder()
         self._add_elements(elements, builder, plain)
         return builder.finish_blocks()
@@ -94,7 +94,7 @@ class OpenDocumentText:
                 self._add_list(element, builder, 0, None)
             elif element.tag == f"{TABLE}table":
                 builder.add_blocks(*self._build_table(element))
-            else:  # sections, frames, groups: what they hold
+            else:  # sections, frames, groups: walk their content
                 self._add_elements(element, builder, plain)
 
     def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:
@@ -122,7 +122,7 @@ class OpenDocumentText:
             builder.add_blocks(*self.build_blocks(box))
 
     def _list_style_names(self, element: Element) -> list[str]:
-        """The style of a paragraph or span and those it is based on (16.2), the nearest first, by their names."""
+        """Return the names of the style of a paragraph or span and of its parent styles (16.2), nearest first."""
         name = element.get(f"{TEXT}style-name")
         names: list[str] = []
         while name in self._styles and name not in names:
@@ -215,7 +215,7 @@ class OpenDocumentText:
 
 
 def _iter_verbatim(element: Element) -> Iterator[str]:
-    """The text of a line of code, its spaces too (6.1.3)."""
+    """Yield the text of a line of code, including repeated spaces (6.1.3)."""
     yield element.text or ""
     for part in element:
         if part.tag == f"{TEXT}s":

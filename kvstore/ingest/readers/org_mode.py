@@ -1,10 +1,10 @@
-"""Org: the notes of Emacs become Markdown, by their structure.
+"""Org: Emacs notes become Markdown that follows their structure.
 
-In: an ``.org`` file, in UTF-8 (or as marked or named). Out: one document of format ``markdown``: headings with their
-states and tags below them, lists, definitions, tables, code, examples, quotations, plans and footnotes. Comments,
-drawers, keywords and what is marked as a comment are left out; nothing is included from elsewhere and no code is run.
-Its title is ``#+TITLE``, else the first heading of level one; its metadata ``author``, ``date`` and ``tags``; what
-``#+DESCRIPTION`` says is its first paragraph. A file without text is a ReaderError.
+In: an ``.org`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: one document of format
+``markdown`` with headings (states and tags below them), lists, definitions, tables, code, examples, quotations, plans
+and footnotes. Comments, drawers and keywords are dropped. Includes are not followed, and no code is run. The title is
+``#+TITLE``, else the first level-one heading. Metadata are ``author``, ``date``, ``language`` and ``tags``.
+``#+DESCRIPTION`` becomes the first paragraph. A file without text is a ReaderError.
 
 Source: Org Syntax (Orgmode.org), worg/org-syntax.
 """
@@ -31,9 +31,9 @@ from .markdown_blocks import (
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
-#: Blocks within blocks that are parsed; what stands deeper is text.
+#: The maximum depth of nested blocks; the content of deeper blocks becomes a code block.
 _MAX_DEPTH = 24
-#: Lines of a drawer, which else is taken for a line that only looks like the beginning of one.
+#: The maximum number of lines of a drawer; without an end in this range, the first line is not a drawer.
 _MAX_DRAWER_LINES = 500
 
 _HEADING_PATTERN = re.compile(r"(\*{1,50}) +(.*\S)\s*$")
@@ -72,7 +72,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _OrgFile:
-    """The blocks of one file; ``title``, ``meta`` and ``descriptions`` are what its keywords say."""
+    """The parser of one file; ``title``, ``meta`` and ``described`` come from its keywords."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -80,7 +80,7 @@ class _OrgFile:
         self.descriptions: list[JSON] = []
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """The blocks of lines."""
+        """Return the blocks of lines."""
         builder = BlockBuilder()
         index = 0
         while index < len(lines):
@@ -88,7 +88,7 @@ class _OrgFile:
         return builder.finish_blocks()
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, builder: BlockBuilder) -> int:
-        """Add the block that begins at a line, and give the line behind it."""
+        """Add the block that begins at a line, and return the index of the line after it."""
         line = lines[start]
         if not line.strip():
             return start + 1
@@ -187,7 +187,7 @@ class _OrgFile:
         return end + 1
 
     def _parse_item(self, lines: Sequence[str], start: int, item: re.Match[str], builder: BlockBuilder) -> int:
-        """An item of a list, with the lines that are indented below its mark."""
+        """Add a list item with its indented continuation lines, and return the index of the line after it."""
         indent = len(item[1])
         end = start + 1
         while (
@@ -205,7 +205,7 @@ class _OrgFile:
 
 
 def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
-    """A heading, and its state and tags below it."""
+    """Yield a heading, and its state and tags as a paragraph."""
     details: list[str] = []
     if state := _STATE_PATTERN.match(title):
         details.append(f"State: {state[1]}")
@@ -220,7 +220,7 @@ def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
 
 
 def _find_end(lines: Sequence[str], start: int, mark: str) -> int:
-    """The line that ends what begins at one, or the end of the text."""
+    """Return the index of the line ``mark`` after ``at``, or the number of lines."""
     return next(
         (line_number for line_number in range(start + 1, len(lines)) if lines[line_number].strip().lower() == mark),
         len(lines),
@@ -259,7 +259,7 @@ def _split_cells(line: str) -> list[str]:
 
 
 def _render_inline(text: str, plain: bool = False) -> str:
-    """Running text with its marks as Markdown has them; with ``plain`` without any."""
+    """Convert inline markup to Markdown; with ``plain``, remove it."""
     protected: list[str] = []
 
     def protect(text: str) -> str:

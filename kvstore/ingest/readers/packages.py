@@ -1,8 +1,8 @@
-"""Packages: ZIP archives, and formats whose files are such (DOCX, EPUB, OpenDocument, PPTX, XLSX).
+"""ZIP archives, and the formats that are ZIP packages (DOCX, EPUB, OpenDocument, PPTX, XLSX).
 
-In: a stream. Out: the archive, opened, once it is known that unpacking it stays within bounds. What is packed small may
-unpack to any size, but never to more than its directory declares; an archive that declares more than
-``LARGEST_UNPACKED`` bytes, or more than ``MAX_PARTS`` parts, is a ReaderError before anything is unpacked.
+In: a stream. Out: the open archive, after a check of its unpacked size. A small archive can unpack to any size, but
+never to more than its directory declares. An archive that declares more than ``LARGEST_UNPACKED`` bytes or more than
+``MAX_PARTS`` parts is a ReaderError before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from xml.etree.ElementTree import Element
 from ...errors import ReaderError
 from .xml_tree import parse_xml
 
-#: Bytes of the largest package, unpacked.
+#: The maximum unpacked size of a package in bytes.
 LARGEST_UNPACKED = 512 << 20
-#: Parts of the largest package.
+#: The maximum number of parts of a package.
 MAX_PARTS = 100_000
 
 _OLE_SIGNATURE = b"\xd0\xcf\x11\xe0"
@@ -26,10 +26,10 @@ _ENCRYPTED_FLAG = 1
 
 
 class Package:
-    """A package of parts, each read when it is asked for; ``content_type`` is what messages call the format."""
+    """A package of parts, which are read on demand; ``kind`` is the name of the format in messages."""
 
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
-        """Raises ReaderError for what is locked, too large, or no package at all."""
+        """Open the package; raises ReaderError if it is locked, too large, or not a package."""
         stream.seek(0)
         if stream.read(4) == _OLE_SIGNATURE:
             suffix = kind.lower()
@@ -41,7 +41,7 @@ class Package:
         self._name, self._kind = name, kind
         try:
             self._archive = zipfile.ZipFile(stream)
-        except Exception as error:  # a damaged directory fails in more ways than BadZipFile
+        except Exception as error:  # a damaged directory raises more exceptions than BadZipFile
             raise _make_damage_error(name, kind, error) from None
         entries = self._archive.infolist()
         num_unpacked_bytes = sum(entry.file_size for entry in entries)
@@ -57,29 +57,32 @@ class Package:
         self._names = {entry.filename for entry in self.parts}
 
     def __contains__(self, part: str) -> bool:
-        """Whether there is a part of this name."""
+        """True if there is a part of this name."""
         return part in self._names
 
     def read_part(self, part: str) -> bytes:
-        """The bytes of a part; raises KeyError where there is none, and what zipfile raises for a damaged one."""
+        """Return the bytes of a part.
+
+        Raises KeyError if the part is missing, and the exceptions of zipfile if it is damaged.
+        """
         return self._archive.read(part)
 
     def read_tree(self, part: str) -> Element:
-        """A part of XML; raises as :meth:`read_part`, and XmlError."""
+        """Parse an XML part; raises the exceptions of :meth:`read`, and XmlError."""
         return parse_xml(self.read_part(part))
 
     def convert_errors(self) -> AbstractContextManager[None]:
-        """While its parts are read: see :func:`convert_errors`."""
+        """Guard the reading of parts; see :func:`guarded`."""
         return convert_errors(self._name, self._kind)
 
 
 def open_main_part(
     stream: BinaryIO, package_class: Any, part_factory: Any, part_class: type, content_types: Iterable[str]
 ) -> Any:
-    """The main part of a package of Office Open XML; raises ValueError where it is none that is ``part_class``.
+    """Return the main part of an Office Open XML package; raises ValueError if it is not a ``wanted``.
 
-    ``package_class`` is the class by which a library opens one, ``part_factory`` its factory of parts, which learns that those of
-    ``content_types``, content types that the library does not know, are made as what is ``part_class`` is.
+    ``package`` is the class with which a library opens a package, and ``parts`` its part factory. The factory is
+    extended to create a ``wanted`` for parts of the content types ``kinds``, which the library does not know.
     """
     for content_type in content_types:
         part_factory.part_type_for.setdefault(content_type, part_class)
@@ -91,12 +94,12 @@ def open_main_part(
 
 @contextmanager
 def convert_errors(name: str, kind: str) -> Iterator[None]:
-    """While a file is read that may be damaged: whatever fails then, but a want of memory, is a ReaderError."""
+    """Convert any failure while reading a file, except MemoryError, into a ReaderError."""
     try:
         yield
     except (ReaderError, MemoryError):
         raise
-    except Exception as error:  # a damaged package fails in zipfile, zlib, XML and libraries, each in its own ways
+    except Exception as error:  # zipfile, zlib, XML parsers and libraries all raise different exceptions
         raise _make_damage_error(name, kind, error) from None
 
 

@@ -1,12 +1,12 @@
-"""PDF: the text layer of all pages as one document.
+"""PDF: the text layer of all pages becomes one document.
 
-In: a PDF file. Out: one document of format ``text``: paragraphs with their lines joined and words whole that a line
-end had hyphenated, a blank line between pages; rows of a table and entries of a list are paragraphs of their own, a
-term stands in a line above its definition, columns come one after the other, ligatures are unfolded. Running heads and
-page numbers are left out, and told (``left_out``); the option ``navigation=keep`` keeps them. Its title is that of the
-file's metadata, where somebody wrote one, else what stands at its beginning as one; ``meta['pages']`` counts the pages,
-``meta['pages_without_text']`` those that are pictures. A file that is damaged, locked with a password or without a text
-layer is a ReaderError, and so is the absence of pypdf.
+In: a PDF file. Out: one document of format ``text``. Lines are joined into paragraphs, hyphenated words are restored,
+and pages are separated by a blank line. Rows of a table and entries of a list are separate paragraphs, a term is on a
+line above its definition, columns follow one another, and ligatures are expanded. Running heads and page numbers are
+dropped and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title is the one in the file's
+metadata if it is meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the pages,
+``meta['pages_without_text']`` the pages that are images. A file that is damaged, locked with a password or without a
+text layer is a ReaderError, and so is a missing pypdf.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from .decoding import clean_text
 from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
 from .text import find_title
 
-#: Ligatures are letters of a font, not of the text.
+#: Ligatures belong to the font, not to the text.
 _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
-#: The width of a gap that is none between words, in heights of a letter, and the characters of a column's lines.
+#: The minimum gap between columns beyond a word space, in letter heights, and the minimum length of a column's lines in
+#: characters.
 _COLUMN_GAP = 1.4
 _MIN_COLUMN_CHARACTERS = 25
-#: The least gap between two words, in thousandths of a letter's height, and one that is a gap in any font.
+#: The minimum gap between words, in thousandths of a letter's height, and a gap that pypdf recognizes in any font.
 _MIN_WORD_GAP = 140
 _SURE_GAP = 1000
-#: A space that is narrower than this is none: the spacing of words took it back.
+#: The minimum width of a space; a narrower one is canceled by the word spacing.
 _MIN_SPACE_WIDTH = 50
-#: The most codes of a string whose letters a spacing of characters parts as words; longer ones are letterspaced.
+#: The maximum number of codes of a string whose character spacing separates words; longer strings are letterspaced.
 _MAX_SPACED_CODES = 3
-#: Widths that a font may tell; there are no more codes of two bytes.
+#: The maximum number of widths of a font; there are no more two-byte codes.
 _MAX_WIDTHS = 1 << 16
 _BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
-#: A line shorter than this share of the page's usual line ends its paragraph.
+#: A line shorter than this share of the page's usual line length ends its paragraph.
 _SHORT_LINE_SHARE = 0.6
-#: Lines at the top and the foot of a page that may be running heads, how many pages must have one, and which share of
-#: those between the first and the last of them (heads of left and right pages take turns); points within which two
-#: lines stand at the same height, and characters of the longest.
+#: Limits for running heads: the number of lines at the top and bottom of a page that can be running heads; the minimum
+#: number of pages with the same line; the minimum share of the pages between the first and last of them (left and right
+#: pages can alternate); the height tolerance in points; and the maximum number of characters.
 _NUM_EDGE_LINES = 2
 _MIN_RUNNING_PAGES = 3
 _MIN_RUNNING_SHARE = 0.4
@@ -54,7 +55,7 @@ _HEIGHT_TOLERANCE = 3
 _MAX_RUNNING_CHARACTERS = 150
 _NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
 _PAGE_NUMBER_PATTERN = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
-#: A word, or several that hyphens join; and what stands before a hyphen at the end of a line.
+#: A word or hyphenated compound, and the last word before a hyphen at the end of a line.
 _COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD_PATTERN = re.compile(rf"{_COMPOUND_PATTERN.pattern}(?=.$)")
 _HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
@@ -78,7 +79,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             raise
         except DependencyError as error:
             raise ReaderError(f"{origin.name}: is encrypted, and {error}; store an unlocked copy") from None
-        except Exception as error:  # on a damaged file pypdf fails in as many ways as there are to damage one
+        except Exception as error:  # pypdf raises many kinds of exceptions on damaged files
             raise ReaderError(
                 f"{origin.name}: is damaged or no PDF ({type(error).__name__}: {error}); open it and save it anew"
             ) from None
@@ -97,7 +98,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 @contextmanager
 def _silence_logger(library: str) -> Iterator[None]:
-    """Keep a library's warnings about a file out of our output: the one error raised says it all."""
+    """Suppress a library's warnings about a file; the ReaderError is sufficient."""
     logger = logging.getLogger(library)
     previous_level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -109,7 +110,7 @@ def _silence_logger(library: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _PageLine:
-    """A line of a page: its pieces with the place where each begins, and the size of its letters, in points.
+    """A line of a page: its pieces with their x positions, and its letter size, in points.
 
     A line of several pieces has wide gaps: a row of a table, a term beside its definition, or columns of text.
     """
@@ -119,7 +120,7 @@ class _PageLine:
     size: float
     pieces: list[tuple[float, str]]
     after_blank: bool = False
-    end: float | None = None  # where its last letter ends, if that is known
+    end: float | None = None  # the x position after its last letter, if known
 
     @property
     def text(self) -> str:
@@ -128,7 +129,7 @@ class _PageLine:
 
 @dataclass(frozen=True, slots=True)
 class _ShownText:
-    """What one operator shows: where, how many characters or bytes of text, and where it ends, if that is known."""
+    """The text that one operator shows: its position, its number of characters or bytes, and its end, if known."""
 
     x: float
     y: float
@@ -136,15 +137,15 @@ class _ShownText:
     end: float | None
 
 
-#: Bytes a code, the widths of codes, and that of all others, in thousandths of a letter's height.
+#: The number of bytes per code, the widths of codes, and the default width, in thousandths of a letter's height.
 _Widths = tuple[int, dict[int, float], float]
 
 
 @dataclass(frozen=True, slots=True)
 class _TextState:
-    """What a page says of the texts to come (PDF 32000-1, 9.3): their font, and how far a code moves the pen.
+    """The text state of a page (PDF 32000-1, 9.3): the font, and how far a code moves the pen.
 
-    ``single_byte`` says that each byte is a code; ``size`` and spacings are in units of text, ``scale`` is a factor.
+    ``single_byte``: each byte is a code. ``size`` and the spacings are in text units; ``scale`` is a factor.
     """
 
     widths: _Widths | None = None
@@ -156,25 +157,27 @@ class _TextState:
 
 
 class _PenTracker:
-    """Follows the state of text through a page, and tells how far a text moves the pen (PDF 32000-1, 9.3 and 9.4.4).
+    """A tracker of the text state that computes how far a text moves the pen (PDF 32000-1, 9.3 and 9.4.4).
 
-    pypdf counts no spacing of words (``Tw``), and takes what it moves a text for a gap; nor does it tell where a text
-    ends, and takes no gap between two fonts for one between words that is narrower than half of what it holds for a
-    space. Here the widths of the file's fonts tell it (9.2.4 and 9.7.4.3).
+    pypdf ignores word spacing (``Tw``) and takes the resulting displacement for a gap. It does not report where a text
+    ends. Between two fonts, it ignores word gaps narrower than half of its estimate of a space. This class computes the
+    positions from the widths in the file's fonts (9.2.4 and 9.7.4.3).
     """
 
     def __init__(self) -> None:
         self._page: Any = None
-        self._widths_by_font: dict[int, tuple[Any, _Widths | None]] = {}  # by a font's identity, which lives with it
+        self._widths_by_font: dict[
+            int, tuple[Any, _Widths | None]
+        ] = {}  # by the id of the font, which is kept alive here
         self._state = _TextState()
         self._saved_states: list[_TextState] = []
 
     def start_page(self, page: Any) -> None:
-        """Go on with another page, whose first font is yet to come."""
+        """Begin another page, whose first font is not yet set."""
         self._page, self._state, self._saved_states = page, _TextState(), []
 
     def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:
-        """Take an operator that may say how texts are set."""
+        """Update the text state for an operator."""
         if operator == b"q":
             self._saved_states.append(self._state)
         elif operator == b"Q" and self._saved_states:
@@ -199,13 +202,13 @@ class _PenTracker:
                 self._widths_by_font[id(font)] = font, None
                 self._widths_by_font[id(font)] = font, _read_widths(font)
             widths = self._widths_by_font[id(font)][1]
-        except Exception:  # no such font, or a damaged one, or of an unknown kind: it says no widths
+        except Exception:  # a missing, damaged or unknown font has no widths
             pass
         height = float(size) if isinstance(size, (int, float)) else 0.0
         self._state = replace(self._state, widths=widths, single_byte=single_byte, size=height)
 
     def measure_advance(self, parts: Sequence[Any]) -> float | None:
-        """How far what is shown moves the pen, in units of text; None where the font does not say."""
+        """Return how far the shown text moves the pen, in text units, or None if the font has no widths."""
         state = self._state
         if state.widths is None:
             return None
@@ -228,10 +231,10 @@ class _PenTracker:
         return (total * state.size / 1000 + spacing) * state.scale
 
     def add_word_gaps(self, parts: Sequence[Any]) -> list[Any]:
-        """What a TJ operator shows, with the spacings that part its words written as gaps between strings.
+        """Return the operands of TJ, with spacings that separate words replaced by gaps between strings.
 
-        Ghostscript writes the text of groff so: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and in
-        ``(eg a)`` a negative ``Tw`` takes back the whole space. Longer strings with a wide ``Tc`` are letterspaced.
+        Ghostscript writes text of groff in this way: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and
+        in ``(eg a)`` a negative ``Tw`` cancels the whole space. Longer strings with a wide ``Tc`` are letterspaced.
         """
         state = self._state
         if not state.single_byte or not state.size:
@@ -239,7 +242,8 @@ class _PenTracker:
         character_spacing, word_spacing = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
         strings = [_get_codes(part) for part in parts if not isinstance(part, (int, float))]
         if character_spacing >= _MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
-            # pypdf counts the spacing of characters itself: the gap moves no pen, and what is behind the last is none.
+            # pypdf counts character spacing itself. The gaps move the pen by 0, and the spacing after the last code is
+            # undone.
             return [*self._insert_gaps(parts, b"", [-_SURE_GAP, _SURE_GAP]), character_spacing]
         if not word_spacing:
             return list(parts)
@@ -249,7 +253,7 @@ class _PenTracker:
         return self._insert_gaps(parts, b" ", [b" ", -word_spacing])
 
     def compensate_scale(self, advance: float | None) -> list[float]:
-        """What takes the pen back behind a condensed text that moves it so far: pypdf counts no ``Tz``."""
+        """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``."""
         state = self._state
         if advance is None or not state.size or not 0 < state.scale < 1:
             return []
@@ -257,7 +261,10 @@ class _PenTracker:
 
     @staticmethod
     def _insert_gaps(parts: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
-        """What is shown, with a gap in the place of each such code of its strings, or between all their codes."""
+        """Return the operands with ``gap`` in place of each code ``at`` in their strings.
+
+        If ``at`` is empty, ``gap`` is inserted between all codes of a string.
+        """
         gaps: list[Any] = []
         for part in parts:
             if isinstance(part, (int, float)):
@@ -272,15 +279,15 @@ class _PenTracker:
 
 
 def _get_codes(part: Any) -> bytes:
-    """The codes of a string that is shown."""
+    """Return the codes of a shown string."""
     return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
 
 
 def _read_widths(font: Any) -> _Widths | None:
-    """The widths that a font tells, None where its codes are not known."""
+    """Return the widths of a font, or None if its codes are unknown."""
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
-        # A font of type 3 has a unit of its own (9.6.5).
+        # A Type 3 font has its own unit (9.6.5).
         unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
         return 1, dict(enumerate(widths, first_code)), 0.0
@@ -306,10 +313,10 @@ def _read_widths(font: Any) -> _Widths | None:
 
 
 class _LineCollector:
-    """Hears the texts of a page from pypdf, in the order of its content, and makes lines of them.
+    """A collector that receives the texts of a page from pypdf, in content order, and makes lines of them.
 
-    pypdf tells of a text when its line ends or its font changes, so where the parts of a line begin is heard from the
-    operators that show them (PDF 32000-1, 9.4.3).
+    pypdf reports a text when its line ends or its font changes. The positions of the parts of a line therefore come
+    from the operators that show them (PDF 32000-1, 9.4.3).
     """
 
     def __init__(self, pen: _PenTracker) -> None:
@@ -322,7 +329,7 @@ class _LineCollector:
     def track_operator(
         self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]
     ) -> None:
-        """Take an operator before it is carried out."""
+        """Process an operator before pypdf executes it."""
         self._pen.track_operator(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
@@ -340,7 +347,7 @@ class _LineCollector:
     def collect_text(
         self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float
     ) -> None:
-        """Take a text, with the matrices that place it."""
+        """Process a text with the matrices that position it."""
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(outer, inner)
         size = max(1.0, abs(size) * (abs((inner[3] or inner[1]) * (outer[3] or outer[1])) or 1.0))
@@ -378,10 +385,10 @@ class _LineCollector:
 
 
 def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
-    """What a TJ operator shows, every gap between words wide enough for pypdf to take it for one.
+    """Return the operands of TJ with every word gap widened enough for pypdf to recognize it.
 
-    pypdf compares a gap with half the width of the font's space, or what it takes for that where the font has none, and
-    then loses most spaces of a justified text. The pen ends where it did: what a gap gets is taken back behind it.
+    pypdf compares a gap with half the width of the font's space, or an estimate of it, and then loses most spaces of
+    justified text. The pen position is unchanged, because the added width is subtracted after the gap.
     """
     gaps: list[Any] = []
     for part in parts:
@@ -400,15 +407,15 @@ def _get_position(outer: Sequence[float], inner: Sequence[float]) -> tuple[float
 
 
 def _is_wide_gap(distance: float, letters: int, size: float) -> bool:
-    """Whether between the beginnings of two texts there is more than the first of them and a space."""
-    # Letters are about half as wide as high; the longer a text, the less is known of where it ends.
+    """True if the distance between the starts of two texts exceeds the first text and a space."""
+    # Letters are about half as wide as high. The longer a text is, the less certain is its end.
     return distance > (0.62 * letters + _COLUMN_GAP) * size
 
 
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
-    """A text parted where what was shown of it leaves a wide gap, each part with where it begins."""
+    """Yield the parts of a text, split at wide gaps between the shown texts, with their x positions."""
     texts_on_line = [(text.x, text.count) for text in shown_texts if abs(text.y - y) < 0.3 * size and text.count]
     total = sum(count for _, count in texts_on_line)
     letters = len("".join(text.split()))
@@ -427,7 +434,7 @@ def _split_at_gaps(
 
 
 def _find_space_after(text: str, count: int) -> int:
-    """The space nearest behind so many letters of a text; what is shown and what is heard need not agree quite."""
+    """Return the word end nearest to ``count`` letters; shown and reported texts can differ slightly."""
     ends = [match.end() for match in re.finditer(r"\S+", text)]
     letters = 0
     best_end, best_distance = len(text), 4
@@ -441,7 +448,7 @@ def _find_space_after(text: str, count: int) -> int:
 
 
 def _read_page_lines(page: Any, pen: _PenTracker) -> list[_PageLine]:
-    """The lines of one page, in the order of its content, columns one after the other."""
+    """Return the lines of one page in content order, columns one after another."""
     pen.start_page(page)
     collector = _LineCollector(pen)
     with _show_as_arrays(page):
@@ -451,9 +458,9 @@ def _read_page_lines(page: Any, pen: _PenTracker) -> list[_PageLine]:
 
 @contextmanager
 def _show_as_arrays(page: Any) -> Iterator[None]:
-    """Have every text of a page's content shown by TJ, the one operator that takes gaps (PDF 32000-1, 9.4.3).
+    """Replace all text operators of a page by TJ, the only operator with gaps (PDF 32000-1, 9.4.3).
 
-    The content of forms stays as it is, and so does one that is none.
+    The content of forms is unchanged, and so is invalid content.
     """
     from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
 
@@ -480,16 +487,15 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        page[name] = previous_contents  # the file's pages stay in memory together, what they show need not
+        page[name] = previous_contents  # pages stay in memory together, but their converted content need not
 
 
 def _remove_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_PageLine]], tuple[LeftOut, ...]]:
-    """The lines of pages without running heads and page numbers, and what was left out.
+    """Return the lines of pages without running heads and page numbers, and the removed lines.
 
-    Such a line is among the first or last of its page, at a height where on other pages a line stands that reads the
-    same but for its numbers, on ``_MIN_RUNNING_PAGES`` pages and ``_MIN_RUNNING_SHARE`` of them, or of those between
-    the first and the last that have it: the heads of chapters change. A document of which nothing else would be left
-    keeps all.
+    Such a line is among the first or last of its page. At the same height, other pages have a line that differs only in
+    numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its first
+    and last page, because chapter heads change. If nothing else would be left, all lines are kept.
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, _PageLine]]] = {}
     for number, lines in enumerate(pages):
@@ -519,7 +525,7 @@ def _remove_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_
 
 
 class _Spellings:
-    """The words of a text, whatever their case: they tell what a hyphen at the end of a line parts."""
+    """The words of a text in any case; they decide whether a hyphen at the end of a line is kept."""
 
     def __init__(self, pages: Iterable[Sequence[_PageLine]]) -> None:
         self._words = {
@@ -527,10 +533,10 @@ class _Spellings:
         }
 
     def join_hyphenated(self, text: str, line: str) -> str:
-        """A text that ends in a hyphen, with the line that goes on.
+        """Join a text that ends in a hyphen with the next line.
 
-        A soft hyphen parts syllables. What the text has elsewhere, with a hyphen or without, is written so; else a
-        hyphen before a small letter parts syllables, and one before a capital belongs to the name.
+        A soft hyphen is removed. If the text contains the word elsewhere, with or without a hyphen, that spelling is
+        used. Otherwise the hyphen is removed before a lowercase letter and kept before other characters.
         """
         last_word, first_word = _LAST_WORD_PATTERN.search(text), _COMPOUND_PATTERN.match(line)
         keep_hyphen = not line[0].islower()
@@ -549,17 +555,15 @@ def _normalize_word(word: str) -> str:
 
 
 def _build_page_text(lines: Sequence[_PageLine], spellings: _Spellings) -> str:
-    """One page: lines joined into paragraphs, by where they stand."""
+    """Return the text of one page; the positions of lines determine the paragraphs."""
     if not lines:
         return ""
     lengths = sorted(len(line.text) for line in lines)
-    usual_length = lengths[
-        len(lengths) * 9 // 10
-    ]  # the ninth decile: full lines, whatever headings and tables there are
+    usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
     steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
     leading = steps[len(steps) // 2] if steps else 0.0
     paragraphs: list[str] = []
-    num_lines = 0  # of the paragraph, in lines
+    num_lines = 0  # number of lines of the paragraph
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
         joint = (
             _choose_joint(previous, line, following, num_lines, leading, usual_length) if previous is not None else None
@@ -585,25 +589,25 @@ def _build_page_text(lines: Sequence[_PageLine], spellings: _Spellings) -> str:
 def _choose_joint(
     previous: _PageLine, line: _PageLine, following: _PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
-    """What joins a line to the one above it: a space, the end of a line, or nothing where a paragraph begins."""
+    """Return the string that joins a line to the line above (a space or newline), or None if a paragraph begins."""
     down, right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
         return None
     is_full = (
         len(previous.text) >= _SHORT_LINE_SHARE * usual_length or _HYPHENATED_PATTERN.search(previous.text) is not None
     )
-    if down <= 0:  # the next column, or an order of its own
+    if down <= 0:  # the next column, or an irregular order
         return " " if is_full else None
     if down > 1.45 * leading or abs(line.size - previous.size) > 0.12 * previous.size:
         return None
-    if len(previous.pieces) > 1:  # a definition goes on below itself, a row of a table does not
+    if len(previous.pieces) > 1:  # a definition continues below itself, a row of a table does not
         return " " if right > em else None
     if right > 0.8 * em:
         is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < 0.5 * em
         if _BULLET_PATTERN.match(previous.text):
             return " "
         if num_lines == 1 and not is_full and (is_continued or following is None or following.x < line.x - 0.5 * em):
-            return "\n"  # a term, and below it, to the right, what defines it
+            return "\n"  # a term with its definition below it, to the right
         return " " if num_lines == 1 and is_continued and is_full else None
     if right < -0.8 * em:
         return " " if num_lines == 1 and is_full else None
@@ -611,7 +615,7 @@ def _choose_joint(
 
 
 def _reorder_columns(lines: list[_PageLine]) -> list[_PageLine]:
-    """The lines of a page; where most have two long pieces that begin at two places, those of the left come first."""
+    """Return the lines of a page; if most lines have two long pieces at two positions, the left column comes first."""
     split_lines = [line for line in lines if len(line.pieces) == 2]
     if len(split_lines) < max(5, 0.5 * len(lines)):
         return lines

@@ -1,8 +1,8 @@
-"""Readers of installed packages, by the entry points ``kvstore.readers``, whose names are those of formats.
+"""Readers of installed packages, registered as entry points ``kvstore.readers`` under the names of their formats.
 
-In: what an entry point names: a module, or any object, that has ``suffixes``, such as ``(".adoc",)``, and a function
-``read(stream, origin, options)`` (:mod:`.raw_document`); with ``rows``, which is true, its files are read line by line,
-and may be of any size. Out: a reader whose failures are those of the file, and name it.
+In: the object of an entry point: a module or any other object with ``suffixes``, such as ``(".adoc",)``, and a function
+``read(stream, origin, options)`` (:mod:`.raw_document`). If its attribute ``rows`` is true, its files are read line by
+line and can be of any size. Out: a reader whose failures are ReaderErrors that name the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .raw_document import FormatReader, Item, Origin, RawDocument, RawFact, Read
 
 @dataclass(frozen=True, slots=True)
 class PluginReader:
-    """A reader of a package: what its files are called, how they are read, and by which ``version``."""
+    """A reader of a package: its suffixes, its function, and its ``version``."""
 
     suffixes: tuple[str, ...]
     rows: bool
@@ -27,7 +27,7 @@ class PluginReader:
 
 
 def make_plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
-    """The reader that an entry point names; raises PluginError for what is none."""
+    """Return the reader of an entry point; raises PluginError if the object is not a reader."""
     suffixes = getattr(reader, "suffixes", None)
     if not isinstance(suffixes, (tuple, list)) or not all(_is_suffix(suffix) for suffix in suffixes):
         raise PluginError(f"its suffixes are a tuple of such as '.adoc', in small letters, not {suffixes!r:.80}")

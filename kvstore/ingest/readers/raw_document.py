@@ -1,9 +1,8 @@
-"""What every reader takes and yields: where the bytes come from, the options, documents and row-level failures.
+"""Input and output of readers: the origin of the bytes, the options, documents and failures of rows.
 
 A reader is a function ``(stream, origin, options)`` that yields :class:`RawDocument` objects, or :class:`RawFact`
-objects for documents that are there already, in file order. What makes the whole file unreadable raises
-:class:`~kvstore.errors.ReaderError`; a single bad row of a file of many documents is yielded as a :class:`ReadFailure`
-between its neighbours, which are not lost.
+objects for existing documents, in file order. An unreadable file raises :class:`~kvstore.errors.ReaderError`. An
+invalid row in a file of many documents is yielded as a :class:`ReadFailure`, and the other rows are still read.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | Non
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A part of a page that is no content: the element, why it was left out, its characters and its first words."""
+    """A part of a page that is not content: the element, the reason, its number of characters and its first words."""
 
     element: str
     reason: str
@@ -32,12 +31,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class RawDocument:
-    """A document as it was read, before it is cut into chunks.
+    """A document after reading and before chunking.
 
-    ``key`` names it in the store. ``text`` is in the form that ``format`` says: ``text`` (plain, blank lines between
-    paragraphs), ``markdown``, or ``pairs`` (one CSV line ``child,parent`` an edge, the tree's name in ``meta``).
-    ``left_out`` is what of it was taken for navigation. ``other_key`` names it where another document of the same
-    ingest has its key already, and says something else.
+    ``key`` is its key in the store. ``text`` is in the form that ``format`` names: ``text`` (plain, blank lines between
+    paragraphs), ``markdown``, or ``pairs`` (one CSV line ``child,parent`` per edge, the tree's name in ``meta``).
+    ``left_out`` lists the parts that were taken for navigation. ``other_key`` replaces ``key`` if another document of
+    the same ingest already has that key and different content.
     """
 
     key: str
@@ -49,7 +48,7 @@ class RawDocument:
     other_key: str | None = None
 
 
-#: Titles that a program gives a new file, and what one puts before and behind the name of a file that it prints.
+#: Default titles of new files, and the additions of programs to the name of a printed file.
 _DEFAULT_TITLE_PATTERN = re.compile(
     r"\(?(?:untitled|anonymous|unspecified|unknown|unbenannt|ohne titel|sans titre|sin título|senza titolo)\)?"
     r"(?: (?:document|spreadsheet|presentation))?[ -]?\d*"
@@ -63,7 +62,7 @@ _PRINTED_NAME_PATTERN = re.compile(
 
 
 def clean_property_title(title: str | None) -> str:
-    """The title that the properties of a file have, on one line; empty where nobody wrote one.
+    """Return the title in the properties of a file, on one line; empty if it is missing or a default.
 
     >>> clean_property_title("Microsoft Word - Lease of shed 3.doc"), clean_property_title("Untitled 1")
     ('Lease of shed 3', '')
@@ -73,10 +72,10 @@ def clean_property_title(title: str | None) -> str:
 
 
 def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
-    """The ``other_key`` of a row: that of its place, where its own is another and no row before has that.
+    """Return the ``other_key`` of a row: its default key, if it has another key that no earlier row of the file has.
 
-    A key that the file itself gives twice is a fault of the file, and told. ``used_keys`` are the keys of the rows before,
-    to which this one's is added.
+    A key that occurs twice in the same file is an error of the file, and is reported. ``given`` has the keys of earlier
+    rows; this row's key is added.
     """
     if key == default_key or key in used_keys:
         return None
@@ -86,7 +85,7 @@ def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | N
 
 @dataclass(frozen=True)
 class ReadFailure:
-    """One row that is no document: ``place`` is ``file:line``, ``reason`` says what is wrong and what to do."""
+    """An invalid row: ``place`` is ``file:line``, ``reason`` says what is wrong and what to do."""
 
     place: str
     reason: str
@@ -94,8 +93,11 @@ class ReadFailure:
 
 @dataclass(frozen=True)
 class RawFact:
-    """What somebody states of the document of this key: ``line`` as in an export (:mod:`kvstore.changes.facts`),
-    not checked yet; ``place`` is ``file:line``."""
+    """A statement about the document of this key.
+
+    ``line`` has the form of an export (:mod:`kvstore.changes.facts`) and is not checked yet; ``place`` is
+    ``file:line``.
+    """
 
     key: str
     line: Mapping[str, JSON]
@@ -104,8 +106,11 @@ class RawFact:
 
 @dataclass(frozen=True)
 class SkippedPart:
-    """A part of a file that is not read, though the file is: ``reason`` is what such parts are counted by, as files of
-    a folder are (``suffix .png``). ``detail``, if anything, is what is said of this one."""
+    """A skipped part of a file that is otherwise read.
+
+    ``reason`` is the label under which such parts are counted, as for files of a folder (``suffix .png``). ``told`` is
+    an optional message on this part.
+    """
 
     place: str
     reason: str
@@ -117,11 +122,11 @@ Item: TypeAlias = RawDocument | RawFact | ReadFailure | SkippedPart
 
 @dataclass(frozen=True)
 class EnclosedFile:
-    """A file within a file, such as an attachment, which is read as if it stood alone.
+    """A file within a file, such as an attachment, which is read like a separate file.
 
-    ``name`` is what messages call it, ``key`` the key of its document (of its rows: the start of their keys), ``size``
-    its bytes, which ``read_content`` gives; what that raises makes it unreadable. ``meta`` is put into the metadata of its
-    documents where they have no field of that name; ``other_key`` is that of :class:`RawDocument`.
+    ``name`` is its name in messages, ``key`` the key of its document (for rows: their key prefix) and ``size`` its size
+    in bytes. ``content`` returns its bytes; if it raises an exception, the file is unreadable. ``meta`` is added to the
+    metadata of its documents, without replacing fields. ``other_key`` is that of :class:`RawDocument`.
     """
 
     name: str
@@ -134,7 +139,7 @@ class EnclosedFile:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where bytes come from: ``name`` is what messages call the file, ``key`` the key of its document."""
+    """The origin of bytes: ``name`` is the file's name in messages, ``key`` the key of its document."""
 
     name: str
     key: str
@@ -142,15 +147,15 @@ class Origin:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of ``INGEST ... WITH (...)`` that readers know; each reader looks at its own.
+    """The options of ``INGEST ... WITH (...)`` for readers; each reader uses its own.
 
-    ``encoding``: character encoding of the file, any text codec of Python (of formats that are text).
-    ``delimiter``: what stands between two cells, one character or ``tab`` (csv, pairs).
-    ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl, rows).
-    ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree the pairs go into (pairs).
-    ``sheet``: the sheet whose rows are documents, where it is not the first (rows).
-    ``navigation``: ``keep`` leaves nothing of a page out, ``drop`` (as without it) what is navigation (html), running
-    heads and page numbers (pdf), or dates, footers and numbers of slides (pptx, odp).
+    * ``encoding``: the character encoding of text formats, any text codec of Python.
+    * ``delimiter``: the cell delimiter, one character or ``tab`` (csv, pairs).
+    * ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl, rows).
+    * ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree of the pairs (pairs).
+    * ``sheet``: the sheet whose rows are documents, by default the first (rows).
+    * ``navigation``: ``keep`` keeps everything; ``drop`` (default) drops navigation (html), running heads and page
+      numbers (pdf), or dates, footers and slide numbers (pptx, odp).
     """
 
     encoding: str | None = None
@@ -166,7 +171,7 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, object] | None) -> ReadOptions:
-        """Check ``options`` and make them a :class:`ReadOptions`; an unknown name or a bad value is an InputError."""
+        """Convert ``options`` to :class:`ReadOptions`; an unknown name or invalid value is an InputError."""
         option_names = [field.name for field in fields(cls)]
         values: dict[str, str] = {}
         for name, value in (options or {}).items():

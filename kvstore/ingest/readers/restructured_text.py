@@ -1,10 +1,10 @@
-"""reStructuredText: the file becomes Markdown, by its structure.
+"""reStructuredText: the file becomes Markdown that follows its structure.
 
-In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``: sections, lists, definitions,
-fields, options, tables, quotations, literal blocks and code, admonitions, footnotes and what directives describe.
-Comments, targets of links and directives that hold no text (tables of contents, includes, settings of the page) are
-left out; nothing is included from elsewhere. Its title is the first heading of level one. An empty file is a
-ReaderError; what is not well-formed is read as the paragraph it looks like.
+In: bytes in UTF-8 (or the encoding that a byte-order mark or option names). Out: one document of format ``markdown``
+with sections, lists, definitions, fields, options, tables, quotations, literal blocks and code, admonitions, footnotes
+and the content of directives. Comments, link targets and directives without text (tables of contents, includes, page
+settings) are dropped. Includes are not followed. The title is the first level-one heading. An empty file is a
+ReaderError. Invalid markup is read as a paragraph.
 
 Source: the reStructuredText Markup Specification, and Sphinx's directives and roles.
 """
@@ -32,7 +32,7 @@ from .markdown_blocks import (
 )
 from .raw_document import Origin, RawDocument, ReadOptions
 
-#: Blocks within blocks that are parsed; what stands deeper is text.
+#: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
 
 _ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
@@ -87,7 +87,7 @@ _BOX_DIRECTIVES = frozenset(
     ).split()
 )
 
-#: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
+#: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
 _ROLE_PATTERN = re.compile(
     r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):"
@@ -118,7 +118,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
-    """What stands for ``|name|``: the texts that ``replace`` directives define."""
+    """Return the texts that ``replace`` and ``unicode`` directives define for ``|name|``."""
     substitutions = {}
     for number, line in enumerate(lines):
         match = _DIRECTIVE_PATTERN.match(line)
@@ -131,14 +131,14 @@ def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
 
 
 class _RestructuredText:
-    """The blocks of one file; the levels of sections are those in which their adornments first came."""
+    """The parser of one file; section levels follow the order in which adornments first occur."""
 
     def __init__(self, substitutions: Mapping[str, str]) -> None:
         self._substitutions = substitutions
         self._levels: list[str] = []
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """The blocks of lines that stand at one indentation."""
+        """Return the blocks of lines at one indentation."""
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
@@ -152,7 +152,7 @@ class _RestructuredText:
         return found
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Add the block that begins at a line to those found, and give the line behind it."""
+        """Append the block that begins at a line to ``found``, and return the index of the line after it."""
         line = lines[start]
         if line[0] == " ":
             body, end = _read_indented(lines, start)
@@ -198,7 +198,7 @@ class _RestructuredText:
         return self._parse_paragraph(lines, start, depth, blocks)
 
     def _parse_section(self, lines: Sequence[str], start: int, blocks: list[MarkdownBlock]) -> int:
-        """A heading or a transition: the line behind it, or 0."""
+        """Parse a heading or a transition, and return the index of the line after it, or 0."""
         line = lines[start]
         overline = _ADORNMENT_PATTERN.match(line)
         next_line = lines[start + 1] if start + 1 < len(lines) else ""
@@ -241,7 +241,7 @@ class _RestructuredText:
             return max(end, start + 1)
         body, block_end = _read_indented(lines, end)
         if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
-            # A literal block that is not indented begins every line with the same mark.
+            # Every line of an unindented literal block begins with the same mark.
             block_end = next(
                 (
                     line_number
@@ -278,7 +278,7 @@ class _RestructuredText:
     def _parse_terms(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
-        """Fields, or options of a command, each an item ``term: definition``."""
+        """Parse fields or command options as list items ``term: definition``."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start < len(lines):
             if not lines[start]:
@@ -305,7 +305,7 @@ class _RestructuredText:
         return start
 
     def _parse_explicit_markup(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """A directive, a footnote, the target of a link, or a comment."""
+        """Parse a directive, a footnote, a link target, or a comment, and return the index of the line after it."""
         line = lines[start]
         body, end = _read_indented(lines, start + 1)
         footnote = _FOOTNOTE_PATTERN.match(line)
@@ -341,7 +341,7 @@ class _RestructuredText:
             if title:
                 blocks.append(make_paragraph(self._render_inline(title)))
             blocks += self.parse_blocks(body, depth + 1)
-        else:  # what Sphinx describes: functions, classes, options; and directives that nobody knows
+        else:  # objects that Sphinx describes (functions, classes, options), and unknown directives
             inner_blocks = self.parse_blocks(body, depth + 1)
             if argument:
                 blocks.append(make_list([("-", _prepend_term(make_code_span(argument), inner_blocks))]))
@@ -373,7 +373,7 @@ class _RestructuredText:
         return [make_table(texts[0], texts[1:])] if texts else []
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Running text with its marks as Markdown has them."""
+        """Convert inline markup to Markdown."""
         protected: list[str] = []
 
         def protect(code: str) -> str:
@@ -408,7 +408,7 @@ class _RestructuredText:
 
 
 def _read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
-    """The lines from here that are indented, or blank between such, without their indentation; and the line behind."""
+    """Return the dedented lines of the indented block at a line, and the index of the line after it."""
     end = last_end = start
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
@@ -421,25 +421,25 @@ def _read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
 
 
 def _is_enumerated_item(lines: Sequence[str], start: int, width: int) -> bool:
-    """Whether an enumerator begins an item: the line below is blank, indented, or the next item; not a sentence."""
+    """True if an enumerator begins an item, not a sentence: the next line is blank, indented, or the next item."""
     next_line = lines[start + 1] if start + 1 < len(lines) else ""
     return not next_line or next_line.startswith(" ") or _ENUMERATOR_PATTERN.match(next_line) is not None
 
 
 def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """An item ``term: definition``."""
+    """Return the blocks of an item ``term: definition``."""
     if blocks and blocks[0].kind == "paragraph":
         return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
     return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks]
 
 
 def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """An admonition: ``Note: …`` before its first paragraph."""
+    """Return the blocks of an admonition, with ``Note: …`` before its first paragraph."""
     return _prepend_term(label, blocks) if blocks else [make_paragraph(label)]
 
 
 def _split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The content of a directive, and the options that stand before it."""
+    """Return the content of a directive, and the options before it."""
     fields: dict[str, str] = {}
     index = 0
     while index < len(body) and (match := _FIELD_PATTERN.match(body[index])):
@@ -452,7 +452,7 @@ def _split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The items of a bullet list, each its lines without the bullet."""
+    """Yield the items of a bullet list, each as its lines without the bullet."""
     start = 0
     while start < len(lines):
         match = _BULLET_PATTERN.match(lines[start])
@@ -462,7 +462,7 @@ def _split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
         _, end = _read_indented(lines, start + 1)
         width = match.end()
         first_line = lines[start][width:]
-        # What stands below the bullet keeps its indentation among itself.
+        # Lines below the bullet keep their relative indentation.
         other_lines = [line[width:] if line[:width].isspace() else line.lstrip() for line in lines[start + 1 : end]]
         yield [first_line, *other_lines]
         start = max(end, start + 1)
@@ -472,7 +472,7 @@ _GridRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
 
 
 def _parse_simple_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
-    """A simple table: the rows of its head, its other rows (cells as lines), and the line behind it."""
+    """Return the header rows and other rows of a simple table (cells as lines), and the index of the next line."""
     borders = [
         line_number for line_number in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])
     ]
@@ -509,7 +509,7 @@ def _parse_simple_table(lines: Sequence[str], table_start: int) -> _GridRows | N
 
 
 def _parse_grid_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
-    """A grid table, cells that span rows or columns read as the parts they are drawn over."""
+    """Parse a grid table; a cell that spans rows or columns is split at the borders it covers."""
     end = table_start
     while end < len(lines) and lines[end][:1] in ("+", "|"):
         end += 1

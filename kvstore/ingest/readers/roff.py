@@ -1,11 +1,11 @@
-r"""roff, the language that manual pages are written in: its lines, definitions, conditions and escapes.
+r"""roff, the language of manual pages: lines, definitions, conditions and escapes.
 
-In: the text of a file. Out: one :class:`RoffLine` after another, macros and text as a terminal would get them:
-conditions are decided as nroff does, strings and macros that the file defines are put in, comments and drawing are left
-out. No other file is included and nothing is run. What the macros of a package mean is not known here. Loops are passed
-over; a page whose definitions make more of it than any page has is a :class:`RoffError`.
+In: the text of a file. Out: :class:`RoffLine` objects: the macros and text that a terminal would receive. Conditions
+are evaluated as in nroff, strings and macros that the file defines are expanded, and comments and drawing are dropped.
+Nothing is included or executed. This module does not know the meaning of macro packages. Loops are skipped. A page
+whose definitions expand beyond the limit is a :class:`RoffError`.
 
-Source: Ossanna and Kernighan, Troff User's Manual (1976, revised 1992); groff(7) and groff_char(7) for what is newer.
+Source: Ossanna and Kernighan, Troff User's Manual (1976, revised 1992); groff(7) and groff_char(7) for newer features.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: Characters that all macros and strings of the file together may put in, and those of one string; each counts for some
-#: more, so that empty ones come to an end too.
+#: The maximum number of characters that all macros and strings of a file expand to, and of one string. Each expansion
+#: has an extra cost, so that empty expansions also terminate.
 _MAX_EXPANDED_CHARACTERS = 4 << 20
 _MAX_STRING_CHARACTERS = 4_096
 _EXPANSION_COST = 64
-#: Strings within strings that are put in.
+#: The maximum depth of nested strings.
 _MAX_STRING_DEPTH = 8
 
 _CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
@@ -40,7 +40,7 @@ _ESCAPE_PATTERN = re.compile(
     r"|[hvlLDXxRHSBAZ](?P<q3>[^\s\\\w])[^\n]{0,500}?(?P=q3)"
     r"|(?P<one>.)|$)"
 )
-#: One character behind the backslash: what it stands for. Others stand for themselves.
+#: Single-character escapes; other characters represent themselves.
 _CHARACTER_ESCAPES = {
     **dict.fromkeys("&|^/,:)%{}durpzac!?t", ""),
     "e": "\\", "E": "\\", "\\": "\\", " ": "\u00a0", "~": "\u00a0", "0": "\u00a0", "t": "\t", "'": "´", "`": "`",
@@ -63,14 +63,14 @@ _GLYPHS = {
         "*F=Φ *X=Χ *Q=Ψ *W=Ω"
     ).split()
 } | {"ff": "ff", "fi": "fi", "fl": "fl", "Fi": "ffi", "Fl": "ffl"}  # fmt: skip
-#: Accents as names of letters have them (``\['e]``, ``\(:u``), as combining characters.
+#: Accents in glyph names (``\['e]``, ``\(:u``), as combining characters.
 _ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", ":": "\u0308", '"': "\u030b", ",": "\u0327",
     "v": "\u030c", "o": "\u030a", "-": "\u0304", ".": "\u0307", "u": "\u0306",
 }  # fmt: skip
 _ACCENTED_LETTER_PATTERN = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")
 _CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")
-#: Strings that packages of macros define, and those that Pod::Man does by drawing.
+#: Strings that macro packages define, and those that Pod::Man draws.
 _PREDEFINED_STRINGS = {
     "lq": "“", "rq": "”", "Tm": "™", "R": "®", "Aq": "'", "--": "--", "PI": "π", 'L"': '"', 'R"': '"', "C`": "",
     "C'": "", "C+": "C++", "Lt": "<", "Gt": ">", "Le": "≤", "Ge": "≥", "Ne": "≠", "Pm": "±", "If": "∞", "Pi": "π",
@@ -85,19 +85,19 @@ _BLOCK_MARK_PATTERN = re.compile(r"\\[{}]")
 
 
 class RoffError(ValueError):
-    """Why a page is not read."""
+    """The reason a page cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoffLine:
-    """A line of the page: a ``macro`` with what stands behind it, or (where that is empty) text; escapes are in it."""
+    """A line of the page: a ``macro`` with its arguments, or text if ``macro`` is empty; escapes are not replaced."""
 
     macro: str
     content: str
 
 
 class RoffInterpreter:
-    """The lines of a page, and the text that its escapes stand for. ``native_macros``: macros that the file cannot define."""
+    """The lines of a page, and the text of its escapes; the file cannot redefine the macros ``native``."""
 
     def __init__(self, text: str, native_macros: frozenset[str]) -> None:
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
@@ -106,11 +106,11 @@ class RoffInterpreter:
         self._strings = dict(_PREDEFINED_STRINGS)
         self._registers = dict(_PREDEFINED_REGISTERS)
         self._macros: dict[str, list[str]] = {}
-        self._pending_conditions: list[bool] = []  # what the conditions said that wait for their .el
+        self._pending_conditions: list[bool] = []  # results of .ie conditions that wait for their .el
         self._characters_left = _MAX_EXPANDED_CHARACTERS
 
     def iter_lines(self) -> Iterator[RoffLine]:
-        """The lines, one after another, so that what a line defines holds for those behind it."""
+        """Yield the lines lazily, so that definitions apply to later lines."""
         while self._pending:
             line = self._pending.popleft()
             control = _CONTROL_PATTERN.match(line)
@@ -138,7 +138,7 @@ class RoffInterpreter:
                 yield RoffLine(name, _BLOCK_MARK_PATTERN.sub("", _strip_comment(args)))
 
     def read_raw_lines(self, end: str) -> Iterator[str]:
-        """The lines up to that of a macro, as they are; for what is another language within this one."""
+        """Yield the raw lines up to a macro, for embedded languages."""
         while self._pending:
             line = self._pending.popleft()
             control = _CONTROL_PATTERN.match(line)
@@ -147,7 +147,7 @@ class RoffInterpreter:
             yield line
 
     def render_text(self, source: str, depth: int = 0) -> str:
-        """The text that a line stands for, without fonts, sizes and motions."""
+        """Return the text of a line, without fonts, sizes and motions."""
         if "\\" not in source:
             return source
 
@@ -189,7 +189,7 @@ class RoffInterpreter:
             self._skip_block(args)
 
     def _evaluate_condition(self, args: str) -> tuple[bool, str]:
-        """Whether a condition holds, and what stands behind it."""
+        """Return the value of a condition, and the rest of the line."""
         is_negated = args.startswith("!")
         args = args[1:].lstrip() if is_negated else args
         holds = False
@@ -209,7 +209,7 @@ class RoffInterpreter:
         return holds is not is_negated, args
 
     def _evaluate_expression(self, expression: str) -> int:
-        """What an expression of numbers amounts to, 0 for one that is not understood."""
+        """Return the value of a numeric expression, 0 if it is not understood."""
         text = self.render_text(expression).strip().strip("()")
         if (comparison := _COMPARISON_PATTERN.fullmatch(text)) is not None:
             left, right = int(comparison[1]), int(comparison[3])
@@ -218,7 +218,7 @@ class RoffInterpreter:
         return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
     def _skip_block(self, args: str) -> None:
-        """Leave out what a condition that does not hold stands before."""
+        """Skip the body of a false condition."""
         depth = args.count("\\{") - args.count("\\}")
         while depth > 0 and self._pending:
             line = self._pending.popleft()
@@ -267,7 +267,7 @@ class RoffInterpreter:
         self._pending.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
-        """Count what is put in."""
+        """Count the characters of an expansion; raises RoffError above the limit."""
         self._characters_left -= _EXPANSION_COST + sum(map(len, expansions)) + _EXPANSION_COST * len(expansions)
         if self._characters_left < 0:
             raise RoffError(
@@ -278,9 +278,9 @@ class RoffInterpreter:
 
 
 def split_arguments(args: str) -> list[str]:
-    r"""The arguments of a macro: words, and what stands in quotes.
+    r"""Return the arguments of a macro: words, and quoted strings.
 
-    >>> split_arguments(r'one "two three" fo\ ur')
+    >>> arguments(r'one "two three" fo\ ur')
     ['one', 'two three', 'fo\\ ur']
     """
     return [
@@ -298,7 +298,7 @@ def _strip_brackets(name: str) -> str:
 
 
 def _find_expression_end(args: str) -> int:
-    """Where the expression ends that a line begins with: at white space outside of parentheses."""
+    """Return the end of the expression at the start of a line: white space outside parentheses."""
     depth = 0
     index = 0
     while index < len(args):

@@ -1,8 +1,8 @@
-"""RTF: a document of the Rich Text Format becomes plain text, its paragraphs with a blank line between them.
+"""RTF: a Rich Text Format document becomes plain text, with blank lines between its paragraphs.
 
-In: an ``.rtf`` file. Out: one document of format ``text``: the text of a box stands below the paragraph it is anchored
-in, footnotes stand last; the title is that of its information group. A file that is no RTF, or has no text, is a
-ReaderError, and so is the absence of striprtf.
+In: an ``.rtf`` file. Out: one document of format ``text``. The text of a box follows the paragraph it is anchored in,
+and footnotes come last. The title is the one in the information group. A file that is not RTF or has no text is a
+ReaderError, and so is a missing striprtf.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
 _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 _ROW_PATTERN = re.compile(r".*\|\s*$")
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-#: What stands beside the text, in groups of its own, which the library leaves out; and where a paragraph ends.
+#: Groups beside the text, which the library drops, and the ends of paragraphs.
 _ASIDE_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
 _BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
 _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
@@ -37,16 +37,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if not data.lstrip().startswith(b"{\\rtf"):
         raise ReaderError(f"{origin.name}: is no RTF: it does not begin with {{\\rtf; read it AS text")
-    # What is no ASCII is written in escapes; bytes that are none all the same are of the code page that most declare.
+    # Non-ASCII characters are written as escapes; any other non-ASCII byte is read in the most common code page.
     markup = data.decode("cp1252", "replace")
-    if _MACINTOSH_PATTERN.search(markup[:1000]):  # a code page that Python knows by another name
+    if _MACINTOSH_PATTERN.search(markup[:1000]):  # Python has another name for this code page
         markup, to_plain_text = (
             _MACINTOSH_PATTERN.sub("", markup, count=1),
             partial(to_plain_text, encoding="mac_roman"),
         )
     try:
         decoded = to_plain_text(_move_asides(markup), errors="replace")
-        # Letters beyond the first plane are written in two halves.
+        # Characters beyond the first plane are written as surrogate pairs.
         decoded = _SURROGATES_PATTERN.sub(
             lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
         )
@@ -55,12 +55,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         title_text = (
             " ".join(to_plain_text(f"{{\\rtf1 {title_match[1]}}}", errors="replace").split()) if title_match else ""
         )
-    except Exception as error:  # a damaged file fails in the library in its own ways
+    except Exception as error:  # the library raises various exceptions on damaged files
         raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it anew") from None
     paragraphs: list[str] = []
     for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
         if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):
-            paragraphs[-1] += f"\n{line}"  # the rows of a table stand together
+            paragraphs[-1] += f"\n{line}"  # keep the rows of a table together
         else:
             paragraphs.append(line)
     if not paragraphs:
@@ -69,7 +69,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _move_asides(markup: str) -> str:
-    """The markup with the texts of boxes below their paragraphs, and the footnotes, numbered, at its end."""
+    """Return the markup with box texts below their paragraphs and numbered footnotes at the end."""
     if "\\footnote" not in markup and "\\shptxt" not in markup:
         return markup
     pieces: list[str] = []
@@ -103,7 +103,7 @@ def _move_asides(markup: str) -> str:
 
 
 def _find_group_end(markup: str, start: int) -> int:
-    """Where the group that begins at a brace ends; -1 where it does not."""
+    """Return the end of the group that begins at a brace, or -1 if it is unclosed."""
     depth = 0
     for brace in _BRACE_PATTERN.finditer(markup, start):
         if len(brace[0]) == 1:

@@ -1,7 +1,7 @@
-"""Values written as text: a CSV cell or a line of front matter becomes a JSON number where it is plainly one.
+"""Values written as text: a CSV cell or a front matter line becomes a JSON number if it is clearly one.
 
-A condition such as ``meta ->> 'year' >= 2024`` compares numbers only if numbers were stored. Digits with a leading
-zero or a plus sign are codes, not quantities, and stay strings; so does what a 64-bit number cannot hold.
+A condition such as ``meta ->> 'year' >= 2024`` compares numbers only if numbers were stored. Digits with a leading zero
+or a plus sign are codes and stay strings. Numbers that do not fit into 64 bits also stay strings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DECIMAL_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}$")
 
 
 def parse_number(value: str) -> str | int | float:
-    """``value`` as an int or float if it is written like one, else as it is."""
+    """Return ``value`` as an int or float if it is written like one, else unchanged."""
     if _INTEGER_PATTERN.match(value):
         return int(value)
     if _DECIMAL_PATTERN.match(value):
@@ -24,7 +24,7 @@ def parse_number(value: str) -> str | int | float:
 
 
 def parse_scalar(value: str) -> JSON:
-    """One front matter value: a quoted string, a number, ``true``, ``false``, ``null`` or a bare string."""
+    """Parse a front matter value: a quoted string, a number, ``true``, ``false``, ``null`` or a bare string."""
     value = value.strip()
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]

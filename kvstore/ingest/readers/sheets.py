@@ -1,11 +1,11 @@
-"""Workbooks: a sheet is a document, or (``AS rows``) a row of one is.
+"""Workbooks: each sheet becomes a document, or (``AS rows``) each row of one sheet.
 
-In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`); which it is, its content tells. Out: a document of
-format ``markdown`` a sheet, one table, whose head is the first row with anything in it; its key is that of the file, in
-a workbook of several sheets with ``/`` and the sheet's name. As rows: documents as of a CSV file
-(:func:`.tabular.build_row_documents`), from the first sheet or the one that the option ``sheet`` names. Formulas stand
-for the values that were saved with them; dates are ISO 8601. A file that is no workbook, is locked with a password or
-has no text is a ReaderError.
+In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
+``markdown`` for each sheet, with one table whose header is the first nonempty row. Its key is the file's key; if there
+are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
+(:func:`.tabular.build_row_documents`), from the first sheet or the one in the option ``sheet``. Formulas yield their
+saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
+ReaderError.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .tabular import build_row_documents
 
-#: The sheets of a workbook by their names, each the cells of its rows, which are made when they are asked for.
+#: The sheets of a workbook by name; the rows of cells are produced on demand.
 Sheets = Mapping[str, Iterator[list[str]]]
 
-#: Cells, and characters in them, of the largest sheet: it may say that it has any number, and repeat any text.
+#: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
 _MAX_CELLS = 20_000_000
 _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each sheet that has anything in it."""
+    """Yield a document for each nonempty sheet."""
     documents = []
     with _open_workbook(stream, origin) as sheets:
         for name, sheet_rows in sheets.items():
@@ -59,7 +59,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
-    """The sheets of a workbook; whatever fails while they are read is a ReaderError."""
+    """Open a workbook as its sheets; any failure while they are read is a ReaderError."""
     if is_opendocument(stream):
         from . import ods
 
@@ -70,7 +70,7 @@ def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[S
 
 
 def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
-    """The rows that have anything in them: their numbers, and their cells without those that are empty at the end."""
+    """Yield the number and cells of each nonempty row, without trailing empty cells."""
     num_cells = num_characters = 0
     for number, row in enumerate(rows, 1):
         num_cells += len(row)

@@ -1,11 +1,11 @@
-"""PPTX: a presentation becomes Markdown, a section a slide.
+"""PPTX: a presentation becomes Markdown, with one section for each slide.
 
-In: a ``.pptx`` file, or one with macros, which are not read (``.pptm``), a show or a template. Out: one document of
-format ``markdown``: a slide is a heading (its title, or its number) with its texts, lists, tables, charts and diagrams
-in the order of their shapes, and the speaker's notes behind the word ``Notes:``. Hidden slides are read too. Dates,
-footers and numbers of slides are left out, and told (``left_out``); the option ``navigation=keep`` keeps them. The
-title is that of the file's properties, else that of the first slide. A file that is no PPTX, is locked with a password
-or has no text is a ReaderError, and so is the absence of python-pptx.
+In: a ``.pptx`` file, a slide show, a template, or a file with macros (``.pptm``), which are ignored. Out: one document
+of format ``markdown``. A slide becomes a heading (its title or number), its texts, lists, tables, charts and diagrams
+in the order of their shapes, and the speaker's notes after the word ``Notes:``. Hidden slides are included. Dates,
+footers and slide numbers are dropped and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title
+is the one in the file's properties, else the first slide title. A file that is not PPTX, is locked with a password or
+has no text is a ReaderError, and so is a missing python-pptx.
 
 Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 3, 9.3 (alternatives).
 """
@@ -24,7 +24,7 @@ from .packages import Package, open_main_part
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
 from .xml_tree import parse_xml
 
-#: Groups of shapes within groups, and points of a diagram within points.
+#: The maximum depth of nested groups of shapes, and of nested points of a diagram.
 _MAX_DEPTH = 20
 _DRAWING_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DIAGRAM_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
@@ -32,12 +32,12 @@ _COMPATIBILITY_NAMESPACE = "{http://schemas.openxmlformats.org/markup-compatibil
 _FORMULA_TAG = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 _FORMULA_TEXT_TAG = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _DIAGRAM_RELATION_SUFFIX = "/diagramData"
-#: What else a main part may be than that of a presentation (MS-OFFMACRO2, 2.2).
+#: Other content types of the main part (MS-OFFMACRO2, 2.2).
 _MAIN_PART_TYPES = (
     "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
     "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
 )
-#: Placeholders that say the same on every slide (19.7.10).
+#: Placeholders with the same text on every slide (19.7.10).
 _RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"}
 
 
@@ -65,7 +65,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
-    """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
+    """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title
     title = (
@@ -98,9 +98,9 @@ def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tup
 
 
 def _resolve_alternatives(shapes: Any) -> None:
-    """Put one of alternatives in their place: the first that has text, which older programs cannot show, else the last.
+    """Replace alternatives by the first that has text, else by the last.
 
-    A text with a formula is one of two; the other is a picture of it.
+    A text with a formula has two alternatives; the other one is a picture of it.
     """
     for alternatives in list(shapes.iter(f"{_COMPATIBILITY_NAMESPACE}AlternateContent")):
         parent = alternatives.getparent()
@@ -138,7 +138,7 @@ def _list_paragraphs(shape: Any) -> list[str]:
 
 
 def _get_paragraph_text(paragraph: Any) -> str:
-    """The text of a paragraph, with the letters of its formulas."""
+    """Return the text of a paragraph, including the characters of its formulas."""
     text = ""
     for part in paragraph:
         if part.tag in (f"{_DRAWING_NAMESPACE}r", f"{_DRAWING_NAMESPACE}fld"):
@@ -151,7 +151,7 @@ def _get_paragraph_text(paragraph: Any) -> str:
 
 
 def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
-    """The paragraphs of a shape; those with a bullet, and all of a placeholder for a list, are items by level."""
+    """Return the paragraphs of a shape; paragraphs with a bullet or in a list placeholder become items by level."""
     builder = BlockBuilder()
     nonblank_paragraphs = [
         (text_paragraph, text)
@@ -188,7 +188,7 @@ def _add_lines(inline: InlineBuilder, text: str) -> None:
 
 
 def _get_mark(paragraph: Any) -> str:
-    """What a paragraph says of itself (21.1.2.4): ``bullet``, ``number``, ``no`` mark, or nothing."""
+    """Return the list mark of a paragraph (21.1.2.4): ``bullet``, ``number``, ``no``, or an empty string."""
     marks = {
         f"{_DRAWING_NAMESPACE}buChar": "bullet",
         f"{_DRAWING_NAMESPACE}buBlip": "bullet",
@@ -200,7 +200,7 @@ def _get_mark(paragraph: Any) -> str:
 
 
 def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
-    """The title of a chart, and a table of its numbers."""
+    """Return the title of a chart, and a table of its numbers."""
     blocks = []
     if chart.has_title and chart.chart_title.has_text_frame and chart.chart_title.text_frame.text.strip():
         blocks.append(make_paragraph(" ".join(chart.chart_title.text_frame.text.split())))
@@ -227,7 +227,7 @@ def _format_number(value: float | None) -> str:
 
 
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
-    """The texts of a diagram (SmartArt), which stand in a part of their own, as nested lists."""
+    """Return the texts of a diagram (SmartArt), which are in a separate part, as nested lists."""
     identifiers = {
         value for part in shape.element.iter() for name, value in part.attrib.items() if name.endswith("}dm")
     }
@@ -240,7 +240,7 @@ def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
 
 
 def _build_point_blocks(data: Element) -> list[MarkdownBlock]:
-    """The points of a diagram, each below the one it is part of (21.4.3); those that are part of none come last."""
+    """Return the points of a diagram, each below its parent (21.4.3); points without a parent come last."""
     texts: dict[str, str] = {}
     outermost_points = []
     for point in data.iter(f"{_DIAGRAM_NAMESPACE}pt"):

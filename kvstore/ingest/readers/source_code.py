@@ -1,14 +1,16 @@
-"""Source code: a file becomes Markdown, a section a definition, its name the heading and its text a block of code.
+"""Source code: a file becomes Markdown, with one section for each definition.
 
-In: a file of one of the languages of :mod:`.code_languages`, in UTF-8 (or as marked or named). Out: one document of
-format ``markdown``: the text of the file, word for word and in its order, in fenced blocks of code. A definition
-(function, class, method, type) begins a section whose heading is its name, after those of what it stands in
-(``Store.open``); comments and decorators above it belong to it. What stands between definitions goes under the name of
-what it stands in, at the top level under that of the file. The names of the definitions are so names as those of other
-headings are. Damaged code is cut where the parser still finds definitions. A language without a grammar (shells, SQL,
-settings) is cut at lines that open a definition, or stays whole. What a program wrote (an index that a site searches, a
-script made small) is passed over: nobody reads lines so long. Languages with a grammar need tree-sitter and that
-(``kvstore[documents]``); without them a ReaderError.
+In: a file in one of the languages of :mod:`.code_languages`, in UTF-8 (or in the encoding that a byte-order mark or
+option names). Out: one document of format ``markdown`` with the text of the file, verbatim and in order, in fenced code
+blocks. A definition (function, class, method, type) begins a section. The heading is its name after the names of its
+enclosing definitions (``Store.open``). Comments and decorators above it belong to it. Text between definitions goes
+under the name of the enclosing definition, or of the file at the top level. The names of definitions thus become names
+like other headings.
+
+Invalid code is split at the definitions that the parser still finds. A language without a grammar (shells, SQL,
+settings) is split at lines that open a definition, or not at all. Generated files (search indexes, minified scripts)
+are skipped if most of their text is in overlong lines. Languages with a grammar need tree-sitter and the grammar
+(``kvstore[documents]``); if they are missing, the result is a ReaderError.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ from .decoding import decode_text
 from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_heading
 from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
-#: Definitions within definitions that have sections of their own, and characters of one that is worth cutting.
+#: The maximum depth of definitions with separate sections, and the minimum size of a definition to be split.
 _MAX_DEPTH = 4
 _MIN_SPLIT_CHARACTERS = 600
-#: Characters that most of a file's text is in lines of, which nobody wrote by hand.
+#: The maximum length of a line of handwritten code; a file that is mostly in longer lines is generated.
 _MAX_LINE_CHARACTERS = 2000
 _NAME_FIELDS = ("name", "declarator", "type")
 
@@ -58,7 +60,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _load_parser(language: Language, purpose: str) -> Any:
-    """The parser of a language; raises ReaderError where the library is not there."""
+    """Return the parser of a language; raises ReaderError if the library is missing."""
     tree_sitter = import_extra("tree_sitter", "documents", purpose, error=ReaderError)
     grammar = import_extra(language.package, "documents", purpose, error=ReaderError)
     return tree_sitter.Parser(tree_sitter.Language(getattr(grammar, language.function)()))
@@ -67,7 +69,7 @@ def _load_parser(language: Language, purpose: str) -> Any:
 def _iter_marks(
     node: Any, data: bytes, language: Language, names: tuple[str, ...]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Where text begins to stand in other definitions: the byte, and their names, the outermost first."""
+    """Yield each offset where the enclosing definitions change, with their names, outermost first."""
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
         yield start, inner_names
@@ -77,7 +79,7 @@ def _iter_marks(
 
 
 def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
-    """The outermost definitions in a node: where each begins with what is said above it, and where it ends."""
+    """Yield the outermost definitions in a node: the start including comments above it, the definition, and the end."""
     comment_start: int | None = None
     comment_row = -2
     for child in node.children:
@@ -103,12 +105,12 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
 
 
 def _is_defining(node: Any) -> bool:
-    """Whether a node has a body or is one by itself: ``struct point p;`` only uses a type."""
+    """True if a node has a body or is not a type specifier: ``struct point p;`` only uses a type."""
     return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
 
 
 def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
-    """The definition that a wrapper stands around, or None."""
+    """Return the definition inside a wrapper, or None."""
     for child in node.named_children:
         if child.type in language.definitions and _is_defining(child):
             return child
@@ -120,7 +122,7 @@ def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
 
 
 def _find_assigned_function(node: Any) -> Any | None:
-    """The declarator of ``const name = () => ...``, or None."""
+    """Return the declarator of ``const name = () => ...``, or None."""
     for child in node.named_children:
         value = child.child_by_field_name("value")
         if value is not None and value.type in ("arrow_function", "function_expression", "function", "class"):
@@ -129,12 +131,12 @@ def _find_assigned_function(node: Any) -> Any | None:
 
 
 def _get_definition_name(node: Any, data: bytes) -> str:
-    """What a definition is called."""
+    """Return the name of a definition."""
     receiver = node.child_by_field_name("receiver")
     name_node = next(
         (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None
     )
-    for _ in range(_MAX_DEPTH * 2):  # a declarator stands in a declarator: int (*name(void))(int)
+    for _ in range(_MAX_DEPTH * 2):  # declarators can be nested: int (*name(void))(int)
         if name_node is None or "declarator" not in name_node.type:
             break
         name_node = name_node.child_by_field_name("declarator") or next(iter(name_node.named_children), None)
@@ -152,7 +154,7 @@ def _get_definition_name(node: Any, data: bytes) -> str:
 
 
 def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The same of a language without a grammar: a definition ends where the next begins."""
+    """Yield the marks of a language without a grammar; a definition ends where the next begins."""
     opening = re.compile(language.opening, re.I) if language.opening else None
     offset = 0
     comment_start: int | None = None
@@ -170,11 +172,11 @@ def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple
 def _build_sections(
     marks: Iterable[tuple[int, tuple[str, ...]]], data: bytes, file: str, language: Language
 ) -> Iterator[MarkdownBlock]:
-    """A heading and a block of code for every part of the file that stands in other definitions than that before it."""
+    """Yield a heading and a code block for every part of the file with the same enclosing definitions."""
     parts: list[tuple[int, tuple[str, ...]]] = []
     marks = [(0, ()), *marks]
     for (start, names), (end, _) in pairwise([*marks, (len(data), ())]):
-        # Brackets, and blank lines, belong to what stands above them.
+        # Brackets and blank lines belong to the part above them.
         if not parts or (parts[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))):
             parts.append((start, names))
     for (start, names), (end, _) in pairwise([*parts, (len(data), ())]):

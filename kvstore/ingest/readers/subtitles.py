@@ -1,9 +1,10 @@
-"""Subtitles: what is said in a film or a talk becomes a text, with the times at which its paragraphs begin.
+"""Subtitles: the speech of a film or a talk becomes a text, with the start times of its paragraphs.
 
-In: an ``.srt`` file (SubRip) or a ``.vtt`` file (WebVTT), in UTF-8 (or as marked or named). Out: one document of format
-``text``: the lines of the cues joined to paragraphs, each behind the time at which it begins (``[00:12:05]``), where a
-pause, another speaker or its length ends the one before. Speakers are named (``Ann: ...``); styles, places on the
-screen, notes and lines that a cue repeats of the one before are left out. A file without a cue is a ReaderError.
+In: an ``.srt`` file (SubRip) or a ``.vtt`` file (WebVTT), in UTF-8 (or in the encoding that a byte-order mark or option
+names). Out: one document of format ``text``. The lines of cues are joined into paragraphs, each after its start time
+(``[00:12:05]``). A pause, another speaker or the length of a paragraph begins the next one. Speakers are named (``Ann:
+...``). Styles, screen positions, notes and lines repeated from the previous cue are dropped. A file without a cue is a
+ReaderError.
 
 Source: WebVTT: The Web Video Text Tracks Format (W3C), 4.
 """
@@ -23,7 +24,7 @@ _TIME_REGEX = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _CUE_TIMES_PATTERN = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")
 _VOICE_PATTERN = re.compile(r"<v(?:\.[^ >]{0,200})?[ \t]+([^>]{1,200})>")
 _STYLE_PATTERN = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
-#: Seconds of silence that end a paragraph, and characters of one that a sentence ends.
+#: The minimum pause in seconds that ends a paragraph, and the length in characters from which a sentence end does.
 _MIN_PAUSE_SECONDS = 4.0
 _MIN_LONG_CHARACTERS = 400
 _SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
@@ -56,7 +57,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
-    """Of each cue its times, who speaks, and its lines; what stands outside cues is left out."""
+    """Yield the start, end, speaker and lines of each cue; text outside cues is dropped."""
     lines = text.split("\n")
     times = [
         (number, time_match) for number, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))

@@ -1,10 +1,10 @@
-"""CSV and TSV: a row is a document, or (``AS pairs``) an edge of a tree.
+"""CSV and TSV: each row becomes a document, or (``AS pairs``) an edge of a tree.
 
-In: text with a header line; cells are parted by commas, by tabs in ``.tsv`` files, by what the option ``delimiter``
-names, else by the semicolon or tab of a header without commas. Out: a document a row, of format ``text``, or one
-document of format ``pairs`` for the whole file. A row of another length than the header, or one whose quotes do not
-close, is a ReadFailure; bytes that do not decode, a header that names a column twice, lacks one asked for or has too
-many, and any pair that is not two names are ReaderErrors.
+In: text with a header line. The delimiter is the option ``delimiter``, else a tab in ``.tsv`` files, else a comma, or
+the semicolon or tab of a header without commas. Out: one document of format ``text`` for each row, or one document of
+format ``pairs`` for the whole file. A row whose length differs from the header's, or with an unclosed quote, is a
+ReadFailure. Invalid bytes, a header with a duplicate or missing column or too many columns, and any pair that is not
+two names are ReaderErrors.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _TEXT_COLUMNS = ("text", "content", "body")
 _TITLE_COLUMNS = ("title",)
 _KEY_COLUMNS = ("id", "key")
 _OTHER_DELIMITERS = ";\t"
-#: Columns of a table: every row is cut into as many cells.
+#: The maximum number of columns; every row is split into as many cells.
 _MAX_COLUMNS = 10_000
 
 
 def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield (first line of the row, its cells), or a reason in place of the cells; blank lines are left out."""
-    # The limit is one of the process; raising it lets longer cells through everywhere and breaks nothing.
+    """Yield (first line of the row, its cells), or a reason in place of the cells; skip blank rows."""
+    # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
     lines = iter_decoded_lines(stream, origin.name, options.encoding)
     first_line = next(lines, "")
@@ -72,9 +72,9 @@ def _describe_csv_error(error: csv.Error) -> str:
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each row below the header.
 
-    The key is the row's ``id`` or ``key`` column; where it is empty, or another file has that key, the file's key and
-    the line. The text is its ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other
-    column that is not empty; columns that are neither key, title nor text become metadata, plain numbers as numbers.
+    The key is the row's ``id`` or ``key`` column; if that is empty, or another file uses the key, it is the file's key
+    and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
+    every other nonempty column. Columns other than key, title and text become metadata, with plain numbers as numbers.
     """
     yield from build_row_documents(_iter_rows(stream, origin, options), origin, options)
 
@@ -82,7 +82,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 def build_row_documents(
     rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
 ) -> Iterator[Item]:
-    """The documents of rows, of which the first is the header: numbered, with their cells or why they have none."""
+    """Yield the documents of numbered rows, each with its cells or a failure reason; the first row is the header."""
     header = _read_header(rows, origin)
     key = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
     title = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
@@ -136,7 +136,7 @@ def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) ->
 def _find_column(
     header: list[str], origin: Origin, column_name: str | None, option: str, default_names: tuple[str, ...] = ()
 ) -> int | None:
-    """The index of the column that an option names, else of the first of the usual names that the header has."""
+    """Return the index of the column that an option names, else of the first usual name in the header."""
     folded = [name.lower() for name in header]
     if column_name is not None:
         if column_name in header:
@@ -151,11 +151,11 @@ def _find_column(
 
 
 def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the whole file as one document of pairs: CSV lines ``child,parent`` in file order, none twice.
+    """Yield the whole file as one document of pairs: CSV lines ``child,parent`` in file order, without duplicates.
 
-    A first row that reads ``child,parent`` (or ``parent,child``), in any case, is a header; so is the first row where
-    the options ``child`` and ``parent`` name columns, among which others may stand then. ``meta['tree']`` names the
-    tree: the option ``tree``, else the file's name without its suffix.
+    A first row ``child,parent`` or ``parent,child``, in any case, is a header. The first row is also a header if the
+    options ``child`` and ``parent`` name columns; other columns are then allowed. ``meta['tree']`` names the tree: the
+    option ``tree``, else the file's name without its suffix.
     """
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None

@@ -1,9 +1,9 @@
-"""Plain text: the file is one document, kept word for word.
+"""Plain text: the file becomes one document, verbatim.
 
-In: bytes in UTF-8, or what a byte-order mark or the option ``encoding`` says. Out: one document of format ``text``,
-its title what stands at its beginning as one: a line that is underlined, lines in the middle of the page, or a line
-alone that is no sentence, nor the first of several like ``Alarm code: 4711``. A log has none. Invalid bytes, a NUL and
-an empty file are ReaderErrors.
+In: bytes in UTF-8, or in the encoding that a byte-order mark or the option ``encoding`` names. Out: one document of
+format ``text``. Its title is found at the beginning: an underlined line, centered lines, or a single line that is
+neither a sentence nor the first of several fields like ``Alarm code: 4711``. A log has no title. Invalid bytes, a NUL
+and an empty file are ReaderErrors.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import BinaryIO
 from .decoding import decode_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
-#: What is looked at for a title, in characters, and in paragraphs.
+#: The range searched for a title, in characters and in paragraphs.
 _MAX_BEGINNING_CHARACTERS = 4096
 _MAX_PARAGRAPHS = 3
-#: A title has at most so many lines, characters, and words where nothing but its place tells it.
+#: The maximum numbers of lines, characters, and words of a title that only its position identifies.
 _MAX_TITLE_LINES, _MAX_TITLE_CHARACTERS, _MAX_TITLE_WORDS = 3, 160, 12
-#: Columns that a line in the middle of a page is set in, or set in further than what follows.
+#: The minimum indentation of a centered line, absolute or relative to the next lines.
 _MIN_CENTRED_INDENT, _MIN_FURTHER_INDENT = 8, 4
-#: Columns of what is wide enough to have sides.
+#: The minimum width of a page for right-aligned lines to be detected.
 _MIN_PAGE_WIDTH = 60
 
 _PARAGRAPH_PATTERN = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _UNDERLINE_PATTERN = re.compile(r"\s*([=*~#^\"_-])\1{2,}\s*")
-#: Two things on a line, as on the first page of a memorandum or a standard (RFC 7322, 4.1).
+#: Two columns on a line, as on the first page of a memorandum or a standard (RFC 7322, 4.1).
 _COLUMNS_PATTERN = re.compile(r"\S {3,}\S")
-#: What no title has: an address, a notice of rights, a date or a number of a page and nothing else.
+#: Text that a title does not contain: an address, a copyright notice, only a date or only a page number.
 _NO_TITLE_PATTERN = re.compile(r"://|\S@\S|^(?:copyright|\(c\)|©)|^[\W\d]*$", re.I)
-#: A name and a value, of which notes have one after the other.
+#: A name and a value, as in a list of fields.
 _FIELD_PATTERN = re.compile(r"\s*[^\s:][^:\n]*: +\S")
 _SENTENCE_END_PATTERN = re.compile(r"[.,;:!]$")
 _TITLE_START_PATTERN = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")
@@ -46,13 +46,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def find_title(text: str) -> str | None:
-    r"""The title that stands at the beginning of a plain text, on one line; None where none does.
+    r"""Return the title at the beginning of a plain text, on one line, or None.
 
-    >>> find_title("Release notes\n=============\nAll that is new.")
+    >>> title_of("Release notes\n=============\nAll that is new.")
     'Release notes'
-    >>> find_title("        GNU GENERAL PUBLIC LICENSE\n          Version 2, June 1991\n\n Copyright (C) 1989")
+    >>> title_of("        GNU GENERAL PUBLIC LICENSE\n          Version 2, June 1991\n\n Copyright (C) 1989")
     'GNU GENERAL PUBLIC LICENSE, Version 2, June 1991'
-    >>> find_title("The pump was stopped at noon.\n\nIt runs again."), find_title("Dear Ann,\n\nthank you.")
+    >>> title_of("The pump was stopped at noon.\n\nIt runs again."), title_of("Dear Ann,\n\nthank you.")
     (None, None)
     """
     paragraphs = [
@@ -84,12 +84,12 @@ def find_title(text: str) -> str | None:
 
 
 def _is_right_aligned(line: str, width: int) -> bool:
-    """Whether a line is set to the right side of a page, as dates and authors are, which no title is."""
+    """True if a line is right-aligned, as dates and authors are; it is then not a title."""
     return width >= _MIN_PAGE_WIDTH and _get_indent(line) + len(line.rstrip()) > 1.5 * width
 
 
 def _is_title_like(line: str) -> bool:
-    """Whether a line that stands alone may be a title: some words, or one that is written as a title."""
+    """True if a single line can be a title: a few words, or one that is written as a title."""
     num_words = len(line.split())
     return (
         num_words <= _MAX_TITLE_WORDS
@@ -103,7 +103,7 @@ def _get_indent(line: str) -> int:
 
 
 def _format_title(lines: list[str]) -> str | None:
-    """The lines as a title, without those that no title has; None where what is left is none."""
+    """Return the lines as a title, without lines that cannot belong to one, or None."""
     kept_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE_PATTERN.search(line.strip())]
     if not kept_lines or _SENTENCE_END_PATTERN.search(kept_lines[-1]) or not _TITLE_START_PATTERN.match(kept_lines[0]):
         return None

@@ -1,10 +1,10 @@
-"""Triples: what a language model or another tool extracted from documents that the store has.
+"""Triples: facts that a language model or another tool extracted from documents in the store.
 
-In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``, and either
-has lists of ``triples`` and of ``entities`` (names; both lists may be missing, not together) or is a triple itself. A
-triple is a list of subject, relation and object, or an object with these fields (``predicate`` will do for
-``relation``); of a list of more texts all but the first and the last are the relation ("is", "capital of"). Out:
-:class:`RawFact` for each line, and a ReadFailure for a line, or for triples of it, that are nothing of the kind.
+In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``. It has
+lists of ``triples`` and ``entities`` (names), at least one of them, or is a triple itself. A triple is a list of
+subject, relation and object, or an object with these fields (``predicate`` is accepted for ``relation``). In a longer
+list, all texts between the first and the last are the relation ("is", "capital of"). Out: a :class:`RawFact` for each
+line, and a ReadFailure for an invalid line or for its invalid triples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the triples of each line, and a failure for what is bad in it."""
+    """Yield the triples of each line, and a failure for its invalid parts."""
     return read_lines(stream, origin, lambda fields, place: _make_items(fields, place, options), options)
 
 
@@ -50,7 +50,7 @@ def _make_items(fields: dict[str, JSON], place: str, options: ReadOptions) -> It
 
 
 def _parse_triple(row: JSON) -> list[JSON] | None:
-    """Subject, relation and object, or None where one is missing or no text."""
+    """Return subject, relation and object, or None if one is missing or not text."""
     if isinstance(row, dict):
         row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
     if not isinstance(row, list) or len(row) < 3:
@@ -60,7 +60,7 @@ def _parse_triple(row: JSON) -> list[JSON] | None:
 
 
 def _to_text(value: JSON) -> str | None:
-    """A text that is not blank, or a number as one."""
+    """Return a nonblank text, or a number as text, or None."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value.strip() else None

@@ -1,8 +1,8 @@
-"""Texts that a language model, or somebody, wrote of documents that the store has: ``INGEST ... AS`` a kind of them.
+"""Derived texts of existing documents, written by a language model or the user: ``INGEST ... AS`` a kind of them.
 
 In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``, and has a
-list of texts in the field that is called as the kind is, such as ``units``; ``model`` may say who wrote them. Out: a
-:class:`RawFact` for each line, and a ReadFailure for a line that is nothing of the kind.
+list of texts in the field named like the kind, such as ``units``; ``model`` can name their author. Out: a
+:class:`RawFact` for each line, and a ReadFailure for an invalid line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def reader_of(kind: str) -> FormatReader:
-    """What reads the texts of this kind, which there is."""
+    """Return the reader for texts of a kind, which must exist."""
     return partial(_read_fact, get_written_facts()[kind])
 
 

@@ -1,8 +1,8 @@
 """XLSX: the sheets of an Excel workbook, as rows of texts.
 
-In: an ``.xlsx`` file, or one with macros, which are not read, or a template. Out: the cells of each sheet as they are
-shown where no format is set: formulas stand for the values that were saved with them, dates are ISO 8601. A file that
-is no XLSX or is locked with a password is a ReaderError, and so is the absence of openpyxl.
+In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet as they appear
+without number formats. Formulas yield their saved values; dates are in ISO 8601. A file that is not XLSX or is locked
+with a password is a ReaderError, and so is a missing openpyxl.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .packages import Package
 
 @contextmanager
 def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """The sheets of a file, while it is open; whatever fails meanwhile is a ReaderError."""
+    """Yield the sheets of an open file; any failure while reading is a ReaderError."""
     openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
     package = Package(stream, name, "XLSX")
     stream.seek(0)
     with package.convert_errors(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what openpyxl does not know of formats, which is not read
+        warnings.simplefilter("ignore")  # about unsupported formatting, which is not read
         open_book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         try:
             yield {sheet.title: _iter_rows(sheet) for sheet in open_book.worksheets}
@@ -35,7 +35,7 @@ def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list
 
 
 def _iter_rows(sheet: Any) -> Iterator[list[str]]:
-    sheet.reset_dimensions()  # what a sheet says of its size may be wrong
+    sheet.reset_dimensions()  # the declared size of a sheet can be wrong
     for row in sheet.iter_rows(values_only=True):
         yield [_format_value(value) for value in row]
 

@@ -1,12 +1,12 @@
 """XML: articles and books by their structure, feeds by their entries, and other XML by its elements.
 
-In: a file of XML, in the encoding that it declares (or the option ``encoding``). Out: of prose one document of format
-``markdown``, its sections a tree: DocBook, JATS and TEI, and whatever else has paragraphs by the names that those have
-(DITA, Mallard, FictionBook); its metadata are ``author``, ``date`` and ``doi`` where its head says them. Of a feed
-(RSS, Atom) each entry is a document, whose key is its identifier. Other XML is data: each of records that are all alike
-is a document, else the file is one; what is in an element stands behind its name. A drawing, a list of addresses and
-data of over a million characters are passed over, and what lies in other files is told: nothing is fetched. What is not
-well-formed, nests too deep or expands without end is a ReaderError.
+In: an XML file in its declared encoding (or in that of the option ``encoding``). Out: prose becomes one document of
+format ``markdown`` with nested sections. Prose is DocBook, JATS, TEI and other XML with the same paragraph names (DITA,
+Mallard, FictionBook); metadata are ``author``, ``date`` and ``doi`` from its head. Each entry of a feed (RSS, Atom)
+becomes a document whose key is the entry's identifier. Other XML is data: each of several similar records becomes a
+document, else the whole file; the content of an element follows its name. Drawings, sitemaps and data of over a million
+characters are skipped. Parts in other files are reported and not fetched. Malformed XML, too deep nesting and endless
+expansion are ReaderErrors.
 
 Source: DocBook 5.2 (OASIS), JATS 1.3 (NISO Z39.96), TEI P5, RSS 2.0 and RFC 4287; XML 1.0, 4 for entities.
 """
@@ -37,22 +37,22 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
 from .scalars import parse_number
 from .xml_tree import XmlError, parse_xml_with_entities
 
-#: Characters of data that are read, as of JSON; beyond that it is nothing that anybody reads.
+#: The maximum number of characters of data, as for JSON; larger files are not meant for human readers.
 _MAX_DATA_CHARACTERS = 1_000_000
-#: Characters of a field that is metadata as well.
+#: The maximum length of a field that also becomes metadata.
 _MAX_META_CHARACTERS = 200
-#: Lists within lists that are indented.
+#: The maximum depth of indented lists.
 _MAX_LIST_DEPTH = 12
 
 _ENCODING_DECLARATION_PATTERN = re.compile(rb"""\s*<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""")
-#: What expat reads by itself.
+#: Encodings that expat supports.
 _EXPAT_ENCODING_PATTERN = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-?1|latin-?1")
 
 _FEED_NAMES = frozenset("rss feed RDF".split())
 _PARAGRAPH_NAMES = frozenset(
     "para simpara paragraph p ab lg l sp stage speaker formalpara bridgehead subtitle v stanza".split()
 )
-#: Names that only prose has for its elements.
+#: Element names that occur only in prose.
 _PROSE_NAMES = frozenset("para simpara paragraph p ab lg formalpara".split())
 _ITEM_LIST_NAMES = frozenset(
     "itemizedlist orderedlist procedure substeps simplelist list ul ol steps steps-unordered segmentedlist calloutlist "
@@ -80,12 +80,12 @@ _BLOCK_NAMES = (
                 "refsect1 refsect2 refsect3 refsection figure informalfigure example informalexample fig boxed-text "
                 "sidebar abstract ref-list ack app body front back text body group shortdesc conbody taskbody".split())
 )  # fmt: skip
-#: What has a title that is no heading.
+#: Elements whose title is not a heading.
 _CAPTIONED_NAMES = (
     _ADMONITION_NAMES | _TABLE_NAMES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES
     | frozenset("figure informalfigure example fig caption formalpara sidebar procedure list".split())
 )  # fmt: skip
-#: The head of a document, of which title, authors, date and abstract are read.
+#: Elements with the title, authors, date and abstract of a document.
 _HEAD_NAMES = frozenset(
     "info articleinfo bookinfo chapterinfo sectioninfo refentryinfo setinfo appendixinfo prefaceinfo front teiHeader "
     "prolog docinfo".split()
@@ -143,7 +143,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _find_declared_encoding(data: bytes) -> str | None:
-    """The encoding that a file declares, where it is one of the web that expat may not know."""
+    """Return the declared encoding of a file if it is a web encoding that expat does not support, else None."""
     declaration = _ENCODING_DECLARATION_PATTERN.match(data.lstrip(b"\xef\xbb\xbf"))
     label = declaration[1].decode("ascii").lower() if declaration else ""
     return label if WEB_ENCODING_PATTERN.fullmatch(label) and not _EXPAT_ENCODING_PATTERN.fullmatch(label) else None
@@ -161,13 +161,13 @@ def _read_prose(root: Element, origin: Origin) -> RawDocument:
 
 
 class _XmlProse:
-    """The blocks of an article or a book; ``title`` and ``meta`` are those of its head."""
+    """The converter of an article or a book; ``title`` and ``meta`` come from its head."""
 
     def __init__(self, root: Element) -> None:
         self._root = root
         self._notes: list[str] = []
         self.meta: dict[str, JSON] = {}
-        # What holds a block is a block, whatever it is called.
+        # An element that contains a block is a block, regardless of its name.
         self._block_elements: set[Element] = set()
         parents = {child: parent for parent in root.iter() for child in parent}
         for element in root.iter():
@@ -183,14 +183,14 @@ class _XmlProse:
         self.title = self._read_head()
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """All blocks, the footnotes last."""
+        """Return all blocks, the footnotes last."""
         blocks = self._build_section(self._root, 1)
         if self.title and not any(block.kind == "heading" for block in blocks[:1]):
             blocks = [make_heading(1, self.title), *blocks]
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1))]
 
     def _read_head(self) -> str:
-        """The title of the whole; metadata are noted."""
+        """Return the title of the document, and store its metadata."""
         head = next((child for child in self._root if _get_local_name(child) in _HEAD_NAMES), None)
         titles = ("article-title", "title", "book-title", "title-main") if head is not None else ()
         title = None
@@ -232,7 +232,7 @@ class _XmlProse:
         return _get_text(title) if title is not None else ""
 
     def _build_section(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """The blocks of an element, behind its title as a heading."""
+        """Return the blocks of an element after its title as a heading."""
         title = next((child for child in element if _get_local_name(child) in _TITLE_NAMES), None)
         head = next(
             (
@@ -268,14 +268,14 @@ class _XmlProse:
     ) -> list[MarkdownBlock]:
         blocks: list[MarkdownBlock] = []
         inline = InlineBuilder()
-        # Where an element that holds blocks has no text of its own, each of its children is something by itself.
+        # If an element with blocks has no text of its own, each of its children is a separate paragraph.
         separates_children = (
             element in self._block_elements
             and _get_local_name(element) not in _PARAGRAPH_NAMES
             and not (element.text or "").strip()
             and not any((child.tail or "").strip() for child in element)
         )
-        follows_element = False  # an element, with nothing between
+        follows_element = False  # True directly after an element, without text in between
 
         def flush_paragraph() -> None:
             blocks.extend(map(make_paragraph, inline.take_paragraphs()))
@@ -325,7 +325,7 @@ class _XmlProse:
             if blocks and blocks[0].kind == "paragraph":
                 return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
             return [make_paragraph(label), *blocks] if blocks else []
-        if name == "lg":  # a stanza: each line is one
+        if name == "lg":  # a stanza: each child is a line
             lines = [self._render_line(child) for child in element]
             return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
         if name in _TITLE_NAMES:
@@ -348,7 +348,7 @@ class _XmlProse:
             child_name = _get_local_name(child)
             if child_name in _IGNORED_NAMES:
                 continue
-            if child_name == "label":  # TEI: what the next item is about
+            if child_name == "label":  # TEI: the label of the next item
                 term = self._render_line(child)
                 continue
             if child_name not in _ITEM_NAMES:
@@ -436,14 +436,14 @@ class _XmlProse:
             inline.add_text(child.tail or "")
 
     def _render_line(self, element: Element) -> str:
-        """An element as a line of running text."""
+        """Return an element as a line of running text."""
         inline = InlineBuilder(plain=True)
         self._add_inline_children(element, inline)
         return " ".join(" ".join(inline.take_paragraphs()).split())
 
 
 def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
-    """The elements of these names below one, without those that stand within others of them."""
+    """Yield the descendants with these names that are not inside one another."""
     stack = [iter(element)]
     while stack:
         child = next(stack[-1], None)
@@ -460,7 +460,7 @@ def _is_head(element: Element) -> bool:
 
 
 def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """What is said of a term, behind it."""
+    """Return the blocks of a definition with its term before the first paragraph."""
     if blocks and blocks[0].kind == "paragraph":
         return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
     return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks] if term else blocks
@@ -472,7 +472,7 @@ def _get_language(element: Element) -> str:
 
 
 def _format_person(element: Element) -> str:
-    """The name of a person, given names first."""
+    """Return the name of a person, given names first."""
     parts = {_get_local_name(part): _get_text(part) for part in element.iter()}
     given_names = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
     surname = next((parts[name] for name in ("surname",) if parts.get(name)), "")
@@ -494,7 +494,7 @@ def _format_date(element: Element) -> str:
 def _read_entries(
     root: Element, entries: Sequence[Element], origin: Origin, options: ReadOptions
 ) -> Iterator[RawDocument]:
-    """The entries of a feed, each a document."""
+    """Yield a document for each entry of a feed."""
     channel = next((element for element in root.iter() if _get_local_name(element) in ("channel", "feed")), root)
     feed = next((_get_text(child) for child in channel if _get_local_name(child) == "title"), "")
     for number, entry in enumerate(entries, 1):
@@ -550,7 +550,7 @@ def _read_entries(
 
 
 def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
-    """What an element of a feed says: text, markup that is escaped, or elements of a page."""
+    """Return the blocks of a feed element with text, escaped HTML, or HTML elements."""
     if len(element):
         from xml.etree.ElementTree import tostring
 
@@ -576,7 +576,7 @@ def _render_text(element: Element | None, origin: Origin, options: ReadOptions) 
 
 
 def _read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
-    """Records that are alike as a document each, else the file as one."""
+    """Yield a document for each of several similar records, else one for the whole file."""
     size = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)
     if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):
@@ -620,7 +620,10 @@ def _build_record(record: Element, default: str) -> RawDocument:
 
 
 def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
-    """The blocks of data: leaves as a list of names and values, what holds others as a section or an inner list."""
+    """Return the blocks of data:
+
+    leaves become list items with names and values, other elements sections or inner lists.
+    """
     blocks: list[MarkdownBlock] = []
     items: list[tuple[str, list[MarkdownBlock]]] = [
         ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {_join_whitespace(value)}")])
@@ -669,7 +672,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
 
 
 def _find_label(element: Element) -> str:
-    """What an element of data is called."""
+    """Return the label of a data element."""
     for name in ("title", "name", "label"):
         label = element.get(name) or next(
             (_get_text(child) for child in element if _get_local_name(child) == name and not len(child)), ""

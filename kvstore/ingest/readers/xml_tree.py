@@ -1,8 +1,8 @@
-"""XML to a tree: nothing is fetched, and nothing is expanded without end.
+"""XML parsing with safe limits: nothing is fetched, and entity expansion is limited.
 
-In: the bytes of a part or a file. Out: the root element, names written ``{namespace}name``. A part of a package that
-declares entities is an :class:`XmlError`; in a file that people write they are put in, up to a limit. What nests deeper
-than ``_MAX_DEPTH`` or is not well-formed is an :class:`XmlError`; a document type that lies elsewhere is not read.
+In: the bytes of a part or a file. Out: the root element, with names ``{namespace}name``. A part of a package that
+declares entities is an :class:`XmlError`; in files that people write, entities are expanded up to a limit. XML that is
+nested deeper than ``_DEEPEST`` or malformed is an :class:`XmlError`. External document types are not read.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-#: Elements within elements; real documents stay below 100, and what walks a tree does so by recursion.
+#: The maximum nesting depth. Real documents stay below 100, and the functions that walk a tree are recursive.
 _MAX_DEPTH = 200
 
 
-#: Characters that entities may add to a file.
+#: The maximum number of characters that entities can add to a file.
 _MAX_EXPANDED_CHARACTERS = 8 << 20
 
 
 class XmlError(ValueError):
-    """Why a part is no XML that is read."""
+    """The reason a part cannot be read as XML."""
 
 
 def parse_xml(data: bytes) -> Element:
-    """The root element of an XML document that declares no entities; raises XmlError."""
+    """Return the root element of an XML document without entity declarations; raises XmlError."""
     tree = _TreeParser()
 
     def refuse_entity(*declaration: object) -> NoReturn:
@@ -36,11 +36,10 @@ def parse_xml(data: bytes) -> Element:
 
 
 def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
-    """The root element of an XML document whose entities are put in, and what of it lies in other files.
+    """Return the root element of an XML document with expanded entities, and the names of parts in other files.
 
-    An entity that is not declared here stands for the letter that it means in HTML, or for its name. ``encoding`` is in
-    place of what the document declares. Raises XmlError, also where entities add more than ``_MAX_EXPANDED_CHARACTERS``
-    characters.
+    An undeclared entity is replaced by its HTML character, or by its name. ``encoding`` overrides the declared
+    encoding. Raises XmlError, also if entities add more than ``_MAX_EXPANDED_CHARACTERS`` characters.
     """
     tree = _TreeParser(encoding, limit=len(data) + _MAX_EXPANDED_CHARACTERS)
     external_names: list[str] = []
@@ -63,7 +62,7 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
 
 
 class _TreeParser:
-    """A tree that is built: its ``parser``, with the handlers of elements and of text."""
+    """A tree builder with its ``parser`` and the handlers of elements and text."""
 
     def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
         self.parser = expat.ParserCreate(encoding, namespace_separator="}")
@@ -83,7 +82,7 @@ class _TreeParser:
             raise XmlError(f"is no well-formed XML ({error})") from None
         except XmlError:
             raise
-        except (ValueError, LookupError) as error:  # of an encoding that it declares
+        except (ValueError, LookupError) as error:  # the declared encoding is unknown
             raise XmlError(
                 f"declares an encoding that is not read ({error}); name it WITH (encoding = '...')"
             ) from None
@@ -104,7 +103,7 @@ class _TreeParser:
         self._builder.end(_format_name(name))
 
     def _count_characters(self, size: int) -> None:
-        """Count what the tree grows by, beyond what the file itself can have."""
+        """Count the growth of the tree, to limit entity expansion."""
         if self._characters_left is not None:
             self._characters_left -= size
             if self._characters_left < 0:

@@ -1,5 +1,5 @@
-"""The explorer: what a store knows, looked at in a browser on this machine.
+"""The explorer: a local web interface to a store.
 
-:mod:`.application` is the whole as an application of Starlette, :mod:`.serving` runs it (``kvstore explore STORE``). A
-page is one module with one ``PAGE``; see :mod:`.page`. Needs the extra ``explore``; nothing is loaded from elsewhere.
+:mod:`.application` is the Starlette application, and :mod:`.serving` runs it (``kvstore explore STORE``). Each page is
+a module with a ``PAGE``; see :mod:`.page`. Needs the extra ``explore``. Pages load nothing from other sites.
 """

@@ -1,8 +1,8 @@
-"""The text of an answer in runs, each with the places of the documents that it stands in.
+"""The text of an answer, split into runs with their spans in documents.
 
-In: a text with numbers in brackets, the citations of these numbers, and the documents. Out: its paragraphs, as runs of
-text. Where a sentence stands in what is cited, letter for letter, its place is that sentence's; else it is all that is
-cited.
+In: a text with numbers in brackets, the citations with these numbers, and the documents. Out: its paragraphs as runs of
+text. If a sentence occurs in the cited text letter by letter, its span is that of the occurrence, else the whole
+citation.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import kvstore
 _CITATION_PATTERN = re.compile(r"\s*\[(\d{1,3}(?:, ?\d{1,3})*)\]")
 _SENTENCE_PATTERN = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
 _LETTER_PATTERN = re.compile(r"\w")
-#: Letters of a sentence that has a place of its own.
+#: The minimum number of letters of a sentence with its own span.
 _MIN_LETTERS = 12
-#: Places of a citation that are looked through for a sentence.
+#: The maximum number of a citation's spans that are searched for a sentence.
 _MAX_SPANS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """A piece of an answer: its text, the numbers cited behind it, and the place that it stands in, if any does."""
+    """A piece of an answer: its text, the citation numbers after it, and its spans in a document, if any."""
 
     text: str
     numbers: tuple[int, ...]
@@ -33,7 +33,7 @@ class AnswerRun:
     spans: tuple[tuple[int, int], ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """It as JSON holds it."""
+        """Return the run as JSON data."""
         return {
             "text": self.text,
             "numbers": list(self.numbers),
@@ -43,14 +43,15 @@ class AnswerRun:
 
 
 class DocumentTexts:
-    """What the documents of a store have at some places."""
+    """A cached reader of document texts."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
         self._texts: dict[str, bytes] = {}
 
     def read_slice(self, document: str, start: int, end: int) -> str:
-        """The bytes of a document from one to another, as text; where it has changed meanwhile, what can be read."""
+        """Return the text between two byte offsets of a document; if the document has changed since, what can be
+        decoded."""
         if document not in self._texts:
             stored = self._store.get(document)
             self._texts[document] = b"" if stored is None else stored.text.encode()
@@ -58,7 +59,7 @@ class DocumentTexts:
 
 
 def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[AnswerRun]]:
-    """The paragraphs of an answer, in runs."""
+    """Split an answer into paragraphs of runs."""
     citations_by_number = {citation.number: citation for citation in citations}
     return [
         list(_iter_runs(paragraph, citations_by_number, texts))
@@ -82,7 +83,7 @@ def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts:
 def _locate_sentences(
     text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], texts: DocumentTexts
 ) -> Iterator[AnswerRun]:
-    """The sentences before a citation; the last of them has the numbers."""
+    """Yield the sentences before a citation; the last one carries the numbers."""
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
@@ -95,7 +96,8 @@ def _locate_sentences(
 def _find_place(
     sentence: str, citation: kvstore.Citation, texts: DocumentTexts
 ) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Where a sentence stands in a place that a citation is of; marks and spaces may differ, letters not."""
+    """Return the document and spans of a sentence within a citation, or None. Punctuation and spaces may differ,
+    letters may not."""
     sentence_letters = "".join(_LETTER_PATTERN.findall(sentence))
     if len(sentence_letters) < _MIN_LETTERS:
         return None

@@ -1,7 +1,7 @@
-"""The explorer as one application: pages, their templates and what these need, behind the guard.
+"""The explorer's ASGI application: its pages and templates, behind the guard.
 
-In: a :class:`~.followed_store.FollowedStore`. Out: an application of ASGI, for uvicorn or any other server. A page is
-read in a thread, in a session of its own; what kvstore refuses is shown as the sentence that kvstore has for it.
+In: a :class:`~.followed_store.FollowedStore`. Out: an ASGI application for uvicorn or another server. Each request runs
+in a thread with its own session. Errors of kvstore are shown with their message.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
 from .rendering import STATIC, get_template  # noqa: E402
 
-#: Every page; those with a label stand in the navigation, in this order.
+#: All pages; those with a label appear in the navigation in this order.
 PAGES: tuple[ExplorerPage, ...] = (
     overview_page.PAGE,
     ask_page.PAGE,
@@ -76,7 +76,7 @@ _ERROR_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
 
 
 def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
-    """The explorer of a store, for whoever gives the token, at this port of 127.0.0.1."""
+    """Return the explorer of a store for clients with the token, at this port of 127.0.0.1."""
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         for suffix in ("", ".json", *page.forms):
@@ -94,7 +94,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """What answers requests for a page in one form; None: that which the name asked for, or the request, says."""
+    """Return the handler of a page in one form; None: the form comes from the requested name or the request."""
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(_answer_request, store, page, suffix, request)
@@ -103,7 +103,7 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 
 
 def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
-    # A page that is sent in pieces is read until it has been sent: its session ends then.
+    # A streamed page is read until it has been sent: its session ends then.
     with ExitStack() as stack:
         try:
             session = stack.enter_context(store.open_session())
@@ -133,7 +133,8 @@ def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None
 
 
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
-    """The name, and the form that is asked for of its page: in the path; or as arguments, which mistake nothing."""
+    """Return the name and the requested form of its page, from the path, or from the arguments, which are
+    unambiguous."""
     if not name:
         form = request.query_params.get("form", "")
         return request.query_params.get("name", ""), form if form in (".json", *page.forms) else ""
@@ -168,7 +169,7 @@ def _render_error(
 
 
 def as_json(content: Any) -> str:
-    """The content of a page as JSON; bytes are hexadecimal, as they are where a result of the shell is JSON."""
+    """Format the content of a page as JSON; bytes are hexadecimal, as in the shell's JSON."""
     return json.dumps(content, ensure_ascii=False, default=lambda value: value.hex())
 
 
@@ -180,14 +181,14 @@ def _build_variables(
     name: str,
     content: PageContent,
 ) -> dict[str, Any]:
-    """What a template sees beside the content of its page."""
+    """Return the template variables of a page, including its content."""
     arguments = [
         (argument, value) for argument, value in request.query_params.multi_items() if argument not in ("name", "form")
     ]
     address = build_path(page.address, name) if page.is_named else page.address
 
     def build_form_address(suffix: str) -> str:
-        """The address of this page in another form."""
+        """Return the URL of this page in another form."""
         if not page.is_named:
             return add_query(("/index" if address == "/" else address) + suffix, arguments)
         if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):
@@ -195,7 +196,7 @@ def _build_variables(
         return add_query(build_path(page.address, name + suffix), arguments)
 
     def build_argument_address(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
-        """The address of this page with some arguments changed, one facet more, or one less."""
+        """Return the URL of this page with changed arguments, and with a facet added or removed."""
         pairs = [pair for pair in arguments if pair[0] not in changed and pair != ("facet", without) and pair[1]]
         pairs += [(argument, str(value)) for argument, value in changed.items() if value is not None]
         return add_query(address, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])

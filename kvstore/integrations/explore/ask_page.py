@@ -1,4 +1,4 @@
-"""A question: the answer with every sentence linked to its bytes, the evidence, and the way that led there."""
+"""The page of a question: the answer with each sentence linked to its source, the evidence, and the steps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..store_facts import get_default_strategy
 from .answer_runs import DocumentTexts, split_paragraphs
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: Passages of evidence that may be asked for.
+#: The maximum number of pieces of evidence.
 _MAX_TOP = 50
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """What is answered to ``q``, ``using`` a strategy, ``where`` a condition holds, from ``top`` passages.
+    """Return the answer to ``q``, with strategy ``using``, condition ``where`` and ``top`` pieces of evidence.
 
-    Where a model writes and the page is sent in pieces, ``pieces`` are those of the text, and ``answered`` gives the
-    answer when they are over.
+    If a model writes the answer and the page can be streamed, ``pieces`` are the pieces of its text, and ``answered``
+    returns the answer after the last piece.
     """
     store, question = request.store, request.get_text("q")
     content: PageContent = {
@@ -50,7 +50,7 @@ def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
     try:
         yield from pieces
     except KvstoreError:
-        return  # told by the answer
+        return  # the answer reports it
 
 
 def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 
 
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
-    """An answer as JSON holds it."""
+    """Return an answer as JSON data."""
     cited_spans = {span for citation in answer.citations for span in _list_places(citation.spans)}
     return {
         "text": answer.text,
@@ -97,7 +97,7 @@ def _list_places(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]
 
 
 def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
-    """Places by the document that they are of, in the order in which each comes first."""
+    """Group spans by document, in the order of first occurrence."""
     places_by_document: dict[str, list[list[int]]] = {}
     for span in spans:
         places_by_document.setdefault(span.document, []).append([span.start, span.end])
@@ -105,7 +105,7 @@ def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]
 
 
 def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> dict[str, Any]:
-    """A hit as JSON holds it; ``marks`` are the bytes of its text that are cited."""
+    """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text."""
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
     marks = sorted(
         (start - hit.start, end - hit.start)
@@ -131,7 +131,7 @@ def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> 
 
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
-    """Steps as JSON holds them, each with the share of the time before it and in it."""
+    """Return steps as JSON data, each with the share of time before it and in it."""
     total = sum(step.milliseconds or 0.0 for step in steps) or 1.0
     rows, elapsed = [], 0.0
     for step in steps:

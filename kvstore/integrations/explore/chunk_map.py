@@ -1,8 +1,8 @@
-"""Chunks in two dimensions: their vectors on the two axes along which they differ most (principal components, Pearson
-1901, "On lines and planes of closest fit to systems of points in space").
+"""A two-dimensional map of chunks: their vectors on the first two principal components (Pearson 1901, "On lines and
+planes of closest fit to systems of points in space").
 
-In: a session on a store. Out: for every chunk, in order of document key and number, its place on the map, and for a way
-of colouring its group. One map is kept, that of the last change of the last store that was asked for.
+In: a session on a store. Out: for every chunk, in order of document key and ordinal, its position on the map and its
+group for a coloring. One map is cached, that of the latest state of the last requested store.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 import kvstore
 
-#: Chunks whose vectors say how the axes lie: more would not turn them by an angle that is seen.
+#: The number of chunks that the axes are computed from; more would not change the picture visibly.
 _MAX_SAMPLED = 20_000
-#: Vectors read at a time.
+#: The number of vectors read at a time.
 _BATCH_SIZE = 8192
-#: Groups of a colour of their own; what belongs to none of them is the last group.
+#: The number of groups with their own color; all other chunks form the last group.
 MAX_GROUPS = 11
-#: Places of an axis.
+#: The resolution of an axis.
 AXIS_STEPS = 65535
 
 _Points = npt.NDArray[np.float32]
@@ -33,19 +33,19 @@ _Points = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ChunkGroups:
-    """The groups of a way of colouring: their names with how many chunks each has, and the group of every chunk."""
+    """The groups of a coloring: their names and sizes, and the group of every chunk."""
 
     names: list[tuple[str, int]]
     numbers: npt.NDArray[np.uint8]
 
 
 def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """All rows of a query: a map has every chunk."""
+    """Return all rows of a query, since a map has every chunk."""
     return store.query(query, values, timeout=None, max_rows=None).fetchall()
 
 
 class ChunkMap:
-    """The map of one state of a store: ``documents`` are the keys, ``owners`` says which is each chunk's."""
+    """The map of one state of a store: ``documents`` are the keys, ``owners`` the index of each chunk's document."""
 
     def __init__(self, store: kvstore.Store) -> None:
         rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
@@ -62,7 +62,7 @@ class ChunkMap:
         for start in range(0, len(ids), _BATCH_SIZE):
             points[start : start + _BATCH_SIZE] = self._project(store.vectors(ids[start : start + _BATCH_SIZE]))
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
-        # One scale for both axes: what is far apart on the map is far apart in its plane.
+        # One scale for both axes keeps distances in the plane comparable.
         self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
         self.points = np.rint((points - self._low) / self._span * AXIS_STEPS).astype(np.uint16)
         self._groups: dict[str, ChunkGroups] = {}
@@ -74,20 +74,20 @@ class ChunkMap:
         return np.asarray((vectors - self._mean) @ self._axes, np.float32)
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
-        """Where a vector lies among the chunks, as shares of the map's span; it may lie beside it."""
+        """Return the position of a vector as shares of the map's span; it may lie outside the map."""
         x, y = ((self._project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 
     def find_chunk(self, document: str, ordinal: int) -> int | None:
-        """The place in the list of a chunk, or None where there is no such chunk."""
+        """Return the index of a chunk, or None if it does not exist."""
         return self._positions.get((document, ordinal))
 
     def find_chunk_by_id(self, chunk: int) -> int | None:
-        """The place in the list of the chunk with an id of SELECT, or None where there is no such chunk."""
+        """Return the index of the chunk with an id of SELECT, or None if it does not exist."""
         return self._by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, colour: str) -> ChunkGroups:
-        """The groups of the chunks by ``document``, ``topic``, ``community``, or by a field of the metadata."""
+        """Return the groups of the chunks by ``document``, ``topic``, ``community``, or by a metadata field."""
         found = self._groups.get(colour)
         if found is None:
             label_chunks = _LABELERS.get(colour)
@@ -97,9 +97,9 @@ class ChunkMap:
 
 
 def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, tuple[float, float]]:
-    """The first two principal axes, shape (dimension, 2), the mean, and the shares of the variance along each.
+    """Return the first two principal axes, shape (dimension, 2), the mean, and each axis's share of the variance.
 
-    An axis points to where its largest coordinate is above zero, so that the map is not turned by chance.
+    The largest coordinate of an axis is positive, so that the orientation of the map is deterministic.
     """
     sample = store.vectors(ids[:: -(-len(ids) // _MAX_SAMPLED) or 1])
     if len(sample) < 2:
@@ -119,7 +119,7 @@ def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _P
 
 
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
-    """The largest groups by number of chunks and name; chunks of the rest, and those of none, are of the last one."""
+    """Return the largest groups by number of chunks, then name. All other chunks are in the last group."""
     counts = Counter(labels)
     num_unlabelled = counts.pop(None, 0)
     largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MAX_GROUPS]
@@ -133,7 +133,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
-    # Two documents of one title are two groups.
+    # Two documents with the same title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
     names = [f"{titles[key]} ({key})" if titles[key] in duplicate_titles else titles[key] for key in chunks.documents]
     return [names[owner] for owner in chunks.owners.tolist()]
@@ -160,7 +160,7 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
 
 
 def _find_coarse_titles(store: kvstore.Store) -> dict[int, str]:
-    """For each topic the title of the coarsest above it, of a level that has several."""
+    """Return for each topic the title of its coarsest ancestor at a level with several topics."""
     rows = _fetch_rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
     titles = {topic: title for topic, _, title in rows}
@@ -175,7 +175,7 @@ def _find_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """The coarsest community of most of the names in each chunk; of several with as many the first by its key."""
+    """Label each chunk with the coarsest community of most of its names; ties are decided by key."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}
     for community, entity in _fetch_rows(
@@ -204,9 +204,9 @@ _LOCK = threading.Lock()
 
 
 def get_chunk_map(store: kvstore.Store) -> ChunkMap:
-    """The map of a store as it stands now."""
+    """Return the map of the store's current state."""
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
-    with _LOCK:  # who asks while it is made waits for the same
+    with _LOCK:  # concurrent requests wait for the same map
         cached = _CACHE.get(key)
         if cached is None:
             _CACHE.clear()

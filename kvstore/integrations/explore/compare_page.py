@@ -1,4 +1,5 @@
-"""One question, by every strategy: what each found, beside the others, and how its order differs from the first's."""
+"""The page that compares strategies: the evidence of each for one question, and how the order differs from the
+first."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from .guard import hash_source
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 from .rendering import STATIC, get_template
 
-#: Passages of a strategy, and colours of the stylesheet.
+#: The default and maximum number of passages per strategy, and the number of colors of the stylesheet.
 _DEFAULT_TOP = 8
 _MAX_TOP = 30
 _NUM_HUES = 12
-#: Letters of a passage that are shown.
+#: The maximum number of displayed characters of a passage.
 _MAX_SHOWN_CHARS = 420
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """What each strategy finds for ``q``, ``where`` a condition holds; ``using`` some of them only.
+    """Return the evidence of each strategy, or those named by ``using``, for ``q`` with the condition ``where``.
 
-    The columns of a page that may come in pieces come as the strategies are done.
+    If the page can be streamed, its columns are sent as the strategies finish.
     """
     store, question = request.store, request.get_text("q")
     default = get_default_strategy(store)
@@ -44,8 +45,8 @@ def build_content(request: PageRequest) -> PageContent:
     columns: Iterator[dict[str, Any]] = iter(())
     is_empty = len(store) == 0
     if question and not is_empty:
-        with suppress(KvstoreError):  # a strategy that needs it says so
-            store.embed([question])  # so that the first column's time is not that of loading the embedder
+        with suppress(KvstoreError):  # a strategy that needs the embedder reports the error
+            store.embed([question])  # so that the first column's time does not include loading the embedder
         columns = _iter_columns(request, question, strategies, top, where)
     return {
         "question": question,
@@ -61,7 +62,7 @@ def build_content(request: PageRequest) -> PageContent:
 def _iter_columns(
     asked: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
 ) -> Iterator[dict[str, Any]]:
-    """What each strategy finds; a passage has the same letter and colour in every column."""
+    """Yield the evidence of each strategy; a passage has the same letter and color in every column."""
     store = asked.store
     passage_numbers: dict[tuple[Any, ...], int] = {}
     first_ranks: dict[tuple[Any, ...], int] | None = None
@@ -97,12 +98,12 @@ def _iter_columns(
 
 
 def _compute_rank_change(rank: int, first_rank: int | None) -> int | str:
-    """How many places a passage stands higher than in the first column (negative: lower), or ``new``."""
+    """Return how many ranks a passage is above its rank in the first column (negative: below), or ``new``."""
     return "new" if first_rank is None else first_rank - rank
 
 
 def _format_letter(number: int) -> str:
-    """A, B, … Z, AA, AB, …
+    """Return the letters of a number: A, B, … Z, AA, AB, …
 
     >>> _format_letter(0), _format_letter(25), _format_letter(26)
     ('A', 'Z', 'AA')
@@ -116,7 +117,7 @@ def _format_letter(number: int) -> str:
 
 
 def _render_file(request: PageRequest) -> str:
-    """The comparison as one file that needs nothing else."""
+    """Return the comparison as one self-contained file."""
     content = build_content(request)
     if not content["question"]:
         raise InputError("a comparison is of a question; ask one with q=")

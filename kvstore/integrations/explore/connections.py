@@ -1,9 +1,9 @@
-"""Connections to the explorer: bounded in number and time, and so is what the server logs.
+"""Limits on the number and duration of the explorer's connections, and on the server's log.
 
-In: connections of anybody who can reach this machine's loopback. Out: uvicorn's protocol, which closes a connection
+In: connections from anyone who can reach this machine's loopback. Out: uvicorn's protocol, which closes a connection
 whose request has not arrived after :data:`HEAD_SECONDS`, and the oldest such connection if there are more than
 :data:`MAX_WAITING`. uvicorn's own settings limit the time between two requests and the number of requests, but not of
-connections that send nothing. The log has at most one line a second.
+connections that send nothing. The log has at most one line per second.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Seconds in which a request arrives.
+#: The number of seconds in which a request must arrive.
 HEAD_SECONDS = 10.0
-#: Connections whose request has not arrived.
+#: The maximum number of connections whose request has not arrived.
 MAX_WAITING = 200
-#: Connections that are accepted before the loop runs their protocols, which close those that are too many. With the
-#: ones above they stay below 1,024, the usual limit of open files.
+#: The number of connections accepted before the event loop runs their protocols, which close excess ones. Together with
+#: those above they stay below 1,024, the usual limit of open files.
 MAX_ACCEPTED = 64
 
 
 class _BoundedProtocol(H11Protocol):
-    """A connection; ``waiting`` holds those of the server whose request has not arrived, the oldest first."""
+    """A connection; ``waiting`` holds the server's connections whose request has not arrived, the oldest first."""
 
     def __init__(self, *arguments: Any, waiting: dict[_BoundedProtocol, None], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -53,7 +53,7 @@ class _BoundedProtocol(H11Protocol):
         self._stop_timer()
 
     def _update_timer(self) -> None:
-        """Start the time of a request that is to arrive, and stop it once it has."""
+        """Start the timer while a request is expected, and stop it once the request has arrived."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._stop_timer()
         elif self._timer is None:
@@ -72,12 +72,12 @@ class _BoundedProtocol(H11Protocol):
 
 
 def connection_factory() -> Callable[..., asyncio.Protocol]:
-    """Return what makes the connections of one server."""
+    """Return a factory of one server's connections."""
     return partial(_BoundedProtocol, waiting={})
 
 
 class _OneASecond(logging.Filter):
-    """Lets one record a second pass."""
+    """A filter that passes one record per second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _OneASecond(logging.Filter):
 
 
 class _OneLine(logging.Formatter):
-    """A record in one line: of an error its last line, or all of them if KVSTORE_TRACEBACK is set."""
+    """A one-line formatter: an error is its last line, or the whole traceback if KVSTORE_TRACEBACK is set."""
 
     def format(self, record: logging.LogRecord) -> str:
         if os.environ.get("KVSTORE_TRACEBACK"):

@@ -1,4 +1,4 @@
-"""A document: its text with what is cited marked and its names linked, and beside it how the store sees it."""
+"""The page of a document: its text with marked citations and linked names, and its structure in the store."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..store_facts import fetch_named_rows
 from .document_text import ByteSpan, merge_spans, render_marked_text
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: Bytes of a text that a page gives at once, at least, where there are more.
+#: The minimum size in bytes of a part of a long text.
 _PART_BYTES = 60_000
-#: Headings, edges and names that are listed, and abstracts that are drawn.
+#: The maximum number of listed headings and edges, and of listed names.
 _MAX_LISTED = 400
 _MAX_NAMES = 24
-#: How often a document is read again that is changed meanwhile.
+#: The number of attempts to read a document that changes meanwhile.
 _MAX_ATTEMPTS = 5
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """A document of one state of the store; ``start`` and ``end``, as often as there are places, are marked."""
+    """Return a document from one state of the store; pairs of ``start`` and ``end`` are marked."""
     for _ in range(_MAX_ATTEMPTS):
         change_before = _get_last_change(request.store)
         content = _read_content(request)
@@ -34,7 +34,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _get_last_change(store: kvstore.Store) -> int:
-    """The number of the last change: indexes that are part of every commit are as new as that."""
+    """Return the number of the last change: indexes that are part of every commit have that number."""
     return max(index.built or 0 for index in store.indexes())
 
 
@@ -100,7 +100,7 @@ def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]
 
 
 def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], str | None]:
-    """The places that are asked for; and a word where the text has not all of them any more."""
+    """Return the requested spans, and a notice if the text no longer has all of them."""
     starts, ends = request.get_numbers("start"), request.get_numbers("end")
     if len(starts) != len(ends):
         raise InputError(f"every start has an end, and there are {len(starts)} and {len(ends)}")
@@ -115,14 +115,14 @@ def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], s
 
 
 def _is_valid_place(text: bytes, span: ByteSpan) -> bool:
-    """Whether a place is within a text and cuts no character."""
+    """True if a span is within a text and does not split a character."""
     start, end = span
     in_bounds = 0 <= start < end <= len(text)
     return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in span)
 
 
 def _split_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpan]:
-    """A long text in parts that begin where a chunk does."""
+    """Split a long text into parts that begin at chunk boundaries."""
     bounds = [0]
     for chunk in chunks:
         if chunk["start"] - bounds[-1] >= _PART_BYTES and size - chunk["start"] >= _PART_BYTES // 4:
@@ -141,7 +141,7 @@ def _find_part(byte: int, parts: Sequence[ByteSpan]) -> int:
 
 
 def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan]) -> list[dict[str, Any]]:
-    """The headings, in order, each with the place of the first chunk below it."""
+    """Return the headings in order, each with the offset of its first chunk."""
     headings: list[dict[str, Any]] = []
     previous: list[str] = []
     for chunk in chunks:
@@ -158,14 +158,14 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
 
 
 def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The trees of abstracts, each with the place of the text that it is of, and with those below it."""
+    """Return the trees of abstracts, each node with its span of the text and its children."""
     rows = _query_rows(
         store, "SELECT id, parent, level, first_chunk, last_chunk, text FROM abstracts WHERE document = ?", key
     )
     ids = [chunk["id"] for chunk in chunks]
     nodes: dict[int, dict[str, Any]] = {}
     for row in rows:
-        # A number that no chunk has is a hole.
+        # A number without a chunk is a gap.
         first, last = bisect_left(ids, row["first_chunk"]), bisect_right(ids, row["last_chunk"])
         start, end = (chunks[first]["start"], chunks[last - 1]["end"]) if first < last else (0, 0)
         nodes[row["id"]] = {"level": row["level"], "text": row["text"], "start": start, "end": end, "below": []}

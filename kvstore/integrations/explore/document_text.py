@@ -1,7 +1,7 @@
-"""A part of a document's text as HTML: what is cited marked, names linked, headings and code set off.
+"""Rendering of a part of a document as HTML, with marked citations, linked names, headings and code.
 
-In: the bytes of a text, and places in it. Out: markup whose text is exactly that of the bytes: nothing is added, left
-out or moved, so that the text of a mark is what its place cites.
+In: the bytes of a text, and spans in it. Out: markup whose text is exactly that of the bytes: nothing is added, omitted
+or moved, so that the text of a mark is what its span cites.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from markupsafe import Markup
 from ...markup import escape
 from .addresses import build_entity_address
 
-#: Start and end of a place, in bytes.
+#: The start and end of a span, in bytes.
 ByteSpan = tuple[int, int]
-#: Code between fences, and headings, as Markdown has them: what documents are stored as that have a layout.
+#: Fenced code and headings in Markdown, the format in which documents with a layout are stored.
 _BLOCK_PATTERN = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
 
 
-#: What of Markdown only says how the text around it is shown: groups of these, or all of them. Marks of headings and
-#: quotations, fences and rules of tables; of emphasis; of links; of links between notes; strokes before signs that mean
-#: themselves.
+#: Markdown syntax that only formats the text around it: the groups of these patterns, or the whole match. In order:
+#: marks of headings and quotations, fences and table rules; of emphasis; of links; of links between notes; backslash
+#: escapes.
 _SIGN_PATTERNS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -41,7 +41,7 @@ _CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """An element around a place of the text."""
+    """An HTML element around a span of the text."""
 
     start: int
     end: int
@@ -57,11 +57,11 @@ def render_marked_text(
     names: Iterable[tuple[str, int, int]],
     anchors: Sequence[int],
 ) -> Markup:
-    """A part of a text, in HTML that is inline throughout.
+    """Render a part of a text as inline HTML.
 
-    ``marks`` are the places cited; those that overlap are one. ``names`` are entities with their places, of which the
-    longest are linked where one stands in another; the first link of a name can be reached by keyboard. ``anchors`` are
-    places that links lead to, as ``#byte-N``. What lies outside the part is left out.
+    ``marks`` are the cited spans; overlapping ones are merged. ``names`` are entities with their spans; of nested ones
+    the longest is linked. Only the first link of a name is in the keyboard tab order. ``anchors`` are link targets, as
+    ``#byte-N``. Everything outside the part is omitted.
     """
     layers = [
         [
@@ -83,9 +83,9 @@ def render_marked_text(
 
 
 def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
-    """A passage, with places of it marked, in bytes; the signs of Markdown in it are there, and not shown.
+    """Render a passage with marked byte spans; its Markdown syntax is included but hidden.
 
-    Its text is exactly that of the passage too: a mark is what its place cites.
+    The text is exactly that of the passage, so that a mark is what its span cites.
     """
     data = text.encode()
     layers = [
@@ -104,9 +104,9 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
 
 
 def strip_markdown(text: str) -> str:
-    """A text without the signs of Markdown, for an excerpt.
+    """Return a text without Markdown syntax, for an excerpt.
 
-    >>> strip_markdown("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
+    >>> without_signs("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
     'Lamps\\nTrim the wick, says Ann to Bo.'
     """
     data = text.encode()
@@ -118,7 +118,7 @@ def strip_markdown(text: str) -> str:
 
 
 def _find_signs(text: bytes) -> list[ByteSpan]:
-    """The places of the signs of Markdown, in order; within code nothing is one."""
+    """Return the spans of Markdown syntax in order; code contains none."""
     spans = list(_CODE_SPAN_PATTERN.finditer(text))
     code = [span.span(2) for span in spans]
     for block in _BLOCK_PATTERN.finditer(text):
@@ -135,9 +135,9 @@ def _find_signs(text: bytes) -> list[ByteSpan]:
 
 
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
-    """Places in order, those that overlap as one.
+    """Return spans in order, with overlapping ones merged.
 
-    >>> merge_spans([(8, 9), (0, 3), (2, 5), (5, 6)])
+    >>> apart([(8, 9), (0, 3), (2, 5), (5, 6)])
     [(0, 5), (5, 6), (8, 9)]
     """
     merged: list[ByteSpan] = []
@@ -150,7 +150,7 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
 
 
 def _find_blocks(text: bytes, part: ByteSpan) -> list[_Element]:
-    """Headings and blocks of code."""
+    """Return the headings and blocks of code."""
     return [
         _Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
         for match in _BLOCK_PATTERN.finditer(text, *part)
@@ -158,7 +158,8 @@ def _find_blocks(text: bytes, part: ByteSpan) -> list[_Element]:
 
 
 def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
-    """Links to names, the longest first where several begin; those that are written as common words are called so."""
+    """Return links to names; of those with the same start the longest. Names written in lower case get the class
+    ``common``."""
     links: list[_Element] = []
     end, linked_names = 0, set()
     for name, start, stop in sorted(names, key=lambda one: (one[1], -one[2])):
@@ -176,7 +177,7 @@ def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Ele
 def _render_pieces(
     text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[_Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
-    """The text between edges, with the elements of all layers around it, the first layer outermost."""
+    """Yield the text between boundaries inside the elements of all layers, the first layer outermost."""
     positions = [0] * len(layers)
     open_elements: list[_Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
@@ -200,5 +201,5 @@ def _render_pieces(
 
 
 def _escape_piece(piece: bytes) -> str:
-    # A parser of HTML would take a carriage return for a line feed.
+    # An HTML parser would convert a carriage return to a line feed.
     return escape(piece.decode(errors="replace")).replace("\r", "&#13;")

@@ -1,4 +1,4 @@
-"""The documents: those that fulfil a condition, page by page, with what their metadata has to choose from."""
+"""The page of documents: those that satisfy a condition, paginated, with metadata values to filter by."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...errors import InputError
 from ..store_facts import fetch_named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: Documents on a page, documents whose metadata is counted, and values of a field that are shown.
+#: The number of documents per page, of documents whose metadata is counted, of values shown per field, and of fields.
 _PAGE_SIZE = 50
 _MAX_COUNTED = 20_000
 _MAX_VALUES = 8
@@ -24,7 +24,7 @@ _ORDERS = {
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Documents ``where`` a condition holds, whose key or title has ``q`` in it, and whose metadata has each ``facet``.
+    """Return the documents that satisfy ``where``, contain ``q`` in their key or title, and have each ``facet``.
 
     A facet is a list of a field and a value, as JSON. ``page`` counts from 1, ``order`` is one of key, title, newest
     and longest.
@@ -83,12 +83,12 @@ def _parse_facet(text: str) -> tuple[str, Any]:
 
 
 def _build_json_path(name: str) -> str:
-    """A field of the metadata, as a path in a text of SQL."""
+    """Return a metadata field as a JSON path, escaped for an SQL string."""
     return '$."' + name.replace("'", "''") + '"'
 
 
 def _count_fields(request: PageRequest, where_clause: str, values: list[Any]) -> list[dict[str, Any]]:
-    """The fields that the metadata of these documents have, each with its commonest values."""
+    """Return the metadata fields of these documents, each with its most frequent values."""
     rows = request.store.query(
         f"""WITH chosen AS (SELECT meta FROM documents{where_clause} LIMIT {_MAX_COUNTED}),
         fields AS (

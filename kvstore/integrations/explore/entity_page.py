@@ -1,4 +1,4 @@
-"""The page of a name: what stands around it, drawn and as a list, where it is spoken of, and what it belongs to."""
+"""The page of a name: its neighbors as a picture and a list, its mentions, and its communities and topics."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..entity_network import MAX_SCANNED_NEIGHBOURS, build_network_around
 from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: Neighbours that are given at first, and documents.
+#: The default number of neighbors, and the number of documents.
 _NUM_NEIGHBOURS, _MAX_PLACES = 24, 12
-#: Names that a picture holds.
+#: The maximum number of names in a picture.
 MAX_NAMES = 150
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """The properties of a name, its nearest neighbours with what joins them, and its most telling places.
+    """Return the properties of a name, its nearest neighbors with their joins, and its most relevant documents.
 
-    ``limit`` is how many neighbours are wanted.
+    ``limit`` is the number of neighbors.
     """
     store = request.store
     if not request.name:
@@ -47,7 +47,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """The documents that speak of a name, the most telling places first, each once."""
+    """Return the documents that mention a name, each once, the most relevant first."""
     places_by_document: dict[str, dict[str, Any]] = {}
     for mention in store.lookup(name, limit=8 * _MAX_PLACES):
         if mention.document is not None and mention.document not in places_by_document:
@@ -70,7 +70,7 @@ def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
 
 
 def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """The finest topics of the chunks that mention a name, those with the most of them first."""
+    """Return the finest topics of the chunks that mention a name, by descending number of chunks."""
     if "topics" not in list_built_indexes(store):
         return []
     counts = store.query(

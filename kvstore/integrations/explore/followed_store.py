@@ -1,7 +1,7 @@
-"""The store that the explorer shows, as it stands on disk.
+"""The store that the explorer shows, reopened if it is replaced on disk.
 
-In: a path. Out: sessions on the store that is there, opened read-only, each of which sees every commit from the next
-thing it reads on. Where another store has come to stand at the path, that one is opened.
+In: a path. Out: read-only sessions on the current store, each of which sees every commit from its next read on. If
+another store replaces the one at the path, that one is opened.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...language.bounded_query import BoundedQueries
 
 
 class FollowedStore:
-    """The store at a path; raises what :func:`kvstore.open` raises, now and with every session."""
+    """The store at a path. Raises the errors of :func:`kvstore.open`, now and for every session."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -27,13 +27,13 @@ class FollowedStore:
         self._file_identity: tuple[int, int] | None = None
         self._store: kvstore.Store | None = None
         self._sessions: set[kvstore.Store] = set()
-        #: The bounded calls of pages, beside the queries of their sessions.
+        #: The bounded calls of pages, in addition to the queries of their sessions.
         self.calls = BoundedQueries()
         self._get_store()
 
     @contextmanager
     def open_session(self) -> Iterator[kvstore.Store]:
-        """A session on the store that stands at the path now."""
+        """Yield a session on the store that is at the path now."""
         with self._get_store().session() as session:
             with self._lock:
                 self._sessions.add(session)
@@ -44,7 +44,7 @@ class FollowedStore:
                     self._sessions.discard(session)
 
     def interrupt(self) -> None:
-        """Stop what pages read; they raise QueryInterruptedError."""
+        """Interrupt the reads of all pages, which raise QueryInterruptedError."""
         with self._lock:
             sessions = list(self._sessions)
         self.calls.interrupt()
@@ -54,7 +54,7 @@ class FollowedStore:
     def _get_store(self) -> kvstore.Store:
         with self._lock:
             if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file_identity):
-                self._store.close()  # whoever reads it still comes to an end first, or is told
+                self._store.close()  # current readers finish first, or get an error
                 self._store = None
             if self._store is None:
                 self._store = kvstore.open(self.path, readonly=True)

@@ -1,15 +1,14 @@
-"""Who may ask the explorer, and what a browser may do with its pages.
+"""Access control of the explorer, and the security headers of its pages.
 
-In: requests. Out: those of the person who started the explorer go on to the application, every other is refused. A page
-on the web may have a browser send requests to this machine, and other people may share the machine, so a request needs
+In: requests. Out: requests of the user who started the explorer reach the application; all others are rejected. A web
+page may make a browser send requests to this machine, and other users may share the machine. A request therefore needs
 
-- a cookie, which the token in the first address is exchanged for (HttpOnly, SameSite=Strict, of this port);
-- the Host 127.0.0.1 or localhost with the port, so that no name of somebody else's leads here (DNS rebinding);
-- where it says its Origin, this one, and no other site as its Sec-Fetch-Site, unless it is a link that is followed;
-- the method GET (HEAD is one without a body), or POST to give a token.
+- a cookie, which the token in the first URL is exchanged for (HttpOnly, SameSite=Strict, of this port);
+- the Host 127.0.0.1 or localhost with the port, so that no foreign name works (DNS rebinding);
+- if it has an Origin, this one, and no other site as its Sec-Fetch-Site, unless it follows a link;
+- the method GET (or HEAD), or POST to submit a token.
 
-Every response tells the browser to run, load and frame nothing but what comes from here, and nothing that stands in a
-page itself.
+Every response restricts the browser to resources of this server, without inline code.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from html import escape
 from typing import Any
 from urllib.parse import parse_qsl
 
-#: Where a token is given.
+#: The path at which a token is submitted.
 ENTRANCE = "/enter"
-#: Bytes of a token that is given by POST.
+#: The maximum number of bytes of a POST request with a token.
 _MAX_FORM_BYTES = 4096
 _STYLE = (
     ":root{color-scheme:light dark}body{font:1rem/1.6 system-ui,sans-serif;max-width:34rem;margin:15vh auto;"
@@ -33,7 +32,7 @@ _STYLE = (
 
 
 def build_content_policy(style: str = "'self'") -> str:
-    """What a page may load: from here, and no more."""
+    """Return the Content-Security-Policy of a page, which allows only resources of this server."""
     return (
         f"default-src 'none'; script-src 'self'; style-src {style}; img-src 'self' data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -41,7 +40,7 @@ def build_content_policy(style: str = "'self'") -> str:
 
 
 def hash_source(text: str) -> str:
-    """How a Content-Security-Policy names a style or a script that stands in the page."""
+    """Return the hash of an inline style or script for a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -58,9 +57,9 @@ HEADERS = {
 
 
 class Guard:
-    """An application of ASGI around another one, which is reached by whoever has given the token.
+    """An ASGI application around another one, which only clients with the token can reach.
 
-    ``port`` is the one that the Host of a request has; a browser leaves out 80.
+    ``port`` is the port in a request's Host; a browser omits 80.
     """
 
     def __init__(self, application: Callable[..., Any], token: str, port: int) -> None:
@@ -76,7 +75,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
-        if scope["type"] != "http":  # a web socket is closed before it is one
+        if scope["type"] != "http":  # rejects a web socket before it is accepted
             await send({"type": "websocket.close", "code": 1008})
             return
         refusal = self._find_refusal(scope)
@@ -90,7 +89,7 @@ class Guard:
             await self._application(scope, receive, _add_headers(send))
 
     def _find_refusal(self, scope: Any) -> tuple[int, str] | None:
-        """The status and the reason where a request is not one of the person who started the explorer."""
+        """Return the status and the reason if a request is not from the user who started the explorer, else None."""
         hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 403, "The explorer answers to 127.0.0.1 and localhost with its port, and to no other name."
@@ -117,7 +116,7 @@ class Guard:
         if not _is_same(token.strip(), self._token):
             await _send_page(scope, send, 403, _render_page("That is not the token of this explorer", _TOKEN_FORM))
             return
-        # Not a redirection: where a link elsewhere led here, the browser would not send the cookie along with that.
+        # Not a redirect: after a link from another site, the browser would not send the cookie with it.
         cookie = f"{self.cookie}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
         page = _render_page(
             "Welcome", '<p><a href="/">To the store</a></p>', '<meta http-equiv="refresh" content="0; url=/">'
@@ -150,7 +149,7 @@ def _get_header_values(scope: Any, name: bytes) -> list[str]:
 
 
 async def _read_body(receive: Any) -> bytes:
-    """The body of a request, as far as a token can be in it."""
+    """Return the body of a request, or nothing if it is too long for a token."""
     body = b""
     while len(body) <= _MAX_FORM_BYTES:
         message: dict[str, Any] = await receive()
@@ -171,7 +170,7 @@ async def _send_page(scope: Any, send: Any, status: int, page: str, headers: Ite
 
 
 def _add_headers(send: Any) -> Any:
-    """What the application sends, with the headers that every response has."""
+    """Wrap ``send`` so that every response has the security headers."""
 
     async def send_with_headers(message: Any) -> None:
         if message["type"] == "http.response.start":

@@ -1,7 +1,7 @@
-"""The map: every chunk as a point, and a question among them as a star, joined to its evidence.
+"""The map page: every chunk as a point, and a question as a star that is joined to its evidence.
 
-The points are sent apart from the page, as packed numbers: x and y (each u16, little-endian) and the group (u8) of each
-chunk, in the order of :class:`~.chunk_map.ChunkMap`.
+The points are sent separately from the page as packed numbers: x and y (each u16, little-endian) and the group (u8) of
+each chunk, in the order of :class:`~.chunk_map.ChunkMap`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .chunk_map import AXIS_STEPS, ChunkMap, get_chunk_map
 from .document_text import strip_markdown
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
-#: Pieces of evidence of a question.
+#: The number of pieces of evidence of a question.
 _MAX_EVIDENCE = 10
-#: Fields of the metadata that are offered to colour by, and documents that are looked at for them.
+#: The number of metadata fields to color by, and of documents that are searched for them.
 _MAX_FIELDS, _MAX_SCANNED = 12, 1000
-#: Characters of a chunk that are shown beside the map.
+#: The maximum number of displayed characters of a chunk.
 _MAX_SHOWN_CHARS = 600
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """The groups of a way of colouring, and where a question and its evidence lie; as JSON the points as well."""
+    """Return the groups of a coloring and the positions of a question and its evidence; for JSON also the points."""
     chunks = get_chunk_map(request.store)
     colourings = _list_colourings(request.store)
     colour = _parse_colour(request, colourings)
@@ -64,7 +64,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_colourings(store: kvstore.Store) -> list[str]:
-    """What the points may be coloured by."""
+    """Return the colorings of the points."""
     colourings = ["document"]
     kinds = list_built_indexes(store)
     colourings += [
@@ -109,7 +109,7 @@ def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> d
         )
     try:
         star = chunks.locate_vector(np.asarray(store.embed([question])[0]))
-    except EmbedderError as error:  # the vectors are the user's own, or the model is not here
+    except EmbedderError as error:  # the user supplied the vectors, or the model is not available
         return {"evidence": evidence, "strategy": retrieved.strategy, "trouble": str(error)}
     return {"evidence": evidence, "strategy": retrieved.strategy, "star": list(star)}
 
@@ -122,7 +122,7 @@ def _render_points(request: PageRequest) -> bytes:
 
 
 def _describe_point(request: PageRequest) -> str:
-    """What stands at a point."""
+    """Return the chunk at a point as JSON."""
     chunks = get_chunk_map(request.store)
     if not len(chunks):
         raise InputError("there are no chunks yet; kvstore ingest brings some")

@@ -1,4 +1,4 @@
-"""The first page: what the store holds, how its indexes stand, and what came last."""
+"""The first page: the content of the store, the state of its indexes, and its latest documents."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import asdict
 from ..store_facts import fetch_named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: Documents that are listed.
+#: The number of listed documents.
 _NUM_RECENT = 8
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Counts, indexes with how far they lag behind, the load of the filter's pages, and the documents changed last."""
+    """Return counts, indexes with their lag, the load of the filter's pages, and the most recently changed
+    documents."""
     store = request.store
     loads = [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()]
     recent = store.query(

@@ -1,7 +1,7 @@
-"""What a page of the explorer is: a function of a request that gives plain data, and a template that shows it.
+"""The definition of an explorer page: a function from a request to plain data, and a template that renders it.
 
-In: a :class:`PageRequest`, which is a request as a page sees it. Out: a mapping that JSON can hold. The page's template
-sees its keys as variables, and the page's address with ``.json`` gives it as it is, so that both always tell the same.
+In: a :class:`PageRequest`. Out: a mapping of JSON data. The template gets its keys as variables, and the page's URL
+with ``.json`` returns it unchanged, so that both always agree.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import kvstore
 from ...errors import InputError
 from ...language.bounded_query import BoundedQueries
 
-#: What is on a page.
+#: The content of a page.
 PageContent = dict[str, Any]
-#: Characters of an argument.
+#: The maximum number of characters of an argument.
 MAX_ARGUMENT_CHARS = 20_000
-#: Seconds that a page may take to read what a user's text asks for.
+#: The maximum number of seconds that a page may spend on queries of the user.
 SECONDS = 20.0
-#: Seconds of the shortest call, for a page whose time is over.
+#: The minimum number of seconds of a call, for a page that has used up its time.
 _MIN_SECONDS = 0.01
 
 _Result = TypeVar("_Result")
@@ -31,8 +31,8 @@ _Result = TypeVar("_Result")
 class PageRequest:
     """A request for a page.
 
-    ``store`` is a session of its own on the read-only store, ``name`` what follows the page's address (of ``/doc/tea``:
-    ``tea``), ``in_full`` whether everything is wanted at once, which a template can take in pieces.
+    ``store`` is its own session on the read-only store. ``name`` is the part of the URL after the page's path (``tea``
+    in ``/doc/tea``). ``whole`` is true if the content is needed all at once instead of streamed.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class PageRequest:
 
     @property
     def seconds(self) -> float:
-        """The seconds that are left to the page."""
+        """The seconds that the page has left."""
         return max(_MIN_SECONDS, self._deadline - time.monotonic())
 
     def within(self, read: Callable[[], _Result]) -> _Result:
-        """Return what ``read`` returns; raises QueryInterruptedError once the time of the page is over."""
+        """Call ``read`` and return its result. Raises QueryInterruptedError when the page has used up its time."""
         return self._calls.call(read, self.seconds)
 
     def get_texts(self, name: str) -> list[str]:
-        """Every value of an argument, in order, as it was given; raises InputError for one that is too long."""
+        """Return every value of an argument in order, unchanged. Raises InputError for one that is too long."""
         values = [value for argument, value in self.arguments if argument == name]
         for value in values:
             if len(value) > MAX_ARGUMENT_CHARS:
@@ -71,21 +71,21 @@ class PageRequest:
         return values
 
     def get_text(self, name: str, default: str = "") -> str:
-        """The last value of an argument without space around it, or the default where it is missing or empty."""
+        """Return the last value of an argument, stripped, or the default if it is missing or empty."""
         values = self.get_texts(name)
         return (values[-1].strip() if values else "") or default
 
     def get_numbers(self, name: str, *, minimum: int = 0, maximum: int = 2**53) -> list[int]:
-        """Every value of an argument as a whole number; raises InputError."""
+        """Return every value of an argument as an integer. Raises InputError."""
         return [_parse_number(name, value, minimum, maximum) for value in self.get_texts(name)]
 
     def get_number(self, name: str, default: int, *, minimum: int = 0, maximum: int = 2**53) -> int:
-        """The value of an argument as a whole number, or the default where there is none; raises InputError."""
+        """Return the value of an argument as an integer, or the default if it is missing. Raises InputError."""
         value = self.get_text(name)
         return _parse_number(name, value, minimum, maximum) if value else default
 
     def get_flag(self, name: str) -> bool:
-        """Whether an argument is given, and neither empty nor 0."""
+        """True if an argument is given and is neither empty nor 0."""
         return self.get_text(name) not in ("", "0")
 
 
@@ -98,7 +98,7 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PageForm:
-    """Another form of a page: text or bytes of some media type; a browser saves it as a file where that has a name."""
+    """Another form of a page: text or bytes of a media type. A browser saves it as a file if it has a file name."""
 
     media_type: str
     make: Callable[[PageRequest], str | bytes | Iterator[str]]
@@ -107,13 +107,12 @@ class PageForm:
 
 @dataclass(frozen=True, slots=True)
 class ExplorerPage:
-    """A page: where it is, the function that knows what is on it, and the template that shows that.
+    """A page: its URL, the function that returns its content, and its template.
 
-    ``label`` is what the navigation calls it; one without a label is not in it. The address of a page that is
-    ``is_named`` ends in a slash, and a name follows it; ``exists`` says whether there is a thing of a name, so that one
-    called ``package.json`` has a page. ``forms`` are further forms by the suffix of their addresses, beside
-    ``.json``. A page that has an iterator among its content is sent while its template is written, which may then wait
-    for what comes.
+    ``label`` is its name in the navigation; pages without a label are not listed there. The URL of a ``named`` page
+    ends in a slash and is followed by a name. ``exists`` tests for an item with a name, so that an item called
+    ``package.json`` has a page. ``forms`` are additional forms by the suffix of their URLs, besides ``.json``. If the
+    content includes an iterator, the page is streamed while the template renders.
     """
 
     address: str

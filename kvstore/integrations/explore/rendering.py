@@ -1,7 +1,7 @@
-"""Templates of the explorer, and what they may use: addresses, and numbers and times as people say them.
+"""The explorer's templates and their helpers: URLs, and readable numbers and times.
 
-In: the name of a template, and variables. Out: HTML. Every value is escaped, whatever the template is called: nothing
-that a document holds is markup.
+In: the name of a template, and variables. Out: HTML. Every value is escaped in every template: the content of a
+document is never markup.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
 
 from .document_text import render_passage, strip_markdown  # noqa: E402
 
-#: The files that pages are made with.
+#: The folder of static files.
 STATIC = Path(__file__).parent / "static"
 
 
 @cache
 def get_template(name: str) -> Any:
-    """A template, with all that templates may use."""
+    """Return a template with its helpers."""
     return _make_environment().get_template(name)
 
 
@@ -60,19 +60,19 @@ def _make_environment() -> Any:
 
 @cache
 def _build_static_address(name: str) -> str:
-    """The address of a file of ours, another one when the file is another."""
+    """Return the URL of a static file, which changes with its content."""
     return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 
 
 def _format_number(value: float, places: int = 2) -> str:
-    """A number as people read it: a thin space between thousands, few places."""
+    """Format a number with thin spaces between thousands and few decimal places."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
     return f"{value:,.{places}f}".replace(",", "\u202f")
 
 
 def _format_size(count: int) -> str:
-    """So many bytes, as people say it."""
+    """Format a size in bytes with a unit."""
     size, unit = float(count), "bytes"
     for larger_unit in ("kB", "MB", "GB", "TB"):
         if size < 1000:
@@ -86,7 +86,7 @@ def _format_percent(share: float) -> str:
 
 
 def _format_time(moment: str, now: datetime | None = None) -> str:
-    """A moment in ISO 8601, UTC, as people say it."""
+    """Format a UTC time in ISO 8601 as a relative time or a date."""
     try:
         time = datetime.fromisoformat(moment)
     except ValueError:

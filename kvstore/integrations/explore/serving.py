@@ -1,9 +1,9 @@
-"""The explorer of a store, served on this machine until it is stopped.
+"""The local server of the explorer, which runs until it is stopped.
 
-In: the path of a store. Out: a server at a port of 127.0.0.1, and the address with the token that lets a browser in.
+In: the path of a store. Out: a server at a port of 127.0.0.1, and its URL with the access token.
 
-The server runs in a thread that does not keep the process alive, and neither do the threads that it starts: Ctrl-C ends
-the process within seconds, even if a page is still being read.
+The server runs in a daemon thread, and so do its worker threads: Ctrl-C ends the process within seconds, even if a page
+is still being read.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .application import make_explorer  # noqa: E402
 from .connections import LOGGING, MAX_ACCEPTED, connection_factory  # noqa: E402
 
 _HOST = "127.0.0.1"
-#: Bytes of the head of a request: a statement of SQL stands in its address.
+#: The maximum number of bytes of a request head: the URL contains an SQL statement.
 _MAX_HEAD_BYTES = 1 << 18
-#: Seconds that a response under way is waited for when the server is stopped; seconds for the server to end then, and
-#: for the store to be closed.
+#: The seconds that a stopped server waits for running responses, that the caller then waits for the server to end, and
+#: that it waits for the store to close.
 _SHUTDOWN_SECONDS = 1
 _END_SECONDS = 2.5
 _CLOSE_SECONDS = 1.0
@@ -43,10 +43,10 @@ _CLOSE_SECONDS = 1.0
 def serve(
     path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, announce: Callable[[str], None]
 ) -> None:
-    """Serve the store at a path until Ctrl-C, at a port of this machine (0: any that is free).
+    """Serve the store at a path until Ctrl-C, at a port of this machine (0: any free port).
 
-    ``announce`` is told the address. With ``browser`` that is opened as well. Raises InputError where the port is taken,
-    MissingExtraError, and what :func:`kvstore.open` raises.
+    ``tell`` receives the URL. With ``browser`` the URL is also opened. Raises InputError if the port is taken,
+    MissingExtraError, and the errors of :func:`kvstore.open`.
     """
     store = FollowedStore(path)
     try:
@@ -75,7 +75,7 @@ def serve(
                     _open_browser(address, Path(folder))
                 _run(server, listener, store)
     finally:
-        # The store waits for its readers, and a reader that cannot be stopped ends with the process.
+        # Closing waits for readers; a reader that cannot be stopped ends with the process.
         closing = threading.Thread(target=_close, args=(store,), daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
@@ -113,7 +113,7 @@ def _open_listener(port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((_HOST, port))
-        listener.listen()  # who is told the address may come before the server looks
+        listener.listen()  # clients may connect before the server starts to accept
     except OSError as error:
         listener.close()
         raise InputError(f"port {port} of this machine cannot be had ({error.strerror}); name another") from None
@@ -126,11 +126,11 @@ def _warm(store: FollowedStore) -> None:
         with store.open_session() as session:
             session.embed(["warm"])
     except KvstoreError:
-        pass  # whoever asks is told
+        pass  # the first question reports it
 
 
 def _open_browser(address: str, folder: Path) -> None:
-    """Open an address without anybody seeing it in the list of processes: by a page that only its owner may read."""
+    """Open a URL without exposing it in the process list: through a page that only its owner can read."""
     page = folder / "open.html"
     page.touch(0o600)
     page.write_text(

@@ -1,4 +1,4 @@
-"""A statement that reads, and its rows: with completion as in the shell, and as CSV and JSON."""
+"""The SQL page: a reading statement and its rows, with the shell's completion, and with CSV and JSON output."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..store_catalog import StoreCatalog
 from .addresses import build_document_address, build_entity_address
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
-#: Rows of a page, and of a file.
+#: The maximum number of rows of a page, and of a file.
 _MAX_SHOWN_ROWS = 500
 _MAX_ROWS = 100_000
-#: Characters of a value that a table shows.
+#: The maximum number of displayed characters of a value.
 _MAX_VALUE_CHARS = 600
-#: Completions that are offered at once, and the words that a statement may begin with.
+#: The maximum number of completions, and the words that a statement may begin with.
 _MAX_COMPLETIONS = 12
 _READING_KEYWORDS = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
 _EXAMPLES = (
@@ -33,7 +33,7 @@ _EXAMPLES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """The rows of the statement ``build_content``, in which ``?`` is no parameter: one that reads, within bounds."""
+    """Return the rows of the reading statement ``sql``, within limits; ``?`` is not a parameter in it."""
     statement = request.get_text("sql")
     content: PageContent = {
         "sql": statement,
@@ -55,7 +55,7 @@ def build_content(request: PageRequest) -> PageContent:
         return content
     started = time.perf_counter()
     try:
-        # One row more than is shown says whether there are more.
+        # One extra row shows whether there are more.
         cursor = request.store.query(
             statement, timeout=request.seconds, max_rows=_MAX_ROWS if request.in_full else _MAX_SHOWN_ROWS + 1
         )
@@ -88,7 +88,7 @@ def _count_rows(asked: PageRequest, statement: str) -> int | None:
 
 
 def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
-    """A row as a table shows it: each value as a text, and where it leads."""
+    """Return a row as table cells: the text of each value, and its link."""
     values_by_column = dict(zip(columns, row, strict=True))
     return [
         {
@@ -101,7 +101,7 @@ def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, A
 
 
 def _build_address(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
-    """The page of what a value names, told by the name of its column."""
+    """Return the URL of the item that a value identifies, judged by its column name, or None."""
     if not isinstance(value, str):
         return None
     if column in ("document", "key") and not ("mentions" in row and column == "key"):
@@ -117,7 +117,7 @@ def _build_address(column: str, value: Any, row: Mapping[str, Any]) -> str | Non
 
 
 def _to_text(value: Any) -> str:
-    """A value, not NULL, as text, as the shell writes it for programs."""
+    """Return a non-NULL value as text, in the shell's format for programs."""
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
@@ -135,7 +135,7 @@ def _render_csv(request: PageRequest) -> Iterator[str]:
 
 
 def _iter_csv_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Lines of CSV as RFC 4180 has it; NULL is an empty field."""
+    """Yield lines of CSV in the format of RFC 4180; NULL is an empty field."""
     line = io.StringIO()
     writer = csv.writer(line)
     for row in [columns, *rows]:
@@ -146,7 +146,7 @@ def _iter_csv_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> It
 
 
 def _list_completions(request: PageRequest) -> str:
-    """What may stand at the end of the text ``before``, as JSON: the shell's completions of statements that read."""
+    """Return the completions of the text ``before`` as JSON: the shell's completions for reading statements."""
     text_before = (request.get_texts("before") or [""])[-1]
     completions = complete_statement(text_before, StoreCatalog(lambda: request.store))
     offered = [

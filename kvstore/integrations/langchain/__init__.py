@@ -1,8 +1,8 @@
-"""LangChain over a store: a vector store, a retriever by any strategy, a document index, and a record manager.
+"""LangChain adapters of a store: a vector store, a retriever with any strategy, a document index, and a record manager.
 
-What LangChain calls a document is a document of the store here, of one chunk: its id is the key, its metadata are the
-metadata, and its vector is that of the embedding that the application brings, or of the store's own. A store that was
-filled in other ways can be read through these as well. The extra ``langchain`` brings what this needs.
+A LangChain document is stored as a document with one chunk: its id is the key, its metadata is the metadata, and its
+vector comes from the application's embedding or from the store's own. The adapters also read stores that were filled in
+other ways. Needs the extra ``langchain``.
 
 >>> from langchain_core.documents import Document
 >>> from kvstore.integrations.langchain import KvstoreVectorStore

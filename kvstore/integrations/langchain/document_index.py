@@ -1,4 +1,4 @@
-"""LangChain's document index: a retriever that documents can be put into."""
+"""LangChain's document index: a retriever that also stores documents."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .stored_documents import DocumentOrigin
 class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
     """A store as LangChain's document index, which retrieves as :class:`KvstoreRetriever` does.
 
-    Where there is none at the path, one is made, by the ``embedding``. ``namespace`` names what is put in through it,
-    for a record manager.
+    If there is no store at the path, one is created with the ``embedding``. ``namespace`` labels the documents that are
+    added through it, for a record manager.
     """
 
     namespace: str = ""
     _makes_store: ClassVar[bool] = True
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Put documents, in place of those with the same ids, in one commit; those without a text fail."""
+        """Put documents, replacing those with the same ids, in one commit; documents without text fail."""
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
         stored = stored_documents.add(self._question_store.store, items, keys, origin, kwargs.get("batch_size"))
@@ -33,7 +33,7 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         return UpsertResponse(succeeded=stored, failed=[key for key in keys if key in failed])
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Delete the documents of some ids, in one commit; raises ValueError where none are given."""
+        """Delete documents by id, in one commit. Raises ValueError if no ids are given."""
         if ids is None:
             raise ValueError("delete() takes the ids of documents; give a list of them")
         with self._question_store.store.transaction(models=False) as transaction:
@@ -41,5 +41,5 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         return DeleteResponse(num_deleted=len(deleted_keys), num_failed=0, succeeded=deleted_keys, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """The documents of some ids, in their order; those that are not there are left out."""
+        """Return documents by id, in that order, without missing ones."""
         return stored_documents.load_documents(self._question_store.store, ids)

@@ -1,4 +1,4 @@
-"""The embedder of a store as LangChain's embeddings, and LangChain's as that of a store."""
+"""A store's embedder as LangChain embeddings, and LangChain embeddings as a store's embedder."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 
 
 class KvstoreEmbeddings(Embeddings):
-    """The embedder of a store, for whatever in LangChain takes embeddings; the vectors are of length 1."""
+    """The embedder of a store as LangChain embeddings; the vectors have length 1."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of passages."""
+        """Return the vectors of passages."""
         vectors: list[list[float]] = self._store.embed(texts).tolist()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question."""
+        """Return the vector of a question."""
         vector: list[float] = self._store.embedder.embed_query(text).tolist()
         return vector
 
 
 def make_embedder(embedding: Embeddings | str | None) -> FrameworkEmbedder | str | None:
-    """LangChain's embedding as the embedder of a store; the name of one of kvstore's own as it is."""
+    """Return a LangChain embedding as the embedder of a store; the name of a kvstore embedder is returned unchanged."""
     if embedding is None or isinstance(embedding, str):
         return embedding
     return FrameworkEmbedder(

@@ -1,8 +1,8 @@
 """LangChain's record manager, which keeps its records in the documents themselves.
 
-In: what ``langchain_core.indexing.index`` says of documents. In the store: nothing but the documents, and in the origin
-of each the namespace and the moment at which it was confirmed last. A document and its record are written in one
-commit and go in one, so that they cannot disagree, wherever a process ends.
+In: calls of ``langchain_core.indexing.index``. In the store: only the documents; the origin of each contains the
+namespace and the time of its last confirmation. A document and its record are written and deleted in one commit, so
+that they always agree, even after a crash.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..opened import resolve_store
 from .embeddings import make_embedder
 from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
 
-#: Documents that are asked about at once.
+#: The number of documents per query.
 _BATCH_SIZE = 500
 
 
 class KvstoreRecordManager(RecordManager):
-    """A store as the record manager of what is put into it.
+    """A store as the record manager of the documents stored in it.
 
-    ``path`` is that of a store, with the ``embedding`` that it was made by, ``store`` one that is open. ``namespace``
-    is that of the vector store or document index whose documents these are. ``source_id_key`` says which of the
-    metadata a document's group is, or is a function of the document: the same that ``index()`` is given, because the
-    group is read from the document and kept nowhere else.
+    ``path`` is the path of a store, with the ``embedding`` it was created with; ``store`` is an open store.
+    ``namespace`` is that of the vector store or document index that added the documents. ``source_id_key`` is the
+    metadata field with a document's group, or a function of the document. It must be the one passed to ``index()``,
+    because the group is read from the document and not stored elsewhere.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class KvstoreRecordManager(RecordManager):
         self.close()
 
     def create_schema(self) -> None:
-        """Does nothing: the store has all it needs."""
+        """Do nothing: the store needs no schema."""
 
     async def acreate_schema(self) -> None:
-        """Does nothing: the store has all it needs."""
+        """Do nothing: the store needs no schema."""
 
     def get_time(self) -> float:
-        """The time of this machine, in seconds since 1970."""
+        """Return the time of this machine, in seconds since 1970."""
         return time.time()
 
     async def aget_time(self) -> float:
-        """The time of this machine, in seconds since 1970."""
+        """Return the time of this machine, in seconds since 1970."""
         return self.get_time()
 
     def update(
@@ -83,10 +83,10 @@ class KvstoreRecordManager(RecordManager):
         group_ids: Sequence[str | None] | None = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Confirm documents; what is not in the store has no record and is passed over.
+        """Confirm documents; keys that are not in the store are skipped.
 
-        A record is at least as new as ``time_at_least``, though the clock may have been set back meanwhile. Raises
-        ValueError for another number of groups than of keys, and for a group that is not the document's.
+        The time of a record is at least ``time_at_least``, even if the clock was set back. Raises ValueError if the
+        numbers of groups and keys differ, and for a group that is not the document's.
         """
         if group_ids and len(group_ids) != len(keys):
             raise ValueError(f"there are {len(keys):,} keys and {len(group_ids):,} groups; give one for each, or none")
@@ -96,7 +96,7 @@ class KvstoreRecordManager(RecordManager):
         new_origins: dict[str, str | None] = {}
         for key, origin, _ in self._load_origins(keys):
             parsed = DocumentOrigin.parse(origin)
-            # What was put in by this run is confirmed by its own commit.
+            # Documents added by this run are confirmed by their own commit.
             is_fresh = parsed is not None and time_at_least is not None and parsed.confirmed >= time_at_least
             if parsed is None or parsed.namespace != self.namespace or not is_fresh:
                 new_origins[key] = str(DocumentOrigin(self.namespace, moment))
@@ -114,7 +114,7 @@ class KvstoreRecordManager(RecordManager):
                 )
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Whether the store has documents of these keys."""
+        """Return for each key whether the store has its document."""
         with self.store.snapshot() as state:
             return [key in state for key in keys]
 
@@ -126,7 +126,7 @@ class KvstoreRecordManager(RecordManager):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Keys of documents of the namespace, in order: confirmed before, after, and of some groups."""
+        """Return the keys of documents of the namespace in order, filtered by time of confirmation and by group."""
         matching_keys: list[str] = []
         for key, origin, _ in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
             parsed = DocumentOrigin.parse(origin)
@@ -140,11 +140,11 @@ class KvstoreRecordManager(RecordManager):
         return matching_keys
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        """Does what is left to do: with a document its record has gone, and with a record its document goes."""
+        """Delete documents with their records; keys without a document are ignored."""
         self.store.delete_many(list(keys))
 
     def _list_group_keys(self, groups: Sequence[Any]) -> list[str]:
-        """Keys of the documents of some groups."""
+        """Return the keys of the documents in some groups."""
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
             return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
@@ -152,7 +152,7 @@ class KvstoreRecordManager(RecordManager):
         return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """The group of each document, as its metadata say."""
+        """Yield the key and the group of each document, read from its metadata."""
         for batch in _split_batches(keys):
             for stored in self.store.get_many(batch):
                 if stored is None:
@@ -164,7 +164,8 @@ class KvstoreRecordManager(RecordManager):
                     yield stored.key, self._source_id_key(document)
 
     def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None, str]]:
-        """Key, origin and moment of the last change of documents; None: of all that came through here, in order."""
+        """Yield key, origin and time of the last change of documents; None: of all documents added through
+        LangChain, in order."""
         columns = "SELECT key, origin, changed FROM documents WHERE"
         if keys is None:
             yield from self.store.execute(f"{columns} origin LIKE '{ORIGIN_PREFIX}%' ORDER BY key").fetchall()
@@ -180,11 +181,11 @@ class KvstoreRecordManager(RecordManager):
         group_ids: Sequence[str | None] | None = None,
         time_at_least: float | None = None,
     ) -> None:
-        """As :meth:`update`."""
+        """Do the same as :meth:`update`."""
         await run_in_executor(None, self.update, keys, group_ids=group_ids, time_at_least=time_at_least)
 
     async def aexists(self, keys: Sequence[str]) -> list[bool]:
-        """As :meth:`exists`."""
+        """Do the same as :meth:`exists`."""
         results: list[bool] = await run_in_executor(None, self.exists, keys)
         return results
 
@@ -196,14 +197,14 @@ class KvstoreRecordManager(RecordManager):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """As :meth:`list_keys`."""
+        """Do the same as :meth:`list_keys`."""
         keys: list[str] = await run_in_executor(
             None, self.list_keys, before=before, after=after, group_ids=group_ids, limit=limit
         )
         return keys
 
     async def adelete_keys(self, keys: Sequence[str]) -> None:
-        """As :meth:`delete_keys`."""
+        """Do the same as :meth:`delete_keys`."""
         await run_in_executor(None, self.delete_keys, keys)
 
 

@@ -1,4 +1,4 @@
-"""LangChain's retriever, by any strategy of the store."""
+"""LangChain's retriever, with any strategy of the store."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from .embeddings import make_embedder
 
 
 class KvstoreRetriever(BaseRetriever):
-    """Evidence from a store: what ``store.retrieve`` finds, each passage with its reasons in ``metadata["evidence"]``.
+    """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``metadata["evidence"]``.
 
-    ``path`` is that of a store, ``store`` one that is open; ``embedding`` is what it was made by, or what the vectors
-    that were given with its documents are from. ``strategy`` is that of the store's session unless it is named; the
-    other fields are the clauses of :meth:`kvstore.Store.retrieve`. Where a strategy finds fewer than ``k`` passages,
-    those of ``hybrid`` follow, which ``fill="none"`` leaves out. ``invoke(question, k=3)`` takes each clause for one
-    call.
+    ``path`` is the path of a store, ``store`` an open one. ``embedding`` is what the store was created with, or the
+    source of the vectors supplied with its documents. ``strategy`` defaults to that of the store's session. The other
+    fields are the clauses of :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``k`` hits, hits of
+    ``hybrid`` follow, unless ``fill="none"``. ``invoke(question, k=3)`` overrides a clause for one call.
     """
 
     path: str | Path | None = None
@@ -39,7 +38,7 @@ class KvstoreRetriever(BaseRetriever):
     as_segments: bool = False
     fill: Literal["none", "hybrid"] = "hybrid"
 
-    #: Whether a store is made where there is none.
+    #: True if a missing store is created.
     _makes_store: ClassVar[bool] = False
     _question_store: QuestionStore = PrivateAttr()
 

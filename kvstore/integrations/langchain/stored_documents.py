@@ -1,8 +1,8 @@
-"""LangChain's documents as documents of a store, and back.
+"""Conversion between LangChain documents and documents of a store.
 
-In: documents with or without ids. In the store: one document each, whole, in the order given, one commit a batch; the
-``origin`` says that it came through LangChain, for which namespace, and when it was confirmed last. Out: documents of
-LangChain for hits and keys.
+In: documents with or without ids. In the store: one document of one chunk each, in the given order, one commit per
+batch. The ``origin`` marks it as added through LangChain, with its namespace and the time of its last confirmation.
+Out: LangChain documents for hits and keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ... import Hit, Snapshot, Store
 from ..blank_texts import warn_blank_texts
 from ..hit_metadata import build_evidence, load_hit_documents
 
-#: How the origin of a document begins that came through here.
+#: The prefix of the origin of documents added through LangChain.
 ORIGIN_PREFIX = "langchain:"
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 _TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
@@ -30,21 +30,21 @@ _TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
 
 @dataclass(frozen=True, slots=True)
 class DocumentOrigin:
-    """Where a document came from: the namespace, and the moment of its last confirmation in seconds since 1970."""
+    """The origin of a document: its namespace, and the time of its last confirmation in seconds since 1970."""
 
     namespace: str
     confirmed: float
 
     def __str__(self) -> str:
-        # Rounded up, so that what is read again is not before what was written.
+        # Rounded up, so that the parsed time is not before the written one.
         moment = datetime.fromtimestamp(math.ceil(self.confirmed * 1e6) / 1e6, UTC)
         return f"{ORIGIN_PREFIX}{moment.strftime(_TIME_FORMAT)}:{self.namespace}"
 
     @classmethod
     def parse(cls, origin: str | None) -> DocumentOrigin | None:
-        """The origin that was written so; None for any other.
+        """Parse an origin in this format; return None for any other.
 
-        >>> DocumentOrigin.parse(str(DocumentOrigin("wiki", 1763832000.25)))
+        >>> DocumentOrigin.read(str(DocumentOrigin("wiki", 1763832000.25)))
         DocumentOrigin(namespace='wiki', confirmed=1763832000.25)
         """
         if origin is None or not origin.startswith(ORIGIN_PREFIX):
@@ -63,9 +63,9 @@ def add(
     origin: DocumentOrigin,
     batch_size: int | None,
 ) -> list[str]:
-    """Put documents, in place of those with the same ids; returns the ids of those that are stored.
+    """Put documents, replacing those with the same ids; return the ids of the stored ones.
 
-    What has no id gets a random one; what has no text is skipped with a warning. One commit, or one for each
+    Documents without an id get a random one; those without text are skipped with a warning. One commit, or one per
     ``batch_size`` documents.
     """
     document_list = list(documents)
@@ -91,7 +91,7 @@ def add(
 
 
 def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
-    """The keys that documents are put under: their ids, or those given in their place, and random ones for the rest."""
+    """Return the keys of documents: their own ids or the given ones, and random ones if missing."""
     document_ids = [document.id for document in documents] if ids is None else list(ids)
     if len(document_ids) != len(documents):
         raise ValueError(
@@ -101,13 +101,13 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
 
 
 def _get_text(metadata: Mapping[str, Any], name: str) -> str | None:
-    """A field of the metadata that is a text, and not blank."""
+    """Return a metadata field if it is a non-blank string, else None."""
     value = metadata.get(name)
     return value if isinstance(value, str) and value.strip() else None
 
 
 def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
-    """The documents of some keys, in their order; what is not there is left out."""
+    """Return documents by key, in that order, without missing ones."""
     documents = store.get_many(list(dict.fromkeys(keys)))
     return [
         Document(id=document.key, page_content=document.text, metadata=document.meta)
@@ -117,9 +117,9 @@ def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Documen
 
 
 def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Document]:
-    """What was found as documents; with ``evidence`` the metadata say why and where.
+    """Return hits as documents; with ``evidence`` the metadata includes their paths and offsets.
 
-    A chunk of a document that has more than one says its place in any case.
+    A chunk of a document with several chunks always includes its offsets.
     """
     documents_by_key = load_hit_documents(state, hits)
     return [_build_document(hit, documents_by_key[hit.document], evidence) for hit in hits]

@@ -28,12 +28,13 @@ Filter = str | Mapping[str, Any]
 class KvstoreVectorStore(VectorStore):
     """A store as LangChain's vector store.
 
-    ``path`` is that of a store, which is made where there is none, by the ``embedding`` (LangChain's, or the name of
-    one of kvstore's), and with creation ``settings``; ``store`` is one that is open. Without an embedding the store's
-    own is used. ``namespace`` names what is added through this, for a record manager, and for :meth:`delete`.
+    ``path`` is the path of a store. If it does not exist, it is created with the ``embedding`` (LangChain's, or the
+    name of a kvstore embedder) and the creation ``settings``. ``store`` is an open store. Without an embedding the
+    store's own is used. ``namespace`` labels the documents added through this object, for a record manager and for
+    :meth:`delete`.
 
     A filter is a dictionary such as ``{"year": {"$gte": 2024}}`` or a SQL condition over the columns of ``documents``.
-    Documents without a text are skipped with a warning. Raises what opening a store and putting documents raises.
+    Documents without text are skipped with a warning. Raises the errors of opening a store and of putting documents.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class KvstoreVectorStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """What embeds documents and questions."""
+        """The embedding of documents and questions."""
         return self._embedding
 
     def close(self) -> None:
@@ -68,7 +69,7 @@ class KvstoreVectorStore(VectorStore):
         self.close()
 
     def record_manager(self, source_id_key: str | Callable[[Document], Any] = "source") -> KvstoreRecordManager:
-        """The record manager of this namespace, for :func:`langchain_core.indexing.index`."""
+        """Return the record manager of this namespace, for :func:`langchain_core.indexing.index`."""
         from .record_manager import KvstoreRecordManager
 
         return KvstoreRecordManager(self.namespace, store=self.store, source_id_key=source_id_key)
@@ -82,10 +83,10 @@ class KvstoreVectorStore(VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Put texts, in place of those with the same ids; returns the ids of those that are stored.
+        """Put texts, replacing those with the same ids; return the ids of the stored ones.
 
-        One commit, or one for each ``batch_size`` texts. A text of metadata ``title`` or ``source`` is that of the
-        document too. Raises ValueError where there is not one metadata and one id for each text, or none.
+        One commit, or one per ``batch_size`` texts. A ``title`` or ``source`` in the metadata also becomes that of the
+        document. Raises ValueError if the numbers of metadata or ids and of texts differ.
         """
         _reject_arguments("add_texts", kwargs)
         text_list = list(texts)
@@ -105,7 +106,7 @@ class KvstoreVectorStore(VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Put documents, in place of those with the same ids; see :meth:`add_texts`."""
+        """Put documents, replacing those with the same ids; see :meth:`add_texts`."""
         _reject_arguments("add_documents", kwargs)
         return self._add_documents(documents, ids, batch_size)
 
@@ -116,27 +117,28 @@ class KvstoreVectorStore(VectorStore):
         return stored_documents.add(self.store, documents, ids, origin, batch_size)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Delete the documents of some ids, in one commit; None: all of the namespace that came through LangChain."""
+        """Delete documents by id, in one commit; None: all documents of the namespace that were added through
+        LangChain."""
         _reject_arguments("delete", kwargs)
         keys = self.record_manager().list_keys() if ids is None else ids
         self.store.delete_many(keys)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents of some ids, in their order; those that are not there are left out."""
+        """Return documents by id, in that order, without missing ones."""
         return stored_documents.load_documents(self.store, ids)
 
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[Document]:
-        """The ``k`` documents nearest to a question; ``using`` may be ``hybrid`` or ``lexical`` as well."""
+        """Return the ``k`` documents nearest to a question; ``using`` can also be ``hybrid`` or ``lexical``."""
         scored_documents = self.similarity_search_with_score(query, k, filter, using=using, **kwargs)
         return [document for document, _ in scored_documents]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """As :meth:`similarity_search`, with scores: cosines for ``vector``, and more is nearer in any case."""
+        """Do the same as :meth:`similarity_search`, with scores: cosines for ``vector``; higher is always nearer."""
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
             return self._search_nearest(self.embeddings.embed_query(query), k, filter)
@@ -147,7 +149,7 @@ class KvstoreVectorStore(VectorStore):
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """The ``k`` documents nearest to a vector."""
+        """Return the ``k`` documents nearest to a vector."""
         _reject_arguments("similarity_search_by_vector", kwargs)
         return [document for document, _ in self._search_nearest(embedding, k, filter)]
 
@@ -160,9 +162,9 @@ class KvstoreVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """``k`` of the ``fetch_k`` documents nearest to a question that are little alike.
+        """Return ``k`` diverse documents of the ``fetch_k`` nearest to a question.
 
-        ``lambda_mult`` is 1 for nearness alone and 0 for difference alone; see :mod:`..marginal_relevance`.
+        ``lambda_mult`` is 1 for similarity alone and 0 for diversity alone; see :mod:`..marginal_relevance`.
         """
         vector = self.embeddings.embed_query(query)
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter, **kwargs)
@@ -176,7 +178,8 @@ class KvstoreVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """As :meth:`max_marginal_relevance_search`, for a vector; vectors are read as they are stored."""
+        """Do the same as :meth:`max_marginal_relevance_search`, for a vector; document vectors are read from the
+        store."""
         _reject_arguments("max_marginal_relevance_search", kwargs)
         with self.store.snapshot() as state:
             hits = self._search_hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
@@ -215,13 +218,13 @@ class KvstoreVectorStore(VectorStore):
         settings: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A vector store with some texts put into it; takes what the class and :meth:`add_texts` take."""
+        """Create a vector store and add texts; takes the arguments of the class and of :meth:`add_texts`."""
         vector_store = cls(path, embedding, store=store, namespace=namespace, settings=settings)
         vector_store.add_texts(texts, metadatas, ids=ids, **kwargs)
         return vector_store
 
 
 def _reject_arguments(method: str, arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError for arguments that a method does not know: one that is passed over would change the answer."""
+    """Raise TypeError for unknown arguments: ignoring one would change the result."""
     if arguments:
         raise TypeError(f"{method}() takes no argument {', '.join(map(repr, arguments))}")

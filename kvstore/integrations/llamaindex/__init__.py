@@ -1,8 +1,7 @@
-"""LlamaIndex over a store: a vector store, and a retriever by any strategy.
+"""LlamaIndex adapters of a store: a vector store, and a retriever with any strategy.
 
-A node is a document of the store here, of one chunk: its id is the key, and its vector is that which LlamaIndex made.
-A store that was filled in other ways can be read through these as well. The extra ``llamaindex`` brings what this
-needs.
+A node is stored as a document with one chunk: its id is the key, and its vector is the one from LlamaIndex. The
+adapters also read stores that were filled in other ways. Needs the extra ``llamaindex``.
 
 >>> from llama_index.core.schema import TextNode
 >>> from llama_index.core.vector_stores import VectorStoreQuery

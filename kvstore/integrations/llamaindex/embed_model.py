@@ -8,7 +8,8 @@ from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 
 
 def make_embedder(embed_model: BaseEmbedding | str | None) -> FrameworkEmbedder | str | None:
-    """LlamaIndex's embedding as the embedder of a store; the name of one of kvstore's own as it is."""
+    """Return a LlamaIndex embedding as the embedder of a store; the name of a kvstore embedder is returned
+    unchanged."""
     if embed_model is None or isinstance(embed_model, str):
         return embed_model
     return FrameworkEmbedder(

@@ -1,8 +1,7 @@
-"""LlamaIndex's metadata filters as conditions of the store.
+"""Conversion of LlamaIndex's metadata filters to conditions of the store.
 
-In: filters, with every operator, and joined in every way, nested too. Out: a condition as a dictionary
-(:mod:`kvstore.sql.condition_mapping`), None for no filter. A field that is missing fulfils ``!=``, ``nin`` and
-``is_empty``, and nothing else, as in LlamaIndex's own store.
+In: filters with any operator and any nesting. Out: a condition as a dictionary (:mod:`kvstore.sql.condition_mapping`),
+None for no filter. A missing field satisfies only ``!=``, ``nin`` and ``is_empty``, as in LlamaIndex's own store.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _COMPARISONS = {
     FilterOperator.LTE: "$lte",
     FilterOperator.IN: "$in",
     FilterOperator.NIN: "$nin",
-    # A list has what one of its elements is.
+    # A list satisfies a comparison if one of its elements does.
     FilterOperator.CONTAINS: "$eq",
     FilterOperator.ANY: "$in",
     FilterOperator.TEXT_MATCH: "$substring",
@@ -33,7 +32,7 @@ _COMPARISONS = {
 
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
-    """The condition that filters say; raises InputError for an operator that is not known."""
+    """Convert filters to a condition. Raises InputError for an unknown operator."""
     if filters is None or not filters.filters:
         return None
     parts = [
@@ -62,6 +61,6 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
 
 
 def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
-    """All of some conditions; None where there is none."""
+    """Return the conjunction of conditions, or None if there are none."""
     present = [condition for condition in conditions if condition is not None]
     return {"$and": present} if present else None

@@ -1,4 +1,4 @@
-"""LlamaIndex's nodes as documents of a store, and back."""
+"""Conversion between LlamaIndex's nodes and documents of a store."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_
 from ... import Document, Hit, Snapshot
 from ..hit_metadata import build_evidence, load_hit_documents
 
-#: What a node has beside its own metadata, in those of its document.
+#: The fields that a document's metadata has in addition to those of its node.
 CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
-#: What of the metadata is no text for a model.
+#: The metadata fields that are not shown to models.
 _HIDDEN_FIELDS = ["evidence"]
 
 
 def to_document(node: BaseNode) -> dict[str, Any]:
-    """What ``put`` takes for a node: its text, its metadata with the rest of it, and its vector."""
+    """Return the arguments of ``put`` for a node: its text, its vector, and its metadata with its other fields."""
     source = node.metadata.get("file_path")
     return {
         "key": node.node_id,
@@ -31,14 +31,14 @@ def to_document(node: BaseNode) -> dict[str, Any]:
 
 
 def build_node(document: Document) -> BaseNode:
-    """The node that a document is, or a node with its text."""
+    """Return the node stored in a document, or a new node with the document's text."""
     if CONTENT in document.meta:
         return metadata_dict_to_node(document.meta, text=document.text)
     return TextNode(id_=document.key, text=document.text, metadata=dict(document.meta))
 
 
 def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
-    """What was found as nodes; with ``evidence`` the metadata say why and where."""
+    """Return hits as nodes; with ``evidence`` the metadata includes their paths and offsets."""
     documents = load_hit_documents(state, hits)
     return [_build_hit_node(hit, documents[hit.document], evidence) for hit in hits]
 
@@ -47,7 +47,7 @@ def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:
     if hit.kind == "chunk" and document.chunks == 1:
         node = build_node(document)
     else:
-        # A part of a document is a node of its own: its id says which.
+        # A part of a document is a separate node with the byte offsets in its id.
         metadata = {name: value for name, value in document.meta.items() if name not in (CONTENT, KIND)}
         node = TextNode(id_=f"{hit.document}#{hit.start}-{hit.end}", text=hit.text, metadata=metadata)
         node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=hit.document)

@@ -1,4 +1,4 @@
-"""LlamaIndex's retriever, by any strategy of the store."""
+"""LlamaIndex's retriever, with any strategy of the store."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .nodes import build_hit_nodes
 
 
 class KvstoreRetriever(BaseRetriever):
-    """Evidence from a store: what ``store.retrieve`` finds, each node with its reasons in ``metadata["evidence"]``.
+    """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``metadata["evidence"]``.
 
-    ``path`` is that of a store, ``store`` one that is open; ``embed_model`` is what it was made by, or what the vectors
-    that were given with its nodes are from.
-    ``strategy`` is that of the store's session unless it is named; ``filters`` are LlamaIndex's, and ``where`` a
-    condition in their place; the others are the clauses of :meth:`kvstore.Store.retrieve`. Where a strategy finds fewer
-    than ``similarity_top_k`` passages, those of ``hybrid`` follow, which ``fill="none"`` leaves out. A question that
-    comes with a vector is asked by that. Raises InputError for filters beside ``where``.
+    ``path`` is the path of a store, ``store`` an open one. ``embed_model`` is what the store was created with, or the
+    source of the vectors supplied with its nodes. ``strategy`` defaults to that of the store's session. ``filters`` are
+    LlamaIndex's, and ``where`` is an alternative condition. The others are the clauses of
+    :meth:`kvstore.Store.retrieve`. If a strategy finds fewer than ``similarity_top_k`` hits, hits of ``hybrid`` follow,
+    unless ``fill="none"``. If a question has a vector, that is used. Raises InputError for both ``filters`` and
+    ``where``.
     """
 
     def __init__(

@@ -30,20 +30,20 @@ from .nodes import CONTENT, SOURCE, build_hit_nodes, build_node, to_document
 
 _LEXICAL_MODES = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
 _HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
-#: Nodes that are looked at for each that marginal relevance is to give, and at least, unless that is said.
+#: The number of candidates per result of marginal relevance, and their minimum, unless the call sets them.
 _PREFETCH_FACTOR, _MIN_PREFETCH = 4, 20
 
 
 class KvstoreVectorStore(BasePydanticVectorStore):
-    """A store as LlamaIndex's vector store, which keeps texts and metadata too.
+    """A store as LlamaIndex's vector store, which also keeps texts and metadata.
 
-    ``path`` is that of a store, ``store`` one that is open. Where there is none at the path, one is made: at once by
-    the ``embed_model`` (LlamaIndex's, or the name of one of kvstore's), or else for the vectors of the first nodes,
-    which then have to come with every node and question. ``settings`` are those of a new store.
+    ``path`` is the path of a store, ``store`` an open one. A missing store is created at once with the ``embed_model``
+    (LlamaIndex's, or the name of a kvstore embedder). Without an ``embed_model`` it is created for the vectors of the
+    first nodes, and every node and question needs a vector. ``settings`` are those of a new store.
 
-    Modes of a query: DEFAULT, SPARSE and TEXT_SEARCH (by words), HYBRID and SEMANTIC_HYBRID (``alpha`` is the share of
-    vectors), MMR. Nodes without a text are skipped with a warning. Raises what opening a store and putting documents
-    raises.
+    Query modes: DEFAULT, SPARSE and TEXT_SEARCH (by words), HYBRID and SEMANTIC_HYBRID (``alpha`` is the weight of
+    vectors), MMR. Nodes without text are skipped with a warning. Raises the errors of opening a store and of putting
+    documents.
     """
 
     stores_text: bool = True
@@ -68,13 +68,13 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             try:
                 self._open_store(None, create=False)
             except StoreNotFoundError:
-                return  # made for the first vectors
+                return  # created with the first vectors
         else:
             self._open_store(make_embedder(embed_model), store=store)
 
     @classmethod
     def class_name(cls) -> str:
-        """The name by which LlamaIndex knows it."""
+        """Return the name of the class in LlamaIndex."""
         return "KvstoreVectorStore"
 
     def _open_store(
@@ -87,7 +87,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     @property
     def client(self) -> Store | None:
-        """The store; None where there is none yet."""
+        """The store, or None if it does not exist yet."""
         return self._store
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         self.close()
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Put nodes, in place of those with the same ids, in one commit; returns the ids of those that are stored."""
+        """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones."""
         rows = [to_document(node) for node in nodes]
         blank_keys = [row["key"] for row in rows if not row["text"].strip()]
         warn_blank_texts(blank_keys, len(rows), "nodes")
@@ -119,20 +119,20 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         return [row["key"] for row in rows]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete the nodes of a document of LlamaIndex, in one commit."""
+        """Delete the nodes of a LlamaIndex document, in one commit."""
         self._delete_where({SOURCE: ref_doc_id})
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """Delete the nodes of some ids that fulfil filters, in one commit; raises InputError where neither is given."""
+        """Delete nodes by id and filters, in one commit. Raises InputError if neither is given."""
         where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
         if where is None:
             raise InputError("delete_nodes() takes ids, filters, or both; clear() deletes all nodes")
         self._delete_where(where)
 
     def clear(self) -> None:
-        """Delete all nodes, in one commit; documents of the store that are none stay."""
+        """Delete all nodes, in one commit; other documents of the store are kept."""
         self._delete_where({CONTENT: {"$exists": True}})
 
     def _delete_where(self, where: FilterMapping) -> None:
@@ -140,14 +140,14 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             self._store.delete_where(where)
 
     def get(self, text_id: str) -> list[float]:
-        """The vector of a node, of length 1; raises InputError where there is none of this id."""
+        """Return the vector of a node, of length 1. Raises InputError if the store is empty or has no such node."""
         if self._store is None:
             raise InputError(f"there is no node {text_id!r}; the store is empty")
         vector: list[float] = self._store.vectors([(text_id, 0)])[0].tolist()
         return vector
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """The nodes of some ids, in their order, or all; those that fulfil filters."""
+        """Return nodes by id in that order, or all; only those that satisfy the filters."""
         if self._store is None:
             return []
         where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
@@ -159,10 +159,10 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             return [build_node(document) for document in state.get_many(keys) if document is not None]
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """What is nearest to a question, as its mode says it; raises InputError for a mode that is not known."""
+        """Return the nodes nearest to a question in the mode of the query. Raises InputError for an unknown mode."""
         if self._store is None:
             return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
-        # A retriever of an index that leaves the nodes to this store hands over no ids, as an empty list.
+        # The retriever of an index whose nodes are only in this store passes an empty list of ids.
         id_condition = _build_id_condition("$key", query.node_ids or None)
         where = join_conditions(
             id_condition, _build_id_condition(SOURCE, query.doc_ids), build_condition(query.filters)
@@ -202,7 +202,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _search_mmr(
         state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
-        """By maximal marginal relevance; what is said in the call goes before what the query says."""
+        """Search by maximal marginal relevance; arguments of the call override those of the query."""
         top, vector = query.similarity_top_k, np.asarray(_get_vector(query), np.float32)
         weight = options.get("mmr_threshold", query.mmr_threshold)
         num_candidates = options.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _PREFETCH_FACTOR * top)

@@ -1,1 +1,1 @@
-"""Hierarchical clusterings that are functions of what is clustered: no seed, no order of arrival, no internal id."""
+"""Hierarchical clusterings that depend only on the clustered items: no seed, no order of arrival, no internal id."""

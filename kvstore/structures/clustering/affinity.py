@@ -1,13 +1,17 @@
-"""Affinity clustering: rounds in each of which every cluster joins the one that it is nearest to (Bateni et al., NIPS
-2017, "Affinity clustering: hierarchical clustering at scale"; the same idea as FINCH, CVPR 2019).
+"""Affinity clustering: in each round, every cluster joins its nearest cluster.
 
-In: the edges of a graph, or unit vectors, of nodes that the caller has put into an order of its own (names, keys). Out:
-a partition a round, the finest first. The rounds are those of Borůvka's spanning tree, with two changes: how near two
-clusters are is asked of the clusters and not of their nearest nodes, and no more than a given number join in one round,
-so that no chain becomes a giant.
+Source: Bateni et al., NIPS 2017, "Affinity clustering: hierarchical clustering at scale"; FINCH (CVPR 2019) is similar.
 
-Where a node goes is decided by its neighbours: a document more or less changes the clusters around it and no others, as
-seeds, and totals over the whole graph, would. All that is compared is integer, so that no order of adding shows.
+In: the edges of a graph, or unit vectors. The caller puts the nodes into a canonical order (by name or key). Out: one
+partition per round, the finest first.
+
+The rounds are those of Borůvka's spanning tree, with two changes. The distance of two clusters is computed from the
+clusters, not from their nearest nodes. No more than a given number of clusters join in one round, so that no chain
+becomes a giant cluster.
+
+A node's cluster depends only on its neighbors: adding or removing a document changes only the clusters around it.
+Random seeds and totals over the whole graph would change more. All compared values are integers, so the order of
+summation cannot change the result.
 """
 
 from __future__ import annotations
@@ -21,16 +25,16 @@ import numpy.typing as npt
 from ..vectors.vectors import Matrix
 from .nearest_rows import find_nearest_rows
 
-#: The cluster of each node; clusters are numbered in the order of their least nodes.
+#: The cluster of each node. Clusters are numbered in the order of their smallest nodes.
 Partition = npt.NDArray[np.int64]
 
-#: What is fixed point: a weight of one, and a component of one.
+#: Fixed-point scales: the value of a weight of one, and of a vector component of one.
 FIXED_ONE = 1 << 16
 _COMPONENT_SCALE = 1 << 20
 
 
 class Edges(NamedTuple):
-    """Undirected edges, each once: their ends, and weights of fixed point (:data:`FIXED_ONE`), all int64 and above zero."""
+    """Undirected edges, each listed once: end nodes and fixed-point weights (:data:`ONE`), all int64 and positive."""
 
     first: Partition
     second: Partition
@@ -38,10 +42,10 @@ class Edges(NamedTuple):
 
 
 def cluster_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Partition]:
-    """Partitions of ``count`` nodes, the finest first: the cluster of each node, shape (count,) each.
+    """Return partitions of ``count`` nodes, the finest first: the cluster of each node, shape (count,) each.
 
-    The strength of two clusters is the sum of the weights between them, over a power of what each has in all. At most
-    ``size`` clusters join in one round; there are ``levels`` rounds, or fewer where nothing joins.
+    The strength between two clusters is the sum of the weights between them, divided by a power of their volumes. At
+    most ``size`` clusters join in one round. There are ``levels`` rounds, or fewer if nothing joins any more.
     """
     partitions: list[Partition] = []
     volumes = _compute_volumes(count, edges)
@@ -58,10 +62,10 @@ def cluster_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) 
 
 
 def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
-    """Partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each, shape (n,).
+    """Yield partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each vector, shape (n,).
 
-    A cluster is as near to another as the cosine of their centroids, which are summed in fixed point, is great. At most
-    ``size`` clusters join in one round. After the first partition nothing holds the vectors here.
+    The similarity of two clusters is the cosine of their centroids, which are summed in fixed point. At most ``size``
+    clusters join in one round. This function releases ``vectors`` after the first partition.
     """
     sums: npt.NDArray[Any] = vectors
     del vectors
@@ -81,7 +85,7 @@ def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iter
 
 
 def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edges:
-    """The ``most`` strongest edges of each node, of either of its ends; equals by the order of the other end."""
+    """Return the ``most`` strongest edges of each node. Ties are decided by the order of the other end."""
     is_selected = np.zeros(len(edges.weights), np.bool_)
     numbers = np.arange(len(edges.weights))
     ends = np.concatenate([edges.first, edges.second])
@@ -94,10 +98,10 @@ def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edg
 
 
 def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> npt.NDArray[Any]:
-    """The sums of the rows of each cluster, in fixed point; no cluster has more than ``most`` unit vectors."""
+    """Return the sum of the rows of each cluster, in fixed point. No cluster has more than ``most`` unit vectors."""
     order = np.argsort(clusters, kind="stable")
     starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
-    # No component of a unit vector is above one, and rounding in single precision adds less than the room left here.
+    # No component of a unit vector exceeds one, and single-precision rounding adds less than the remaining room.
     fits_int32 = max_members * _COMPONENT_SCALE < np.iinfo(np.int32).max // 2
     sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if fits_int32 else np.int64)
     scale = 1 if rows.dtype.kind == "i" else _COMPONENT_SCALE
@@ -114,11 +118,11 @@ def _compute_volumes(count: int, edges: Edges) -> Partition:
 
 
 def _compute_strengths(edges: Edges, volumes: Partition) -> Edges:
-    """The edges by how strong they are for their ends: the weight over the product of the volumes to the 3/16.
+    """Return the edges with their relative strength: the weight over the product of the volumes to the power 3/16.
 
-    On the names of MuSiQue the sum alone gives the highest modularity (0.662) and a last level of which one cluster is
-    three quarters; the square root keeps clusters even, and gives 0.632; this gives 0.652 and a largest of 6 %. Roots
-    are single operations of IEEE 754, so that the same numbers give the same everywhere.
+    Measured on the names of MuSiQue: plain sums give the highest modularity (0.662), but one cluster of the last level
+    has three quarters of the nodes. The square root keeps clusters even and gives 0.632. This exponent gives 0.652 and
+    a largest cluster of 6 %. Square roots are single IEEE 754 operations, so results are identical on all machines.
     """
     root = np.sqrt(np.sqrt(np.sqrt(volumes[edges.first].astype(np.float64) * volumes[edges.second])))
     shares = edges.weights.astype(np.float64) * (1 << 32) / (root * np.sqrt(root))
@@ -136,8 +140,10 @@ def _run_round(count: int, edges: Edges, size: int) -> Partition:
 
 
 def _join_nearest(count: int, nodes: Partition, nearest: Partition, strengths: Partition, size: int) -> Partition:
-    """The clusters after each of ``nodes`` has joined its nearest, the strongest pairs first, while no more than
-    ``size`` are together; one whose pair does not fit stays as it is."""
+    """Return the clusters after each of ``nodes`` has joined its nearest, the strongest pairs first.
+
+    A pair that would make a cluster of more than ``size`` members is skipped.
+    """
     root = list(range(count))
     members = [1] * count
 
@@ -158,7 +164,7 @@ def _join_nearest(count: int, nodes: Partition, nearest: Partition, strengths: P
 
 
 def contract_edges(clusters: Partition, edges: Edges) -> Edges:
-    """The edges between clusters that were joined: each pair once, with the sum of its weights."""
+    """Return the edges between clusters: each pair once, with the sum of its weights."""
     left, right = clusters[edges.first], clusters[edges.second]
     is_between = left != right
     low, high = np.minimum(left, right)[is_between], np.maximum(left, right)[is_between]
@@ -170,7 +176,7 @@ def contract_edges(clusters: Partition, edges: Edges) -> Edges:
 
 
 def renumber_clusters(labels: Sequence[int] | Partition) -> Partition:
-    """Clusters numbered anew, in the order of their least nodes."""
+    """Renumber clusters in the order of their smallest nodes."""
     _, first, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
     rank: Partition = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

@@ -1,7 +1,7 @@
-"""Which nodes of a forest are parted into which, from the node above each.
+"""The children of each node of a forest, computed from the parent of each node.
 
-In: of each node the one above it, as places in one array; a negative number where there is none. Out: the children of
-one node or of many, ascending, found without looking at the others. It takes 16 bytes a node.
+In: an array with the parent of each node, as a position in that array; negative for a root. Out: the children of one or
+several nodes, ascending, without a scan of the other nodes. It takes 16 bytes per node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .affinity import Partition
 
 
 class ChildIndex:
-    """The nodes below each of some nodes, whose ``parents`` (shape: (n,)) are given."""
+    """The children of each node, built from the ``parents`` of the nodes, shape (n,)."""
 
     def __init__(self, parents: Partition) -> None:
         order = np.argsort(parents, kind="stable")
@@ -21,16 +21,16 @@ class ChildIndex:
 
     @property
     def counts(self) -> Partition:
-        """How many each node has, shape (n,)."""
+        """The number of children of each node, shape (n,)."""
         return np.diff(self._bounds)
 
     def get_children(self, node: int) -> Partition:
-        """Those of a node."""
+        """Return the children of a node."""
         first, last = self._bounds[node : node + 2]
         return self._by_parent[first:last]
 
     def get_children_of_all(self, nodes: Partition) -> Partition:
-        """Those of some nodes, one after the other."""
+        """Return the children of several nodes, concatenated in the order of the nodes."""
         starts, sizes = self._bounds[nodes], self._bounds[nodes + 1] - self._bounds[nodes]
         offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         children: Partition = self._by_parent[np.repeat(starts, sizes) + offsets]

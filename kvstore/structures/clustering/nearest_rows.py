@@ -1,12 +1,12 @@
-"""The nearest other rows of every row of a matrix, by cosine: what clustering asks of vectors.
+"""Nearest neighbors among the rows of a matrix, by cosine, as clustering needs them.
 
-In: rows of fixed point. Out: for each row the nearest and their cosine in ten thousandths. Up to :data:`_COMPARED` rows
-every pair is compared. Above, rows are looked for among those of the same cells: a row in 256 begins a cell, each row
-belongs to the three cells that it is nearest to. Which rows begin cells is drawn from the content of each row alone, so
-that a row more or less moves nothing but what is near to it.
+In: fixed-point rows. Out: for each row its nearest other row and their cosine in ten-thousandths. Up to
+:data:`_COMPARED` rows, every pair is compared. Above that, rows are compared only within cells. One row in 256 begins a
+cell, and each row belongs to the three cells nearest to it. The content of a row alone decides whether it begins a
+cell, so adding or removing a row only changes rows near it.
 
-Products of single precision only propose; those that might be the nearest are multiplied again in fixed point, where
-no order of adding shows. Rows are brought to length one when they are compared, so that no second matrix is held.
+Single-precision products only propose candidates. The best candidates are multiplied again in fixed point, where the
+order of summation cannot matter. Rows are normalized when they are compared, so no second matrix is held.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ..vectors.vectors import Matrix
 
 RowNumbers = npt.NDArray[np.int64]
 
-#: Rows of which every pair is compared.
+#: Up to this number of rows, every pair is compared.
 _COMPARED = 20_000
-#: One row in so many begins a cell, and a row is in so many cells.
+#: One row in ``_CELL`` begins a cell, and each row belongs to ``_CELLS`` cells.
 _CELL, _CELLS = 256, 3
-#: Rows compared at once, products at once (a cell may have a large part of all rows), and how many of those proposed
-#: are multiplied again.
+#: Rows per block, products per block (a cell may hold a large part of all rows), and candidates per row that are
+#: multiplied again.
 _BATCH_ROWS, _PRODUCTS, _NUM_PROPOSED = 1024, 1 << 25, 4
-#: Components are whole numbers of 2^-20, which single precision holds exactly.
+#: Components are multiples of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
 
 
 def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
-    """The nearest other row of each (-1 where there is none), equals by their order, and the cosine times 10,000.
+    """Return the nearest other row of each row (-1 if missing), and their cosine times 10,000.
 
-    ``rows`` have any length, shape (n, dimension).
+    Ties are decided by row order. ``rows`` may have any length, shape (n, dimension).
     """
     nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), -(10**9), np.int64)
     hashes = _hash_rows(rows)
-    # Rows that are equal are nearest to each other; one of them stands for all, so that many cost no more than one.
+    # Equal rows are nearest to each other. One of them represents all, so duplicates cost no more than one row.
     _, first, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     order = np.sort(first)
     if len(order) <= _COMPARED:
@@ -58,7 +58,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 
 
 def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
-    """About the ``max_neighbors`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
+    """Return about the ``most`` nearest other rows of each row, shape (n, most), unordered; -1 if there are fewer."""
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
     cosines = np.full((len(rows), max_neighbors), -np.inf, np.float32)
@@ -70,19 +70,21 @@ def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
 
 
 def _iter_slices(count: int) -> Iterator[slice]:
-    """Rows that are compared at once with as many as there are."""
+    """Return slices of rows to compare at once with ``count`` rows."""
     step = max(1, min(_BATCH_ROWS, _PRODUCTS // max(count, 1)))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def _update_near(units: Matrix, members: RowNumbers, part: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Take note of the rows of ``members`` (ascending, each with its unit vector) that are nearer to a ``part`` of them
-    than some of those found."""
+    """Update the neighbors of a ``part`` of the rows ``among`` with those rows of ``among`` that are nearer.
+
+    ``among`` is ascending, and ``units`` holds its unit vectors.
+    """
     if len(members) < 2:
         return
     queries = members[part]
     products = _compute_products(units, part)
-    # Itself, and what another cell has brought, is not found again.
+    # Exclude the row itself and neighbors that were found in another cell.
     for column in (queries, *neighbors[queries].T):
         positions = np.minimum(np.searchsorted(members, column), len(members) - 1)
         is_known = members[positions] == column
@@ -98,12 +100,12 @@ def _update_near(units: Matrix, members: RowNumbers, part: slice, neighbors: Row
 
 
 def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
-    """The rows at some places at length one, in fixed point."""
+    """Return the rows at some positions, normalized to length one, in fixed point."""
     units: Matrix = np.empty((len(row_numbers), rows.shape[1]), np.float32)
     for start in range(0, len(row_numbers), _BATCH_ROWS):
         part = rows[row_numbers[start : start + _BATCH_ROWS]].astype(np.float64)
         squares = np.zeros(len(part))
-        for column in part.T:  # in one order, whatever the shape
+        for column in part.T:  # always in the same order, for any shape
             squares += column * column
         norms = np.sqrt(squares)
         norms[norms == 0] = 1
@@ -112,7 +114,7 @@ def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
 
 
 def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """A number for each row that follows from its components alone."""
+    """Return a hash of each row that depends only on its components."""
     hashes = np.empty(len(rows), np.uint64)
     for start in range(0, len(rows), _BATCH_ROWS):
         units = _normalize_rows(rows, np.arange(start, min(start + _BATCH_ROWS, len(rows))))
@@ -129,7 +131,7 @@ def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 def _find_cells(
     rows: npt.NDArray[Any], row_numbers: RowNumbers, hashes: npt.NDArray[np.uint64]
 ) -> Sequence[RowNumbers]:
-    """The rows at some places by cells, each in those of the rows that it is nearest to among those that begin one."""
+    """Split the rows at some positions into cells: each row belongs to the cells of its nearest cell rows."""
     cell_rows = row_numbers[hashes[row_numbers] % _CELL == 0]
     if len(cell_rows) <= _CELLS:
         return [row_numbers]
@@ -144,8 +146,10 @@ def _find_cells(
 
 
 def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
-    """Take note of the nearest of ``members`` (ascending, each with its unit vector) to each of a ``part`` of them, where
-    it is nearer than what was met before."""
+    """Update the nearest row of a ``part`` of the rows ``among``, if one of ``among`` is nearer.
+
+    ``among`` is ascending, and ``units`` holds its unit vectors.
+    """
     if len(members) < 2:
         return
     queries = members[part]
@@ -155,7 +159,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: Ro
     rows = units[part].astype(np.float64)
     for positions in candidates.T:
         column = members[positions]
-        # Products of whole numbers below 2^20 add up exactly in double precision, in any order.
+        # Products of integers below 2^20 add up exactly in double precision, in any order.
         exact = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
         int_cosines = np.rint(exact * (10_000 / _SCALE**2)).astype(np.int64)
         is_better = (int_cosines > cosines[queries]) | ((int_cosines == cosines[queries]) & (column < nearest[queries]))
@@ -163,16 +167,17 @@ def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: Ro
 
 
 def _compute_products(units: Matrix, part: slice) -> Matrix:
-    """The products of a part of the rows with all."""
-    # Of a copy: a matrix times itself is added up in another order, and equals would be told apart by that.
+    """Return the dot products of a part of the rows with all rows."""
+    # Multiply a copy: a matrix times itself is summed in another order, which would distinguish equal rows.
     products: Matrix = units[part].copy() @ units.T
     return products
 
 
 def _take_largest(products: Matrix, count: int) -> RowNumbers:
-    """The places of the few largest of each row, of equals the first, shape (rows, count); they are taken out.
+    """Return the positions of the ``count`` largest products of each row, ties by position, shape (rows, count).
 
-    Looking through all for each is several times as quick as parting them (``argpartition``).
+    The selected products are overwritten with minus infinity. Repeated ``argmax`` is several times as fast as
+    ``argpartition`` here.
     """
     positions = np.empty((len(products), count), np.int64)
     rows = np.arange(len(products))

@@ -1,1 +1,1 @@
-"""Documents with their chunks, abstracts, what was found in them and files."""
+"""Documents with their chunks, abstracts, triples and files."""

@@ -1,8 +1,8 @@
-"""Which documents may answer, as sets of their chunks.
+"""Sets of the documents that may answer a query, and of their chunks.
 
-In: ids of documents, and the leaf groups that each owns. Out: for ids of chunks in any number, whether they may answer.
-Documents and their groups are numbered upwards together, so that the chunks of some documents are as many runs of ids,
-and a chunk may answer where its group may: one look at a table of a byte a group, however many documents there are.
+In: document ids, and the leaf groups that each document owns. Out: for any number of chunk ids, whether each may
+answer. Document ids and group ids grow together, so the chunks of each document form one run of ids. A chunk is allowed
+if its group is: one lookup in a table of one byte per group, however many documents there are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Ids = npt.NDArray[np.uint64]
 
 
 class ChunkList:
-    """Chunks by their ids, ascending."""
+    """Chunks given by their ids, ascending."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
@@ -31,17 +31,17 @@ class ChunkList:
         return np.isin(chunks, self._ids)
 
     def find_positions(self, chunks: Ids) -> npt.NDArray[np.int64]:
-        """Where they stand among some chunks, which ascend: the others, however many, are not looked at."""
+        """Return the positions of these chunks in ``chunks``, which is ascending; the other chunks are not read."""
         positions = chunks.searchsorted(self._ids)
         is_present = chunks.take(positions, mode="clip") == self._ids if len(chunks) else positions < 0
         return positions[is_present].astype(np.int64)
 
 
 class AllowedDocuments:
-    """The documents that may answer; never changed once it is made, so that threads can share it.
+    """The documents that may answer. Instances are immutable, so threads can share them.
 
-    ``documents`` are their ids, ascending; ``starts`` and ``stops``, one a document, where its chunks begin and end:
-    ``start <= id < stop``, holes included. ``count`` is the number of their chunks, holes left out.
+    ``documents`` are their ids, ascending. ``starts`` and ``stops`` bound the chunk ids of each document: ``start <= id
+    < stop``, holes included. ``count`` is the number of their chunks, without holes.
     """
 
     def __init__(self, documents: Ids, first_groups: Ids, groups: Ids, count: int) -> None:
@@ -52,17 +52,17 @@ class AllowedDocuments:
 
     @classmethod
     def from_records(cls, records: Iterable[DocumentRecord]) -> AllowedDocuments:
-        """The documents of some records."""
+        """Build the set from document records."""
         rows = sorted((record.id, record.first_group, len(record.groups), record.chunk_count) for record in records)
         columns = np.array(rows, np.uint64).reshape(-1, 4)
         return cls(columns[:, 0].copy(), columns[:, 1], columns[:, 2], int(columns[:, 3].sum()))
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
-        """1 for a leaf group that may answer, by its number (``chunk // 5``); what lies beyond the end may not."""
+        """A table by leaf group (``chunk // 5``): 1 if the group may answer. Groups beyond its end may not."""
         group = np.uint64(GROUP_SIZE)
         length = int(self.stops[-1] // group) if len(self.stops) else 0
-        # +1 where a run begins and -1 where it ends; a document may be without chunks.
+        # +1 at the start of each run and -1 at its end. A document may have no chunks.
         nonempty = self.starts < self.stops
         deltas = np.zeros(length + 1, np.int8)
         deltas[(self.starts[nonempty] // group).astype(np.intp)] += 1
@@ -70,7 +70,7 @@ class AllowedDocuments:
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Which of some chunks may answer, in their order."""
+        """Return a mask of the chunks that may answer, in their order."""
         table = self.groups
         if not len(table):
             return np.zeros(len(chunks), np.bool_)
@@ -79,30 +79,30 @@ class AllowedDocuments:
         return is_allowed & (groups < len(table))
 
     def has_chunk(self, chunk: int) -> bool:
-        """Whether one chunk may answer."""
+        """True if the chunk may answer."""
         group = chunk // GROUP_SIZE
         return group < len(self.groups) and bool(self.groups[group])
 
     def get_document_mask(self, documents: Ids) -> npt.NDArray[np.bool_]:
-        """Which of some documents may answer, in their order."""
+        """Return a mask of the documents that may answer, in their order."""
         return np.isin(documents, self.documents)
 
     def has_chunk_between(self, first: int, last: int) -> bool:
-        """Whether any chunk from ``first`` to ``last``, both included, may answer."""
+        """True if any chunk from ``first`` to ``last``, both included, may answer."""
         position = int(np.searchsorted(self.stops, np.uint64(first), "right"))
         return position < len(self.starts) and int(self.starts[position]) <= last
 
     def __contains__(self, document: object) -> bool:
-        """Whether the document of this id may answer."""
+        """True if the document with this id may answer."""
         if not isinstance(document, int):
             return False
         position = int(np.searchsorted(self.documents, np.uint64(document)))
         return position < len(self.documents) and int(self.documents[position]) == document
 
     def __len__(self) -> int:
-        """How many documents may answer."""
+        """Return the number of documents that may answer."""
         return len(self.documents)
 
 
-#: Some chunks, for whoever compares their vectors or scores their words: how many, and which of others are among them.
+#: A set of chunks that restricts a vector or keyword search: it has a count and tests membership.
 ChunkSet: TypeAlias = AllowedDocuments | ChunkList

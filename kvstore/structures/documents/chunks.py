@@ -1,7 +1,7 @@
 """Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
 
-On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks
-5*i* … 5*i*+4 (Bridge-RAG §4.1); upper abstracts have ids from 2**40 on. Damage or a missing id is a CorruptionError.
+On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks 5*i* … 5*i*+4 (Bridge-RAG
+§4.1); ids of upper abstracts start at 2**40. Damage or a missing id raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .. import tables
 from .documents import Documents, build_heading_path
 
 GROUP_SIZE = 5
-#: Upper abstracts are numbered from here, so that one number says which kind it is.
+#: The first id of upper abstracts, so that an id alone distinguishes leaf and upper abstracts.
 FIRST_UPPER_ABSTRACT = 1 << 40
 
 
 class ChunkRecord(NamedTuple):
-    """One chunk: bytes ``start`` to ``end`` of its document's stored text.
+    """A chunk: bytes ``start`` to ``end`` of its document's stored text.
 
-    ``section`` indexes the document's outline (-1: before the first heading); ``words`` is the length BM25 divides by;
-    ``block`` and ``row`` say where its vector stands.
+    ``section`` indexes the document's outline (-1: before the first heading). ``words`` is the length that BM25 divides
+    by. ``block`` and ``row`` locate its vector.
     """
 
     document: int
@@ -48,11 +48,11 @@ class Chunks:
         self._view = view
 
     def find(self, chunk: int) -> ChunkRecord | None:
-        """The record of a chunk id, or None where there is a hole."""
+        """Return the record of a chunk id, or None if the id is a hole."""
         return self.find_many([chunk])[0]
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
-        """The record of each of some chunk ids, or None where there is a hole."""
+        """Return the record of each chunk id, or None if the id is a hole."""
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.CHUNKS, keys)
         present = [position for position, value in enumerate(values) if value is not None]
@@ -63,30 +63,30 @@ class Chunks:
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Whether there is a chunk of each of some ids."""
+        """Return for each id whether a chunk has it."""
         return [
             value is not None for value in self._view.get_many(tables.CHUNKS, list(map(records.encode_u64, chunks)))
         ]
 
     def get(self, chunk: int) -> ChunkRecord:
-        """The record of a chunk that must exist; raises CorruptionError where it does not."""
+        """Return the record of a chunk that must exist; raise CorruptionError if it does not."""
         return self.get_many([chunk])[0]
 
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
-        """The records of chunks that must exist; raises CorruptionError where one does not."""
+        """Return the records of chunks that must exist; raise CorruptionError if one does not."""
         return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
-        """Block and row of the vector of each of some chunks that must exist, shape (n, 2)."""
+        """Return block and row of the vector of each chunk, shape (n, 2). The chunks must exist."""
         return self._read_rows(chunks)[:, _LOCATION_COLUMNS]
 
     def _read_rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
-        """The records of chunks that must exist, a row each."""
+        """Return the records of chunks that must exist, one row each."""
         keys = list(map(records.encode_u64, chunks))
         return _decode_rows(self._view.get_many(tables.CHUNKS, keys), keys)
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
-        """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
+        """Yield the chunks with ``start`` <= id < ``stop``, in order of their ids."""
         end = None if stop is None else records.encode_u64(stop)
         for key, value in self._view.scan(tables.CHUNKS, records.encode_u64(start), end):
             yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
@@ -97,7 +97,7 @@ _LOCATION_COLUMNS = [ChunkRecord._fields.index("block"), ChunkRecord._fields.ind
 
 
 def _decode_rows(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
-    """The records of chunks, a row each; raises CorruptionError where one is not there, or is damaged."""
+    """Decode chunk records, one row each; raise CorruptionError if one is missing or damaged."""
     return number_records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
 
 
@@ -112,7 +112,7 @@ class ChunkWriter(Chunks):
         self._write.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
-        """Take note of vectors that were moved: chunk, block, row."""
+        """Update the locations of vectors that were moved: chunk, block, row."""
         for chunk, block, row in moves:
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 
@@ -124,9 +124,9 @@ class ChunkWriter(Chunks):
 class AbstractRecord:
     """A node of a document's abstract tree.
 
-    ``level`` 0 is a leaf; ``first_chunk`` to ``last_chunk`` are those of its descendants, both included. ``section`` is
-    the one it stands for, in the document's outline (-1: the document); ``summary`` the sentences that sum it up:
-    their bytes in the document's text, ascending.
+    ``level`` 0 is a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants.
+    ``section`` is the index of its section in the document's outline (-1: the whole document). ``summary`` holds the
+    byte spans of its summary sentences in the document's text, ascending.
     """
 
     document: int
@@ -140,18 +140,18 @@ class AbstractRecord:
 
 
 class Abstracts:
-    """The abstracts of one view, which stand on its documents."""
+    """The abstracts of one view, which reads their texts from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
         self._view = view
         self._documents = documents
 
     def get(self, abstract: int) -> AbstractRecord:
-        """The record of an abstract that must exist; raises CorruptionError where it does not."""
+        """Return the record of an abstract that must exist; raise CorruptionError if it does not."""
         return self.get_many([abstract])[0]
 
     def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
-        """The records of abstracts that must exist; raises CorruptionError where one does not."""
+        """Return the records of abstracts that must exist; raise CorruptionError if one does not."""
         keys = list(map(records.encode_u64, abstracts))
         abstract_records = []
         for key, value in zip(keys, self._view.get_many(tables.ABSTRACTS, keys), strict=True):
@@ -161,15 +161,15 @@ class Abstracts:
         return abstract_records
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
-        """All abstracts in order of their ids: leaves first."""
+        """Yield all abstracts in order of their ids: leaves first."""
         for key, value in self._view.scan(tables.ABSTRACTS):
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record
 
     def get_heading(self, record: AbstractRecord) -> str | None:
-        """The title of the section that an abstract stands for, or of its document, which may have none.
+        """Return the title of the abstract's section, or of its document, which can be None.
 
-        Raises CorruptionError where the document has no such section.
+        Raises CorruptionError if the document has no such section.
         """
         if record.section < 0:
             return self._documents.get(record.document).title
@@ -177,14 +177,14 @@ class Abstracts:
         return path[-1]
 
     def read_text(self, record: AbstractRecord) -> str:
-        """The summary: its sentences in plain words."""
+        """Return the summary: its sentences as plain text."""
         from ...text.blocks import format_summary_sentence
 
         sentences = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
         return " ".join(map(format_summary_sentence, sentences))
 
     def get_chunk_ids(self, abstract: int) -> range:
-        """Ids that the abstract's chunks lie in; holes included."""
+        """Return the range of ids that contains the abstract's chunks, holes included."""
         if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self.get(abstract)

@@ -1,8 +1,8 @@
-"""What conditions over documents have been found to allow, in memory, while the store is as it was then.
+"""An in-memory cache of the documents that match conditions, valid for one change number of the store.
 
-In: the text of a condition, its parameters, and the change number of a state. Out: the documents that may answer there,
-and the columns by which they were found. Those asked for last are kept, of a bounded number of documents together;
-shared by the threads of a process.
+In: the text of a condition, its parameters, and the change number of a state. Out: the matching documents, and the
+columns used to find them. The most recently used entries are kept, up to a bounded total number of documents. The
+threads of a process share the cache.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy.typing as npt
 
 from .allowed import AllowedDocuments
 
-#: Conditions, and documents of all of them, that are kept.
+#: The maximum numbers of cached conditions, and of documents in all of them together.
 _MAX_CONDITIONS = 256
 _MAX_DOCUMENTS = 2_000_000
-#: Numbers of all columns that are kept: 32 MiB.
+#: The maximum number of values in all cached columns together: 32 MiB.
 _MAX_NUMBERS = 1 << 22
 
-#: Columns of documents by name, a row a document.
+#: Columns of documents by name, one row per document.
 NumberColumns = dict[str, npt.NDArray[np.int64]]
 
 
 class ConditionCache:
-    """Allowed documents by condition, parameters and change."""
+    """Allowed documents by condition, parameters and change number."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,17 +36,17 @@ class ConditionCache:
         self._columns: tuple[int, NumberColumns] | None = None
 
     def get_columns(self, change: int) -> NumberColumns | None:
-        """The columns of all documents as they are since a change, where they are kept."""
+        """Return the columns of all documents at a change number, or None if they are not cached."""
         entry = self._columns
         return None if entry is None or entry[0] != change else entry[1]
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
-        """Keep the columns of all documents in place of those of another change, unless they are many."""
+        """Cache the columns of all documents, replacing those of another change, unless they are too large."""
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 
     def get(self, key: Hashable) -> AllowedDocuments | None:
-        """What is kept under a key, or None."""
+        """Return the documents cached under a key, or None."""
         with self._lock:
             allowed = self._entries.get(key)
             if allowed is not None:
@@ -54,7 +54,7 @@ class ConditionCache:
             return allowed
 
     def put(self, key: Hashable, allowed: AllowedDocuments) -> None:
-        """Keep what was found, as far as there is room."""
+        """Cache the allowed documents under a key, and evict the least recently used entries beyond the limits."""
         with self._lock:
             previous = self._entries.pop(key, None)
             self._document_count += len(allowed) - (0 if previous is None else len(previous))

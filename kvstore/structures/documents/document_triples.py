@@ -1,8 +1,8 @@
-"""Triples: what a language model or another tool extracted from a document, kept beside it.
+"""Triples that a language model or another tool extracted from a document, stored with it.
 
-In: for a document the names and the triples (subject, relation, object) that somebody found in it. On disk: ``triples``
-(document → both, as they were given). They introduce their names, with the kind ``triple``, and go with the document's
-text. Out: triples by document. Damage is a CorruptionError.
+In: the names and the triples (subject, relation, object) extracted from a document. On disk: ``triples`` (document →
+names and triples, as they were given). Triples introduce their names with the kind ``triple``, and are removed with the
+document's text. Out: triples by document. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ...text.stated_names import clean_name, clean_relation
 from .. import tables
 from ..filter.entity_filter import EntityFilter
 
-#: Two entities that a triple joins.
+#: Two entities joined by a triple.
 EntityPair = tuple[int, int]
 
-#: What triples introduce their names as.
+#: The kind under which triples introduce their names.
 TRIPLE_KIND = "triple"
 
 
 class Triple(NamedTuple):
-    """A relation as it was given: ``subject`` and ``object`` are names, ``relation`` is what joins them."""
+    """A relation as it was given: ``subject`` and ``object`` are names, ``relation`` joins them."""
 
     subject: str
     relation: str
@@ -37,7 +37,7 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTriples:
-    """What was imported for one document: names that may stand in no triple, and triples, each once."""
+    """The names and triples imported for one document, each once. A name need not occur in a triple."""
 
     names: tuple[str, ...] = ()
     triples: tuple[Triple, ...] = ()
@@ -46,24 +46,24 @@ class DocumentTriples:
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
-        """The normal forms that belong together: a triple's two, or a name with itself."""
+        """Return the normal forms of the two names of each triple, and of each single name paired with itself."""
         name_pairs = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
         return [(to_entity_key(left), to_entity_key(right)) for left, right in name_pairs]
 
     def get_forms_by_key(self) -> dict[str, str]:
-        """Every name by its normal form, as it was written first."""
+        """Return every name by its normal form, in the spelling that was given first."""
         forms = [*self.names, *(form for t in self.triples for form in (t.subject, t.object))]
         return {to_entity_key(form): form for form in reversed(forms)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
-        """These and those of another, each once."""
+        """Return the union with another document's triples, without duplicates."""
         return DocumentTriples(
             tuple(dict.fromkeys((*self.names, *other.names))), tuple(dict.fromkeys((*self.triples, *other.triples)))
         )
 
 
 def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
-    """Triples and names as somebody found them in a document, each once and its white space single.
+    """Parse triples and names: remove duplicates and collapse white space.
 
     Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
     """
@@ -76,7 +76,7 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """The entities that triples join, each pair once; their names must be known."""
+    """Return the entity pairs joined by the triples, each once. Their names must be known."""
     if not triples:
         return []
     keys = sorted(set(triples.list_key_pairs()))
@@ -91,13 +91,13 @@ class Triples:
         self._view = view
 
     def get(self, document: int) -> DocumentTriples:
-        """What was imported for a document; empty where nothing was."""
+        """Return what was imported for a document; empty if nothing was."""
         key = records.encode_u64(document)
         value = self._view.get(tables.TRIPLES, key)
         return DocumentTriples() if value is None else _decode(key, value)
 
     def scan(self) -> Iterator[tuple[int, DocumentTriples]]:
-        """All documents that something was imported for, in order of their ids."""
+        """Yield all documents that have imported names or triples, in order of their ids."""
         for key, value in self._view.scan(tables.TRIPLES):
             yield records.U64.unpack(key)[0], _decode(key, value)
 

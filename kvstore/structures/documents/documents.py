@@ -1,9 +1,9 @@
-"""Documents: their records, their stored texts and their outlines.
+"""Documents: their records, stored texts and outlines.
 
-On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed where that pays),
-``get_outlines`` (id → sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff,
-and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value is a
-:class:`~kvstore.errors.CorruptionError`; an unknown key is None.
+On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed if that makes it
+shorter), ``outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first 400
+bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value raises
+:class:`~kvstore.errors.CorruptionError`; an unknown key returns None.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
 
-#: LMDB takes keys of up to 511 bytes.
+#: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
 MAX_PLAIN_KEY = 480
 
-#: Bytes of the longest text that is compressed: of a longer one, slices are served without reading the whole.
+#: The maximum size of a compressed text. Slices of longer texts are served without reading the whole text.
 MAX_COMPRESSED_TEXT = 1 << 16
-#: Texts that one view keeps; a longer one than is compressed it keeps alone.
+#: The number of texts cached per view. A text too long to be compressed is cached alone.
 _MAX_CACHED_TEXTS = 16
-#: How a text is stored: its first byte.
+#: The first byte of a stored text: its encoding.
 PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
-#: A stream without head and checksum, since what is stored is sealed.
+#: A deflate stream without header and checksum, since the stored record is sealed anyway.
 _RAW_WINDOW = -zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """One document as stored.
+    """A stored document.
 
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
     ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
-    1970, UTC; ``origin`` is the folder it was ingested from; ``left_out`` counts the characters of its page that were
-    left out as navigation; ``own_chunks`` says how its user has cut it, as :mod:`kvstore.extraction.own_chunks` has it.
+    1970, UTC. ``origin`` is the folder it was ingested from. ``left_out`` counts the characters of its page that were
+    removed as navigation. ``own_chunks`` describes chunk boundaries set by the user, in the format of
+    :mod:`kvstore.extraction.own_chunks`.
     """
 
     id: int
@@ -60,18 +61,17 @@ class DocumentRecord:
     own_chunks: str | list[int] | None = None
 
     def chunk_ids(self) -> Iterator[int]:
-        """Ids of the document's chunks, in order of the text."""
+        """Yield the ids of the document's chunks, in order of the text."""
         for group, size in enumerate(self.groups, self.first_group):
             yield from range(5 * group, 5 * group + size)
 
     def iter_abstract_ids(self) -> Iterator[int]:
-        """Ids of the leaf abstracts, then of the upper ones."""
+        """Yield the ids of the leaf abstracts, then of the upper ones."""
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
 
     def get_abstract_ordinal(self, abstract: int) -> int:
-        """The place of one of the document's abstracts among them: leaves first, in order of the text, then the upper
-        ones."""
+        """Return the ordinal of one of the document's abstracts: leaves in order of the text, then the upper ones."""
         leaf = abstract - self.first_group
         return leaf if 0 <= leaf < len(self.groups) else len(self.groups) + self.uppers.index(abstract)
 
@@ -81,25 +81,25 @@ class DocumentRecord:
 
     @property
     def changed(self) -> str:
-        """When it was stored or replaced: UTC, ISO 8601."""
+        """The time it was stored or replaced: UTC, ISO 8601."""
         return datetime.fromtimestamp(self.changed_at, UTC).isoformat()
 
     @property
     def root(self) -> int | None:
-        """The abstract above all others: the last upper one, or the only leaf; None where there is no chunk."""
+        """The abstract above all others: the last upper one, or the only leaf; None if the document has no chunk."""
         return self.uppers[-1] if self.uppers else self.first_group if self.groups else None
 
 
-#: What stands in a stored record, in this order.
+#: The fields of a stored record, in this order.
 _FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what it heads: bytes ``start`` to ``end`` of the stored text, the heading's own line included.
+    """A section under a heading: bytes ``start`` to ``end`` of the stored text, including the heading line.
 
-    ``parent`` is the index of the enclosing section in the document's outline, or -1; ``abstract`` the abstract that
-    stands for the section.
+    ``parent`` is the index of the enclosing section in the document's outline, or -1. ``abstract`` is the id of the
+    abstract that summarizes the section.
     """
 
     level: int
@@ -111,24 +111,26 @@ class Section:
 
 
 def encode_key(key: str) -> bytes:
-    """The bytes under which a document key stands in ``document_keys``."""
+    """Return the bytes that represent a document key in ``document_keys``."""
     plain = key.encode()
     if len(plain) <= MAX_PLAIN_KEY:
         return plain
-    import hashlib  # which loads all of OpenSSL, for keys that hardly anybody has
+    import hashlib  # imported here because it loads all of OpenSSL, and such keys are rare
 
     return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
 def encode_text(text: bytes) -> bytes:
-    """A text as it is stored, without its checksum: compressed where that makes it shorter, unless it is long."""
+    """Encode a text for storage, without its checksum: compressed if that makes it shorter and the text is not long."""
     compressed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
     return DEFLATED + compressed if len(compressed) < len(text) else PLAIN + text
 
 
 def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
-    """The text that :func:`encode_text` stored under ``key``, or at least its first ``max_bytes`` bytes; raises
-    CorruptionError for anything else."""
+    """Decode a text stored by :func:`encode_text` under ``key``, or at least its first ``most`` bytes.
+
+    Raises CorruptionError for an unknown encoding or a damaged stream.
+    """
     encoding, body = bytes(value[:1]), bytes(value[1:])
     if encoding == PLAIN:
         return body
@@ -150,8 +152,10 @@ def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
 
 
 def _get_long_text(value: memoryview) -> memoryview | None:
-    """The text in a record of one that is so long that slices are served without reading the whole, which CHECK
-    verifies; None for others."""
+    """Return the text of a record if it is a long text, otherwise None.
+
+    Slices of long texts are served without reading the whole text, so its checksum is verified only by CHECK.
+    """
     stored = value[len(PLAIN) : -records.CHECKSUM.size]
     return stored if len(stored) > MAX_COMPRESSED_TEXT else None
 
@@ -170,22 +174,25 @@ class Documents:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        #: The texts that were read last: what is found stands in a few documents, read in turns.
+        #: Recently read texts: the hits of a query come from a few documents, whose texts are read alternately.
         self._text_cache: dict[int, bytes] = {}
         self._key_cache: dict[int, str] = {}
 
     def find_id(self, key: str) -> int | None:
-        """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
+        """Return the id of the document with this key, or None.
+
+        Raises CorruptionError if the key leads to another document.
+        """
         record = self.find_by_key(key)
         return None if record is None else record.id
 
     def get(self, document: int) -> DocumentRecord:
-        """The record of a document id that must exist; raises CorruptionError where it does not."""
+        """Return the record of a document id that must exist; raise CorruptionError if it does not."""
         key = records.encode_u64(document)
         return self._decode(document, key, self._view.get(tables.DOCUMENTS, key))
 
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
-        """The records of document ids that must exist, by id; raises CorruptionError where one does not."""
+        """Return the records of document ids that must exist, by id; raise CorruptionError if one does not."""
         ids = list(dict.fromkeys(documents))
         keys = list(map(records.encode_u64, ids))
         values = self._view.get_many(tables.DOCUMENTS, keys)
@@ -199,25 +206,31 @@ class Documents:
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
     def has_id(self, document: int) -> bool:
-        """Whether there is a document of this id; ids are never used twice."""
+        """True if a document has this id. Ids are never reused."""
         return self._view.get(tables.DOCUMENTS, records.encode_u64(document)) is not None
 
     def get_key(self, document: int) -> str:
-        """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
+        """Return the key of a document id that must exist, cached after the first read; raise CorruptionError."""
         key = self._key_cache.get(document)
         if key is None:
             key = self._key_cache[document] = self.get(document).key
         return key
 
     def get_keys(self, documents: Iterable[int]) -> Mapping[int, str]:
-        """The keys of document ids that must exist, by id, and perhaps of others; raises CorruptionError."""
+        """Return the keys of document ids that must exist, by id, and possibly of other documents.
+
+        Raises CorruptionError.
+        """
         missing = [document for document in documents if document not in self._key_cache]
         if missing:
             self._key_cache.update((record.id, record.key) for record in self.get_many(missing).values())
         return self._key_cache
 
     def find_by_key(self, key: str) -> DocumentRecord | None:
-        """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""
+        """Return the record of the document with this key, or None.
+
+        Raises CorruptionError if the key leads to another document.
+        """
         value = self._view.get(tables.DOCUMENT_KEYS, encode_key(key)) if key else None
         if value is None:
             return None
@@ -227,22 +240,22 @@ class Documents:
         return record
 
     def scan(self) -> Iterator[DocumentRecord]:
-        """All documents in order of their ids."""
+        """Yield all documents in order of their ids."""
         for key, value in self._view.scan(tables.DOCUMENTS):
             yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        """The documents that were found in a folder last, in order of their ids."""
+        """Yield the documents whose latest origin is this folder, in order of their ids."""
         encoded_origin = origin.encode(errors="surrogatepass")
         for key, value in self._view.scan(tables.DOCUMENTS):
-            # A record that has not these bytes anywhere is of another folder, and is not decoded.
+            # A record without these bytes has another origin and is not decoded.
             if encoded_origin in bytes(value):
                 record = DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
                 if record.origin == origin:
                     yield record
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
-        """Document keys in order of their bytes, those beginning with ``prefix``."""
+        """Yield the document keys that begin with ``prefix``, in byte order."""
         start = prefix.encode()[:400]
         for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
             plain = bytes(stored_key)
@@ -253,17 +266,17 @@ class Documents:
                 yield key
 
     def read_text(self, document: int) -> bytes:
-        """The stored text of a document, UTF-8."""
+        """Return the stored text of a document, UTF-8."""
         return self._load_text(document, self._get_stored_text(document))
 
     def text_slice(self, document: int, start: int, end: int) -> str:
-        """Bytes ``start`` to ``end`` of the stored text, decoded."""
+        """Return bytes ``start`` to ``end`` of the stored text, decoded."""
         value = self._get_stored_text(document)
         text = _get_long_text(value)
         return _decode_slice(document, self._load_text(document, value) if text is None else text, start, end)
 
     def text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
-        """By document, pieces of the stored texts of many, each from one byte to another; no text is kept at hand."""
+        """Return slices of the stored texts of many documents, by document. The texts are not cached."""
         slices: dict[int, list[str]] = {}
         keys = list(map(records.encode_u64, byte_ranges))
         for document, key, value in zip(byte_ranges, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
@@ -276,7 +289,7 @@ class Documents:
         return slices
 
     def _load_text(self, document: int, value: memoryview) -> bytes:
-        """The text of a document whose record in ``texts`` is ``value``."""
+        """Return the text of a document, given its record in ``texts``."""
         text = self._text_cache.get(document)
         if text is None:
             key = records.encode_u64(document)
@@ -290,11 +303,11 @@ class Documents:
         return _require_stored_text(document, self._view.get(tables.TEXTS, records.encode_u64(document)))
 
     def get_outline(self, document: int) -> list[Section]:
-        """The sections of a document in order of the text; empty where it has no headings."""
+        """Return the sections of a document in order of the text; empty if it has no headings."""
         return self.get_outlines([document])[document]
 
     def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
-        """The sections of some documents, by id; see :meth:`get_outline`."""
+        """Return the sections of several documents, by id; see :meth:`outline`."""
         ids = list(dict.fromkeys(documents))
         keys = list(map(records.encode_u64, ids))
         found: dict[int, list[Section]] = {}
@@ -312,7 +325,7 @@ class DocumentWriter(Documents):
         self._write = view
 
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
-        """Store a document under an id that is not in use."""
+        """Store a document under an unused id."""
         key = records.encode_u64(record.id)
         self._put_record(record)
         self._write.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
@@ -322,18 +335,18 @@ class DocumentWriter(Documents):
             self._write.put(tables.OUTLINES, key, records.pack(rows))
 
     def set_origin(self, key: str, origin: str | None) -> None:
-        """Say which folder the document of this key was found in last, where there is such a document."""
+        """Set the folder that the document with this key was found in last, if there is such a document."""
         record = self.find_by_key(key)
         if record is not None:
             self._put_record(replace(record, origin=origin))
 
     def _put_record(self, record: DocumentRecord) -> None:
-        # What is cut by rule, as nearly all is, says nothing of it.
+        # Omit ``own_chunks`` if it is not set, as for nearly all documents.
         fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
         self._write.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the records, keys, texts and outlines of some documents."""
+        """Remove the records, keys, texts and outlines of documents."""
         self._text_cache.clear()
         keys: dict[bytes, None] = dict.fromkeys(records.encode_u64(record.id) for record in documents)
         for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):
@@ -342,21 +355,21 @@ class DocumentWriter(Documents):
 
 
 class OutlineEntry(Protocol):
-    """A section, stored or to be."""
+    """A section, stored or new."""
 
     @property
     def title(self) -> str: ...
 
     @property
     def parent(self) -> int:
-        """The index of the enclosing section; -1: none."""
+        """The index of the enclosing section; -1 for none."""
         ...
 
 
 def build_heading_path(outline: Sequence[OutlineEntry], section: int) -> list[str]:
-    """Titles from the outermost section down to ``section``; empty for -1.
+    """Return the titles from the outermost section down to ``section``; empty for -1.
 
-    Raises CorruptionError where the outline has no such section, or a section stands below a later one.
+    Raises CorruptionError if the outline has no such section, or if a section is below a later one.
     """
     path: list[str] = []
     upper_bound = len(outline)

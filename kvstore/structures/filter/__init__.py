@@ -1,1 +1,1 @@
-"""The entity filter: bucket pages of a cuckoo table, and the block lists behind them."""
+"""The entity filter: bucket pages of a cuckoo table, and their block lists."""

@@ -1,8 +1,7 @@
-"""Addresses: where an entity is found, as numbers that sort the most telling place first.
+"""Addresses: places where an entity occurs, as numbers that sort the most relevant place first.
 
-An address is 64 bits: a rank in the top byte, the id of a tree node (rank 0) or an abstract below it. The rank is a
-function of the entity's own occurrences in that abstract alone, so that it can be computed again when the address is
-to be removed.
+An address has 64 bits: a rank in the top byte, and below it the id of a tree node (rank 0) or of an abstract. The rank
+depends only on the entity's occurrences in that abstract, so that it can be recomputed when the address is removed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ TITLE_WHOLE_RANK = 0x10
 TITLE_PART_RANK = 0x18
 HEADING_WHOLE_RANK = 0x20
 HEADING_PART_RANK = 0x28
-#: Body ranks run from this (sixteen occurrences or more) to MAX_BODY_RANK (one).
+#: Body ranks range from this (sixteen occurrences or more) to MAX_BODY_RANK (one occurrence).
 MIN_BODY_RANK = 0x30
 MAX_BODY_RANK = 0x3F
 
@@ -26,28 +25,28 @@ TARGET_MASK = (1 << RANK_SHIFT) - 1
 
 
 def compute_body_rank(occurrences: int) -> int:
-    """The rank of an abstract whose chunks mention the entity this often (>= 1): dense before passing."""
+    """Return the rank of an abstract whose chunks mention the entity ``occurrences`` (>= 1) times: more sort first."""
     return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
 
 
 def make_address(rank: int, target: int) -> int:
-    """One address of a rank and the id of a node or abstract."""
+    """Return the address made of a rank and the id of a node or abstract."""
     return rank << RANK_SHIFT | target
 
 
 def split_address(value: int) -> tuple[int, int]:
-    """Rank and id of an address."""
+    """Return the rank and the id of an address."""
     return value >> RANK_SHIFT, value & TARGET_MASK
 
 
 def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
-    """Addresses, ascending, of (place, rank) pairs: one for each node, one for each abstract with its best rank."""
+    """Return the ascending addresses of (place, rank) pairs: one per node, and one per abstract with its best rank."""
     return np.array(list_best_addresses(ranked_targets), np.uint64)
 
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
-    """As :func:`build_addresses`, as a list."""
-    if len(ranked_targets) == 1 or len(dict(ranked_targets)) == len(ranked_targets):  # as mostly
+    """Return the same as :func:`build_addresses`, as a list."""
+    if len(ranked_targets) == 1 or len(dict(ranked_targets)) == len(ranked_targets):  # the common case
         return sorted([rank << RANK_SHIFT | target for target, rank in ranked_targets])
     ranks: dict[tuple[bool, int], int] = {}
     for target, rank in ranked_targets:

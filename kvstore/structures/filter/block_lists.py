@@ -1,9 +1,9 @@
-"""Block lists: the numbers of an entity, such as its addresses, in blocks that stay cheap to change however many.
+"""Block lists: the numbers of an entity, such as its addresses, in blocks that are cheap to change at any size.
 
-On disk: a table such as ``address_blocks``, entity (u32) and first number (u64), both big-endian → up to 124 numbers,
-ascending: the distances between them, sealed. Blocks lie in LMDB's own tree, so one number among n is added or removed
-in O(log n). Out: ascending arrays of u64. Damage gives CorruptionError. The entity filter keeps its long lists of
-addresses so, the graph the chunks of an entity.
+On disk: a table such as ``address_blocks``: entity (u32) and first number (u64), both big-endian → up to 124 numbers,
+ascending, stored as differences and sealed. Blocks are records of LMDB's B+ tree, so one number among n is added or
+removed in O(log n). Out: ascending u64 arrays. Damage raises CorruptionError. The entity filter stores long address
+lists this way, and the graph the chunks of an entity.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .. import tables
 
 Addresses = npt.NDArray[np.uint64]
 
-#: Numbers of a full block.
+#: The maximum number of numbers in a block.
 BLOCK_SIZE = 124
-#: A block that falls below this many is joined with the next, where the two come to no more than ``_MAX_JOINED_BLOCK``.
+#: A block with fewer numbers than ``_SMALL`` is merged with the next if both together have at most ``_JOINED``.
 _MIN_BLOCK = 31
 _MAX_JOINED_BLOCK = 93
 
@@ -37,7 +37,7 @@ _KEY_STRUCT = struct.Struct(">IQ")
 
 
 class ChangeCounts(NamedTuple):
-    """How many numbers were there to be removed, and how many were new."""
+    """The count of removed numbers that existed, and of added numbers that were new."""
 
     num_removed: int
     num_new: int
@@ -51,11 +51,11 @@ class BlockLists:
         self._table = table
 
     def switch_view(self, view: View) -> None:
-        """Go on in another view."""
+        """Switch to another view."""
         self._view = view
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
-        """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
+        """Return the addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []
         remaining = _MAX_NUMBER if limit is None else limit
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
@@ -69,23 +69,24 @@ class BlockLists:
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
-        """All blocks of some entities, entity by entity in the order given: the entity, and numbers of its own."""
+        """Return all blocks of several entities, in their order: the entity, and the numbers of one block."""
         block_records = self._view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
     def get_first(self, entity: int) -> int:
-        """The first address of an entity that must have a long list; raises CorruptionError where it has none."""
+        """Return the first address of an entity that must have a long list; raise CorruptionError if it has none."""
         for first_number, _ in self._iter_blocks(entity, 0):
             return first_number
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
     def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, ChangeCounts]:
-        """Remove and add numbers of many entities, both ascending."""
+        """Remove and add numbers of many entities. Both number lists are ascending."""
         view = self._require_writable()
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending = {entity: change for entity, change in changes.items() if any(change)}
         while pending:
-            # From the end: the block that the largest number left belongs to takes all that begin with it or later.
+            # Work from the end: the block of the largest remaining number takes all changes at or above its first
+            # number.
             blocks = [
                 next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
                 if block is None
@@ -107,7 +108,7 @@ class BlockLists:
     def _join_next_block(
         self, view: View, entity: int, key: bytes, size: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
-        """Put the block that follows one of ``block_changes`` into it, if it is small enough."""
+        """Merge the block that follows one of ``written`` into it, if it is small enough."""
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
         if next_block is not None and size + len(numbers) <= _MAX_JOINED_BLOCK:
@@ -117,7 +118,7 @@ class BlockLists:
             block_changes[next_block[0]] = None
 
     def take(self, entity: int) -> bytes:
-        """Remove a whole list; returns its numbers as packed little-endian u64."""
+        """Remove a whole list, and return its numbers as packed little-endian u64."""
         view = self._require_writable()
         blocks = list(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)))
         numbers = b"".join(_unpacked(self._table, key, value) for key, value in blocks)
@@ -126,7 +127,7 @@ class BlockLists:
         return numbers
 
     def scan(self) -> Iterator[tuple[int, int, Addresses]]:
-        """Every block: entity, first address by its key, addresses."""
+        """Yield every block: the entity, the first address according to its key, and the addresses."""
         for key, value in self._view.scan(self._table):
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 
@@ -142,14 +143,16 @@ class BlockLists:
         min_block: int,
         block_changes: dict[bytes, bytes | None],
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
-        """As :func:`change_blocks`; raises CorruptionError."""
+        """Call :func:`change_blocks`, and raise CorruptionError if a block is damaged."""
         try:
             return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)
         except ValueError as error:
             raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 
     def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
-        """Blocks of an entity that begin at ``start`` or later: the first number by the key, and the numbers."""
+        """Yield the blocks of an entity that begin at ``start`` or later: its first number (from the key) and its
+        numbers.
+        """
         for key, value in self._view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
             yield _get_first_number(key), _decode(self._table, key, value)
 
@@ -159,7 +162,7 @@ def _make_key(entity: int, first: int) -> bytes:
 
 
 def _make_end_key(entity: int) -> bytes:
-    """Above every key of the entity, below every key of the next."""
+    """Return a key above every key of the entity and below every key of the next."""
     return records.encode_u32(entity) + b"\xff" * 9
 
 
@@ -172,7 +175,7 @@ def _decode(table: str, key: bytes, value: memoryview) -> Addresses:
 
 
 def _unpacked(table: str, key: bytes, value: memoryview) -> bytes:
-    """The numbers of a block as packed u64."""
+    """Return the numbers of a block as packed u64."""
     payload = records.unseal(value, table, key)
     try:
         return unpack_numbers(_get_first_number(key), payload)

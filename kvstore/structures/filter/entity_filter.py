@@ -1,9 +1,9 @@
-"""The entity filter: which names a store knows, and where each of them is found.
+"""The entity filter: the names a store knows, and the addresses of each.
 
-In: keys, that is names already in normal form (``to_entity_key``), and addresses (u64). On disk: a directory of
-cuckoo-filter pages whose slots lead to block lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities,
-addresses, and the places of known names in a text. A hit is confirmed against the stored key, so an answer is never
-another name's. Bad input gets InputError or EntityNotFoundError, damage CorruptionError.
+In: keys, which are names in normal form (``to_entity_key``), and addresses (u64). On disk: a directory of cuckoo-filter
+pages whose slots lead to block lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities, addresses,
+and the occurrences of known names in a text. Every hit is confirmed against the stored key, so a lookup never returns
+another name's entry. Invalid input raises InputError or EntityNotFoundError, damage CorruptionError.
 
 Follows CFT-RAG (section 3: cuckoo filter, block linked list, temperature) and Bridge-RAG (section 4.2), made exact and
 durable.
@@ -63,16 +63,16 @@ Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 _MAX_U32 = (1 << 32) - 1
 _MAX_ADDRESS = (1 << 64) - 1
-#: Addresses that are read at once of a list that is read as far as is needed.
+#: Addresses read at once from a long list that is read only as far as needed.
 _ADDRESS_BATCH = 256
-#: Depth, entries, prefix, kicks and splits in the header of a bucket page, and where they begin.
+#: Depth, entries, prefix, kicks and splits in the header of a bucket page, and their offset.
 _BUCKET_HEADER = Struct("<BxHQII")
 _BUCKET_FIGURES_OFFSET = 12
 
 
 @dataclass(frozen=True, slots=True)
 class FilterEntry:
-    """A known name: its entity, the number of its addresses, and how often it was asked for."""
+    """A known name: its entity, the number of its addresses, and its temperature (the count of its lookups)."""
 
     entity: int
     count: int
@@ -80,7 +80,7 @@ class FilterEntry:
 
 
 class Matches(NamedTuple):
-    """Places of known names in a text, in order of start and end: byte offsets in the folded text, and entities."""
+    """Matches of known names in a text, ordered by start and end: byte offsets in the folded text, and entities."""
 
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
@@ -88,9 +88,10 @@ class Matches(NamedTuple):
 
 
 class FilterPage(NamedTuple):
-    """One bucket page.
+    """A bucket page.
 
-    Its number, the hash bits that lead to it, slots taken, their share, slots moved, splits it comes from, bytes.
+    Its number, the number of hash bits that lead to it, used slots, load, moved slots, splits it results from, and
+    bytes.
     """
 
     page: int
@@ -104,7 +105,7 @@ class FilterPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterStatistics:
-    """Figures of a whole filter; ``bytes`` are those of all its pages in LMDB, long lists apart."""
+    """Statistics of a whole filter; ``bytes`` is the size of all its pages in LMDB, without long lists."""
 
     entities: int
     addresses: int
@@ -127,7 +128,7 @@ def _get_hasher(seed: int) -> NameHash:
 
 
 def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
-    """A contiguous array of u64 from an array, packed bytes, or integers."""
+    """Return a contiguous u64 array from an array, packed bytes, or integers."""
     if isinstance(addresses, bytes):
         return np.frombuffer(addresses, np.uint64)
     array = np.asarray(addresses)
@@ -139,17 +140,17 @@ def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
 
 
 class EntityFilter:
-    """The filter of one view: reads from a snapshot or a write transaction, changes in a write transaction.
+    """The filter of one view. It can be read in a snapshot or a write transaction, and changed in a write transaction.
 
-    Changes gather in private copies of pages: :meth:`flush` puts them into the transaction, and must come before its
-    commit. Several threads may read through one filter of a snapshot.
+    Changes are made in private copies of pages. :meth:`flush` writes them to the transaction and must be called before
+    the commit. Several threads may read through one filter of a snapshot.
     """
 
     def __init__(self, view: View, *, hash_seed: int, temperature_sort: bool = True) -> None:
         self._view = view
         self._snapshot = view if isinstance(view, ReadTransaction) else None
         self._temperature_sort = temperature_sort
-        # A snapshot's transaction serves one thread at a time.
+        # Only one thread at a time may use a snapshot's transaction.
         self._lock = Lock()
         self._pages = FilterPages(view, _get_hasher(hash_seed & (1 << 64) - 1), self._lock)
         self._lists = BlockLists(view)
@@ -163,7 +164,7 @@ class EntityFilter:
         )
 
     def switch_view(self, view: WriteView, *, temperature_sort: bool) -> None:
-        """Go on in another write transaction, which begins with the pages that this filter has put into the last."""
+        """Switch to another write transaction, which must begin with the pages this filter wrote to the last one."""
         self._view = view
         self._temperature_sort = temperature_sort
         self._pages.switch_view(view)
@@ -171,30 +172,33 @@ class EntityFilter:
 
     @property
     def cached_page_count(self) -> int:
-        """How many pages are in memory."""
+        """The number of pages in memory."""
         return self._pages.cached_count
 
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """The entry of a name, or None."""
+        """Return the entry of a name, or None."""
         self._pages.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
-        """The entities of many names, 0 for those that are absent."""
+        """Return the entities of many names; 0 for an absent name."""
         entities = np.empty(len(keys), np.uint32)
         with self._pin_snapshot():
             find_many(self._index, keys, entities)
         return entities
 
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """The entry of a name with its first ``limit`` addresses (default: all), ascending; None when it is absent."""
+        """Return the entry of a name with its first ``limit`` addresses (default: all), ascending.
+
+        None if it is absent.
+        """
         return self._look_up(key, limit, 0)
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """The entities of many names and the first address of each; 0 and 0 where there is none."""
+        """Return the entities of many names and the first address of each; 0 and 0 for an absent name."""
         entities, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin_snapshot():
             for position in find_many(self._index, keys, entities, first_addresses):
@@ -203,13 +207,13 @@ class EntityFilter:
         return entities, first_addresses
 
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
-        """The addresses of a name, ascending: at most ``limit``, those above ``after``; empty when it is absent."""
+        """Return at most ``limit`` addresses of a name above ``after``, ascending; empty if the name is absent."""
         start = 0 if after is None else max(0, after + 1)
         entry_addresses = self._look_up(key, limit, start) if start <= _MAX_ADDRESS else None
         return np.empty(0, np.uint64) if entry_addresses is None else entry_addresses[1]
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """The addresses below ``stop`` of many names, ascending; none of a name that is absent."""
+        """Return the addresses below ``stop`` of many names, ascending; empty for an absent name."""
         with self._pin_snapshot():
             address_tuples = addresses_below(self._index, keys, stop)
         return [
@@ -218,7 +222,7 @@ class EntityFilter:
         ]
 
     def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
-        """The addresses below ``stop`` of a name with a list of its own, which is read no further than that."""
+        """Return the addresses below ``stop`` of a name with a long list, which is read no further than needed."""
         addresses: list[int] = []
         while True:
             part = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
@@ -227,9 +231,9 @@ class EntityFilter:
                 return tuple(addresses)
 
     def recognise(self, folded: FoldedText, max_words: int) -> Matches:
-        """Every occurrence of every known name of at most ``max_words`` words, overlapping ones too.
+        """Return every occurrence of every known name of at most ``max_words`` words, including overlapping ones.
 
-        A name of more than 16 punctuation tokens is not recognised.
+        Names of more than 16 punctuation tokens are not recognized.
         """
         with self._pin_snapshot():
             starts, ends, entities = recognise(self._index, folded.data, max_words)
@@ -240,28 +244,31 @@ class EntityFilter:
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
-        """As :meth:`recognise`, for names with a word in them, with places in the original text: a ``mention_type`` (entity,
-        start and length in bytes) for each, in order of start and end.
+        """Recognize as :meth:`recognise` does, but only names that contain a word, with spans in the original text.
 
-        The normal forms of entities that ``iter_entries`` does not know are put into it.
+        Each occurrence is a ``kind`` (entity, start and length in bytes), ordered by start and end. The normal forms of
+        entities that are missing in ``keys`` are added to it.
         """
         with self._pin_snapshot():
             return mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
-        """Every name with its entry, in no particular order."""
+        """Yield every name with its entry, in no particular order."""
         for number in self._pages.list_block_numbers():
             for key, *entry in self._index.records_of(number):
                 yield key, FilterEntry(*entry)
 
-    # -- Changing
+    # -- Changes
 
     def insert(self, key: str, entity: int) -> None:
-        """Add a name; raises InputError when it is present, empty or too long, or ``entity`` is no u32 above 0."""
+        """Add a name.
+
+        Raises InputError if the name is present, empty or too long, or if ``entity`` is not a u32 above 0.
+        """
         self.insert_many([key], [entity])
 
     def insert_many(self, keys: Sequence[str], entities: Sequence[int] | npt.NDArray[np.uint32]) -> None:
-        """Add many names, all or (where one of them raises InputError, as in :meth:`insert`) none."""
+        """Add many names, or none of them if one raises InputError, as in :meth:`insert`."""
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")
@@ -283,7 +290,7 @@ class EntityFilter:
         self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
 
     def delete(self, key: str) -> bool:
-        """Remove a name with all its addresses; False when it was absent."""
+        """Remove a name with all its addresses; return False if it was absent."""
         self._require_writable()
         list_entity = self._index.delete(key)
         if list_entity > 0:
@@ -291,15 +298,15 @@ class EntityFilter:
         return list_entity >= 0
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Add addresses to a name; returns how many were new. Raises EntityNotFoundError for an absent name."""
+        """Add addresses to a name and return how many were new; raise EntityNotFoundError for an absent name."""
         return self.add_many([key], [_as_addresses(addresses)])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Remove addresses from a name; returns how many were there (0 for an absent name)."""
+        """Remove addresses from a name and return how many existed (0 for an absent name)."""
         return self.remove_many([key], [_as_addresses(addresses)])
 
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """:meth:`add_addresses` for many names; returns how many were new in all."""
+        """Apply :meth:`add_addresses` to many names, and return how many addresses were new in total."""
         self._require_writable()
         num_changed, absent_index = self._index.change_addresses(keys, addresses, True)
         if absent_index >= 0:
@@ -307,25 +314,28 @@ class EntityFilter:
         return num_changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """:meth:`remove_addresses` for many names; returns how many were removed in all."""
+        """Apply :meth:`remove_addresses` to many names, and return how many addresses were removed in total."""
         self._require_writable()
         return self._index.change_addresses(keys, addresses, False)[0]
 
     def fold_temperatures(self, hits: Mapping[str, int]) -> None:
-        """Add hits to the temperatures of names and put the hottest first in their buckets; absent names are passed."""
+        """Add hits to the temperatures of names, and move the hottest to the front of their buckets.
+
+        Ignore absent names.
+        """
         self._require_writable()
         for key, count in hits.items():
             self._index.heat(key, count, self._temperature_sort)
 
     def flush(self) -> None:
-        """Put the changed pages into the transaction."""
+        """Write the changed pages to the transaction."""
         view = self._require_writable()
         self._pages.flush(view, self._index.entities, self._index.addresses)
 
-    # -- Figures and checks
+    # -- Statistics and checks
 
     def compute_statistics(self) -> FilterStatistics:
-        """Figures of the whole filter."""
+        """Return statistics of the whole filter."""
         pages, directory = self._pages, self._pages.directory
         tables = pages.buckets, pages.block_pages, pages.directory_table, pages.forks
         return FilterStatistics(
@@ -345,14 +355,14 @@ class EntityFilter:
         )
 
     def iter_pages(self) -> Iterator[FilterPage]:
-        """Every bucket page, in order of the page numbers."""
+        """Yield every bucket page, in order of the page numbers."""
         for number in self._pages.list_bucket_numbers():
             page = self._pages.buckets.page(number)
             depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
             yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE)
 
     def check(self) -> Iterator[str]:
-        """Every violated invariant of the pages and lists, as a sentence; nothing when all is sound."""
+        """Yield a sentence for every violated invariant of the pages and lists."""
         self._pages.require_open()
         yield from check_filter(self._index, self._pages, self._lists)
 
@@ -380,6 +390,6 @@ class EntityFilter:
 
 
 def select_longest_matches(matches: Matches) -> Matches:
-    """From left to right, the longest of the matches that begin first; none of the matches that remain overlap."""
+    """Select non-overlapping matches from left to right: of those that begin first, the longest."""
     selected = longest(matches.start, matches.end)
     return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])

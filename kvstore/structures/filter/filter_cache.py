@@ -1,8 +1,8 @@
-"""Filter cache: the entity filter as this process's last commit left it, for the next one.
+"""A cache that passes the entity filter of one write transaction to the next in the same process.
 
-In: the filter of a write transaction that has committed. On disk: nothing. Out: the same filter in the next write
-transaction, if nobody has written in between, else a new one: its pages need not be read, verified and copied again. It
-is let go when it has many pages.
+In: the filter of a committed write transaction. On disk: nothing. Out: the same filter for the next write transaction,
+unless there was another commit in between; then a new one. Reusing it saves reading, verifying and copying its pages. A
+filter with many pages is not kept.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from ...storage.write_transaction import WriteTransaction
     from .entity_filter import EntityFilter
 
-#: Pages of 4 KiB that are kept at most.
+#: The maximum number of 4 KiB pages of a cached filter.
 MAX_PAGES = 4096
 
 
 class FilterCache:
-    """Keeps one filter at most; any thread may call it."""
+    """A holder of at most one filter; any thread may call it."""
 
     def __init__(self) -> None:
         self._cached: tuple[EntityFilter, int] | None = None
 
     def take(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
-        """The filter of a write transaction that has just begun."""
+        """Return the filter for a write transaction that has just begun."""
         from .entity_filter import EntityFilter
 
         cached, self._cached = self._cached, None
@@ -34,6 +34,6 @@ class FilterCache:
         return cached[0]
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
-        """Keep a filter whose changes have been committed as change number ``change``."""
+        """Cache a filter whose changes have been committed as change number ``change``."""
         if entity_filter.cached_page_count <= MAX_PAGES:
             self._cached = entity_filter, change

@@ -1,7 +1,7 @@
 """CHECK for the entity filter: every invariant of its pages, page lists and long lists.
 
-In: the parts of one view's filter. Out: a sentence for each violated invariant, nothing when all is sound; damage met
-on the way is told as a sentence too. The kernels check pages against each other; here stand the lists that LMDB keeps.
+In: the parts of one view's filter. Out: a sentence for each violated invariant, and for damage found during the check.
+The kernels check pages against each other; this module checks the lists that are stored in LMDB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
 
 
 def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> Iterator[str]:
-    """Every violated invariant, as a sentence. A write transaction's filter must have been flushed."""
+    """Yield a sentence for every violated invariant. The filter of a write transaction must be flushed before."""
     try:
         bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
         roomy = set(pages.iter_listed(ROOMY_BLOCKS))
@@ -51,7 +51,7 @@ def _check_page_lists(
         try:
             has_flag = bool(pages.block_pages.page(number)[ROOMY_OFFSET])
         except CorruptionError:
-            continue  # told by the check of the pages
+            continue  # reported by the check of the pages
         if has_flag != (number in roomy):
             yield f"block-list page {number} is on the list of pages with room, or says so, but not both"
     for number in sorted(roomy.difference(block_numbers)):

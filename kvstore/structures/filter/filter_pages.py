@@ -1,10 +1,10 @@
-"""The pages of the entity filter in LMDB: read and verified for the kernels, and put back by a write transaction.
+"""The pages of the entity filter in LMDB, read and verified for the kernels, and written by a write transaction.
 
 On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the head under ``h``,
 directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket pages
-(``b``), free block-list pages (``l``), block-list pages with room (``r``). A page carries its encoding's name, its
-number and a CRC-32, which are verified once a view; damage gives CorruptionError. Reading the head is all that opening
-takes.
+(``b``), free block-list pages (``l``), block-list pages with room (``r``). A page holds the name of its encoding, its
+number and a CRC-32, which are verified once per view. Damage raises CorruptionError. Opening a filter reads only the
+head.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ FREE_BUCKETS = b"b"
 FREE_BLOCKS = b"l"
 ROOMY_BLOCKS = b"r"
 
-#: What a page begins with: encoding, checksum, number; where its checksum is, and where the bytes begin that it covers.
+#: The start of a page (encoding, checksum, number), the position of its checksum, and the first byte it covers.
 _PAGE_HEADER = struct.Struct("<4sII")
 _CHECKSUM = slice(4, 8)
 _COVERED_START = 8
 _LISTED_VALUE = records.seal(b"")
-#: Numbers read from a list of pages at a time.
+#: Numbers read at once from a list of pages.
 _LIST_BATCH = 64
 _SAMPLE_NAME = "kvstore"
-#: Entries of one directory page.
+#: Entries per directory page.
 DIRECTORY_ENTRIES = 1024
 
-#: The one directory page of a store without names: no checksum, for it is never stored as it is.
+#: The only directory page of a store without names. It has no checksum, because it is never stored.
 _EMPTY_DIRECTORY = memoryview(DIRECTORY_ENCODING + bytes(PAGE_BYTES - len(DIRECTORY_ENCODING)))
 
 
 @dataclass
 class _Head:
-    """What is stored of a filter besides its pages; ``directory`` is the state of :class:`Directory`."""
+    """The stored state of a filter apart from its pages; ``directory`` is the state of :class:`Directory`."""
 
     encoding: str
     sample: int
     entities: int = 0
     addresses: int = 0
-    #: One more than the highest number ever used (0 is not), and the number in use.
+    #: One more than the highest page number ever used (0 is never used), and the count of pages in use.
     bucket_pages: tuple[int, int] = (1, 0)
     block_pages: tuple[int, int] = (1, 0)
     fork_pages: int = 0
@@ -80,7 +80,7 @@ class _Head:
 
 
 class _PageKind(NamedTuple):
-    """The pages of one kind, the table they are in, what their keys begin with, and their list of free numbers."""
+    """The pages of one kind, their table, the prefix of their keys, and their list of free numbers."""
 
     pages: PageTable
     table: str
@@ -91,20 +91,23 @@ class _PageKind(NamedTuple):
 class PageReader:
     """Reads and verifies pages and lists of pages for the kernels.
 
-    The kernels keep its methods, so it must not lead back to them: a reference cycle would keep the view, and with it
-    the store, open until the garbage collector runs.
+    The kernels keep references to its methods, so it must not refer back to them. A reference cycle would keep the
+    view, and with it the store, open until the garbage collector runs.
     """
 
     def __init__(self, view: View, lock: Lock) -> None:
         self.view = view
         self._lock = lock
-        #: Whether the view has a filter.
+        #: True if the view has a filter.
         self.is_stored = False
-        #: Which of the block-list pages that were read are on the list of those with room.
+        #: The block-list pages read so far, with their "has room" flag.
         self.roomy: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, number: int) -> memoryview:
-        """Return a page of ``directory_table``; raises CorruptionError if it is damaged, ClosedError if the view is over."""
+        """Return a page of ``table``.
+
+        Raises CorruptionError if it is damaged, and ClosedError if the view is closed.
+        """
         if not self.is_stored and encoding == DIRECTORY_ENCODING:
             return _EMPTY_DIRECTORY
         with self._lock:
@@ -122,7 +125,7 @@ class PageReader:
         else:
             if encoding == BLOCK_ENCODING and self.view.writable:
                 self.roomy[number] = page[ROOMY_OFFSET]
-            # Last, so that nothing can close the snapshot between this and the use of the page.
+            # Check this last, so that the snapshot cannot be closed between this check and the use of the page.
             self.require_open()
             return page
         raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK REPAIR, or restore from a backup")
@@ -141,13 +144,13 @@ class PageReader:
         return [records.U32.unpack(key)[0] for key in keys]
 
     def require_open(self) -> None:
-        """Raise ClosedError when the view is over, whose pages may be gone."""
+        """Raise ClosedError if the view is closed, because its pages may be freed."""
         if isinstance(self.view, LmdbView) and self.view.closed:
             raise ClosedError("the snapshot or transaction is closed; open another")
 
 
 class FilterPages:
-    """The page tables of one view, and the kernels that stand on them."""
+    """The page tables of one view, and the kernels that use them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
         self._sample = hasher(_SAMPLE_NAME)
@@ -178,16 +181,16 @@ class FilterPages:
         return self._reader.view
 
     def switch_view(self, view: WriteView) -> None:
-        """Go on in another write transaction, which begins with the pages that are here, all flushed."""
+        """Switch to another write transaction, which must begin with these pages, all flushed."""
         self._reader.view = view
 
     @property
     def cached_count(self) -> int:
-        """How many pages are in memory."""
+        """The number of pages in memory."""
         return sum(page_kind.pages.held() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
-        """Put every changed page, the lists and the head into the transaction."""
+        """Write every changed page, the lists and the head to the transaction."""
         self.blocks.settle()
         if not self._reader.is_stored:
             self.directory_table.touch(0)
@@ -208,22 +211,22 @@ class FilterPages:
         view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(asdict(head)))
 
     def iter_listed(self, prefix: bytes) -> Iterator[int]:
-        """The page numbers on a stored list, ascending."""
+        """Yield the page numbers on a stored list, ascending."""
         for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
             if bytes(value) != _LISTED_VALUE or len(key) != 5:
                 raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
             yield records.U32.unpack(key[1:])[0]
 
     def list_bucket_numbers(self) -> list[int]:
-        """The numbers of the bucket pages in use, ascending."""
+        """Return the numbers of the bucket pages in use, ascending."""
         return self.buckets.numbers([0, *self.iter_listed(FREE_BUCKETS)])
 
     def list_block_numbers(self) -> list[int]:
-        """The numbers of the block-list pages in use, ascending."""
+        """Return the numbers of the block-list pages in use, ascending."""
         return self.block_pages.numbers([0, *self.iter_listed(FREE_BLOCKS)])
 
     def require_open(self) -> None:
-        """Raise ClosedError when the view is over, whose pages may be gone."""
+        """Raise ClosedError if the view is closed, because its pages may be freed."""
         self._reader.require_open()
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
@@ -280,7 +283,7 @@ class FilterPages:
 
 
 def _decode_head(fields: object) -> _Head | None:
-    """The head of these fields; None when they are not those of a head, or make no sense together."""
+    """Return the head decoded from its fields, or None if they are not those of a head or are inconsistent."""
     if not isinstance(fields, dict) or fields.keys() != {field.name for field in dataclass_fields(_Head)}:
         return None
     head = _Head(**fields)
@@ -302,5 +305,5 @@ def _decode_head(fields: object) -> _Head | None:
 
 
 def _make_end_key(prefix: bytes) -> bytes:
-    """Above every key that begins with this one byte."""
+    """Return the smallest key above every key that begins with this one-byte prefix."""
     return bytes([prefix[0] + 1])

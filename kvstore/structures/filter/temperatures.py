@@ -1,7 +1,7 @@
-"""Hits of entities, counted in memory until a commit folds them into the filter (CFT-RAG §3.1, Bridge-RAG §4.2).
+"""Hits of entities, counted in memory until a commit adds them to the filter (CFT-RAG §3.1, Bridge-RAG §4.2).
 
-In: normal forms of names that were found. Out: a bounded number of counts for each commit. A crash loses what is not
-folded in.
+In: normal forms of names that were looked up. Out: a bounded number of counts for each commit. A crash loses counts
+that were not yet committed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 
-#: Counts folded in with one commit, at most.
+#: The maximum number of names whose counts are written in one commit.
 _MAX_HITS_PER_COMMIT = 10_000
 
 
 class HitCounts:
-    """Hits of entities since they were last folded in; shared by the threads of a store."""
+    """Hits of entities not yet written to the filter; shared by the threads of a store."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,7 +32,7 @@ class HitCounts:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Count no hit of this thread within the block."""
+        """Ignore the hits of this thread within the block."""
         self._thread.paused = True
         try:
             yield
@@ -41,9 +41,9 @@ class HitCounts:
 
     @contextmanager
     def take_batch(self) -> Iterator[Mapping[str, int]]:
-        """Take a bounded number of the counts out, to be folded in within the block; put back where it raises.
+        """Take a bounded number of counts for the block to write to the filter; restore them if it raises.
 
-        Each count is in one hand at a time, so that it is folded in once, whatever other threads commit meanwhile.
+        Each count is taken by one caller at a time, so it is written once, even if other threads commit meanwhile.
         """
         with self._lock:
             counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_HITS_PER_COMMIT))}

@@ -1,21 +1,22 @@
-"""Which of the edges stated in a tree are accepted (CFT-RAG §2.3), as a function of the set of stated edges alone.
+"""The selection of accepted edges among those stated in a tree (CFT-RAG §2.3), a function of the set of stated edges.
 
-In: the edges of one tree, child → parent, and which is the stronger of two. Out: for each edge whether it lies on a
-cycle, and whether it is accepted or why not. No edge points to itself, and an edge stated often is one edge.
+In: the edges of one tree, child → parent, and a total order of their strength. Out: for each edge, whether it lies on a
+cycle, and whether it is accepted or the reason why not. No edge points to itself. An edge stated several times is one
+edge.
 
-The rule, in two steps:
+The rule has two steps:
 
-1. *Cycles.* An edge lies on a cycle exactly when both its ends are in one strongly connected component. The edges of a
-   component are taken in order of their strength, the strongest first, and each is kept unless it closes a cycle with
-   those kept before it. Edges between components are all kept. What is kept has no cycle: one would lie within a
+1. *Cycles.* An edge lies on a cycle exactly if both its ends are in one strongly connected component. The edges of a
+   component are processed in order of strength, the strongest first. Each is kept unless it closes a cycle with the
+   edges kept before it. Edges between components are all kept. The kept edges have no cycle: a cycle would lie within a
    component, and its weakest edge would have closed it.
-2. *Transitive edges.* Of what was kept, an edge is accepted unless a longer way leads from its child to its parent.
-   That is the transitive reduction, which a graph without cycles has only one of (Aho, Garey and Ullman 1972).
+2. *Transitive edges.* A kept edge is accepted unless a longer path leads from its child to its parent. The result is
+   the transitive reduction, which is unique for an acyclic graph (Aho, Garey and Ullman 1972).
 
-Strongly connected components and the transitive reduction are properties of the set, and the order of strength is total
-and made of what is stated (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of a
-stated edge has an accepted edge: an edge is left out only where accepted ones lead from its child to its parent, or
-from its parent to its child.
+Strongly connected components and the transitive reduction are properties of the set. The order of strength is total and
+derived from the statements (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of a
+stated edge has an accepted edge: an edge is refused only if accepted edges lead from its child to its parent, or from
+its parent to its child.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from typing import NamedTuple
 Edge = tuple[int, int]
 
 ACCEPTED = 0
-#: Refused because a longer way of accepted edges leads from the child to the parent.
+#: Refused because a longer path of accepted edges leads from the child to the parent.
 REDUNDANT = 1
 #: Refused because stronger edges lead from the parent to the child.
 CYCLIC = 2
 
-#: Nodes that are looked for at once above all others.
+#: The number of target nodes processed at once.
 _BITS = 2048
 
 
 class Strength(NamedTuple):
-    """How firmly an edge is stated; the stronger of two sorts first.
+    """The strength of an edge's statements; the stronger of two sorts first.
 
-    More evidence is stronger (``support`` is the sum of all confidences, in thousandths, negative), then nearer
-    evidence (``distance`` is the bytes of the shortest sentence that states the edge, 0 where data or the user do),
-    then what is said earlier in its document (``position``, in bytes).
+    More evidence is stronger: ``support`` is the sum of all confidences, in thousandths, negated. Then nearer evidence
+    is stronger: ``distance`` is the length in bytes of the shortest sentence that states the edge, 0 if data or the
+    user state it. Then an earlier statement in its document is stronger: ``position``, in bytes.
     """
 
     support: int
@@ -50,7 +51,7 @@ class Strength(NamedTuple):
 
 
 def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edge, int]:
-    """The verdict on every edge of a tree; ``looped_edges`` are those that lie on cycles, the strongest first."""
+    """Return the verdict on every edge of a tree; ``looped`` are the edges on cycles, the strongest first."""
     cyclic = set(looped_edges).difference(select_acyclic(looped_edges))
     verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
     for edge in find_redundant(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
@@ -59,7 +60,7 @@ def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edg
 
 
 def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
-    """The edges both of whose ends are in one strongly connected component (Tarjan 1972)."""
+    """Return the edges with both ends in one strongly connected component (Tarjan 1972)."""
     parents = _group_parents(edges)
     component: dict[int, int] = {}
     index: dict[int, int] = {}
@@ -98,10 +99,10 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
 
 
 def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
-    """Each of some edges, in their order, unless it closes a cycle with those kept before it.
+    """Return the edges in their order, without those that close a cycle with the edges kept before them.
 
-    A topological order of what is kept is maintained, so that only the nodes between the two ends are searched (Pearce
-    and Kelly 2006).
+    The function maintains a topological order of the kept edges, so only the nodes between the two ends are searched
+    (Pearce and Kelly 2006).
     """
     order = {node: position for position, node in enumerate(dict.fromkeys(node for edge in edges for node in edge))}
     upper_nodes: dict[int, list[int]] = {node: [] for node in order}
@@ -124,10 +125,10 @@ def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def find_redundant(edges: Iterable[Edge]) -> list[Edge]:
-    """Those of the edges of a graph without cycles whose parent is reached from the child by a longer way too.
+    """Return the edges of an acyclic graph whose parent is also reached from the child by a longer path.
 
-    What lies above a node is a set of bits, joined from those of its parents; only parents of nodes that have several
-    have a bit, and so many have one at a time that a large graph needs little memory.
+    The ancestors of a node are a bit set, the union of those of its parents. Only parents of nodes with several parents
+    have a bit. A limited number of them have one at a time, so a large graph needs little memory.
     """
     parents = _group_parents(edges)
     branching_nodes = [child for child, direct_parents in parents.items() if len(direct_parents) > 1]
@@ -159,7 +160,7 @@ def _group_parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
 
 
 def _sort_parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
-    """The nodes of a graph without cycles, each after all of its parents."""
+    """Return the nodes of an acyclic graph, each after all of its parents."""
     visited: dict[int, None] = {}
     for start in parents:
         stack = [start]
@@ -177,7 +178,7 @@ def _sort_parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
 def _find_reachable(
     start: int, neighbors: Mapping[int, Sequence[int]], order: Mapping[int, int], order_range: range
 ) -> set[int]:
-    """The nodes reached from one over nodes whose place in the order is ``order_range`` two others."""
+    """Return the nodes reached from a node through nodes whose position in the order is in ``between``."""
     seen = {start}
     stack = [start]
     while stack:

@@ -1,12 +1,12 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
-In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``iter_trees`` (id →
-name), ``tree_names`` (name → id), ``iter_nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
-(child, parent, document → how and where the document states the edge), ``list_document_edges`` (document → its edges),
-``iter_stated_edges`` (child, parent → what the user stated, as typed: enough to state it again), and what
-:mod:`~kvstore.structures.forest.transitive_reduction` makes of the stated edges. A node is stored once a tree and lives
-while a stated edge touches it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; the
-accepted edges of a tree have no cycle.
+In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
+name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
+(child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
+``stated_edges`` (child, parent → the user's statement, as typed: enough to state it again), and the tables that
+:mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one node per
+entity. A node exists while a stated edge touches it, and a tree while it has nodes. The caller refuses edges from a
+node to itself. The accepted edges of a tree have no cycle.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ STRENGTH_STRUCT = struct.Struct("<qII")
 
 EDGE_DTYPE = np.dtype([("child", "<u8"), ("parent", "<u8")])
 
-#: Stands for the user among those who state an edge; documents are numbered from 1.
+#: The number that represents the user among the documents that state an edge; documents are numbered from 1.
 USER = 0
-#: The kind of an edge that the user states.
+#: The kind of an edge stated by the user.
 STATED = "stated"
-#: Kinds of assertions made by data: the user's, rows of pairs, nested lists, headings. All others are made in prose.
+#: Kinds of assertions made by data: by the user, rows of pairs, nested lists, headings. All other kinds are made in
+#: prose.
 DATA_KINDS = frozenset({STATED, "pair", "list", "heading"})
 #: The tree of all relations found in prose.
 RELATIONS_TREE = "relations"
 
 
 class Node(NamedTuple):
-    """A place of an entity in a tree."""
+    """A position of an entity in a tree."""
 
     tree: int
     entity: int
@@ -56,7 +57,7 @@ EdgeKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatedEdge:
-    """An edge that the user states, its names as typed."""
+    """An edge stated by the user, with its names as typed."""
 
     child: str
     parent: str
@@ -68,7 +69,7 @@ class StatedEdge:
 
 
 class Assertion(NamedTuple):
-    """One place where an edge is asserted: by which document (or USER), how, and in which bytes of its text."""
+    """One assertion of an edge: the document (or USER), its kind, its confidence and its span in the text."""
 
     document: int
     kind: str
@@ -77,16 +78,16 @@ class Assertion(NamedTuple):
     end: int
 
 
-#: Names that are kept at most, of nodes that were put in order.
+#: The maximum number of cached names of nodes, used to sort nodes.
 _MAX_KEYS = 1 << 17
 
-#: The one assertion of an edge that the user makes.
+#: The only assertion of an edge stated by the user.
 USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class WalkStep:
-    """An edge met on a walk: the node it leads to, how many steps away that is, and the node it was met from."""
+    """An edge of a walk: the node it leads to, the distance of that node in steps, and the node it comes from."""
 
     node: int
     distance: int
@@ -94,8 +95,10 @@ class WalkStep:
 
 
 class Forest:
-    """The entity forest of one view; ``keys`` are the normal forms of names of nodes that others have read in the same
-    state."""
+    """The entity forest of one view.
+
+    ``keys`` is a shared cache of the normal forms of node names, read in the same state.
+    """
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         self._view = view
@@ -103,7 +106,7 @@ class Forest:
         self._key_cache = {} if keys is None else keys
 
     def get_node(self, node: int) -> Node:
-        """Tree and entity of a node that must exist; raises CorruptionError where it does not."""
+        """Return tree and entity of a node that must exist; raise CorruptionError if it does not."""
         key = records.encode_u64(node)
         value = self._view.get(tables.NODES, key)
         if value is None:
@@ -111,17 +114,17 @@ class Forest:
         return Node._make(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key)))
 
     def find_node(self, tree: int, entity: int) -> int | None:
-        """The node of an entity in a tree, or None."""
+        """Return the node of an entity in a tree, or None."""
         value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
         return None if value is None else self._get_checked_node(Node(tree, entity), value)
 
     def find_tree(self, name: str) -> int | None:
-        """The id of the tree of this name, or None."""
+        """Return the id of the tree with this name, or None."""
         value = self._view.get(tables.TREE_NAMES, name.encode())
         return None if value is None else self._get_checked_tree(value, name)
 
     def _get_checked_tree(self, value: memoryview, name: str) -> int:
-        """The id stored under a tree's name, which must be that tree's."""
+        """Return the tree id stored under a tree's name; raise CorruptionError if it is another tree's."""
         tree = int(records.U32.unpack(value)[0])
         if self.get_tree_name(tree) != name:
             raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
@@ -136,12 +139,12 @@ class Forest:
         return name
 
     def iter_trees(self) -> Iterator[tuple[int, str]]:
-        """All trees in order of their names; raises CorruptionError where a name leads to another tree."""
+        """Yield all trees in order of their names; raise CorruptionError if a name leads to another tree."""
         for key, value in self._view.scan(tables.TREE_NAMES):
             yield self._get_checked_tree(value, bytes(key).decode()), bytes(key).decode()
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
+        """Yield the nodes of one tree in order of their entities, or all nodes in order of their ids."""
         if tree is None:
             for key, value in self._view.scan(tables.NODES):
                 yield (
@@ -155,35 +158,35 @@ class Forest:
                 yield self._get_checked_node(tree_node, value), tree_node
 
     def iter_parents(self, node: int) -> Iterator[int]:
-        """The node's accepted parents, in order of their ids."""
+        """Yield the node's accepted parents, in order of their ids."""
         return self._iter_neighbors(tables.EDGES_UP, node)
 
     def iter_children(self, node: int) -> Iterator[int]:
-        """The node's accepted children, in order of their ids."""
+        """Yield the node's accepted children, in order of their ids."""
         return self._iter_neighbors(tables.EDGES_DOWN, node)
 
     def iter_refused_parents(self, node: int) -> Iterator[int]:
-        """The parents that are stated and not accepted."""
+        """Yield the parents that are stated and not accepted."""
         return self._iter_neighbors(tables.REFUSED_UP, node)
 
     def iter_refused_children(self, node: int) -> Iterator[int]:
-        """The children that are stated and not accepted."""
+        """Yield the children that are stated and not accepted."""
         return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
     def iter_stated_parents(self, node: int) -> Iterator[int]:
-        """All parents that are stated, accepted or not."""
+        """Yield all stated parents, accepted or not."""
         return chain(self.iter_parents(node), self.iter_refused_parents(node))
 
     def iter_stated_children(self, node: int) -> Iterator[int]:
-        """All children that are stated, accepted or not."""
+        """Yield all stated children, accepted or not."""
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_looped_parents(self, node: int) -> Iterator[int]:
-        """The parents by edges that lie on a cycle of stated edges: those of the same strongly connected component."""
+        """Yield the parents by edges on a cycle of stated edges: those in the same strongly connected component."""
         return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
     def iter_edges(self) -> Iterator[Edge]:
-        """All edges that are stated, as (child node, parent node), in order."""
+        """Yield all stated edges, as (child node, parent node), in order."""
         previous: Edge | None = None
         for key, _ in self._view.scan(tables.STATEMENTS):
             edge: Edge = records.U64_PAIR.unpack(key[: records.U64_PAIR.size])
@@ -192,9 +195,9 @@ class Forest:
                 yield edge
 
     def read_tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
-        """The verdicts on all edges that are stated in one tree, and those of them that lie on cycles.
+        """Return the verdicts on all edges stated in one tree, and the set of those that lie on cycles.
 
-        Reads the whole forest: for a tree that is most of it.
+        Reads the whole forest, so it is meant for a tree that is most of the forest.
         """
         nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
         verdicts = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)
@@ -203,14 +206,14 @@ class Forest:
         return verdicts, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
 
     def _scan_edges_above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
-        """The edges up from some nodes, with what a table of all edges says of each."""
+        """Yield the edges from some nodes to their parents, with their values in a table of edges."""
         for key, value in self._view.scan(table):
             edge: Edge = records.U64_PAIR.unpack(key)
             if edge[0] in nodes:
                 yield edge, value
 
     def get_verdict(self, child: int, parent: int) -> int | None:
-        """Whether an edge is accepted, or why not; None where nobody states it."""
+        """Return whether an edge is accepted, or the reason why not; None if it is not stated."""
         key = records.U64_PAIR.pack(child, parent)
         if self._view.get(tables.EDGES_UP, key) is not None:
             return ACCEPTED
@@ -218,7 +221,7 @@ class Forest:
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
     def compute_strength(self, child: int, parent: int) -> Strength:
-        """How firmly an edge is stated, from its assertions."""
+        """Compute the strength of an edge from its assertions."""
         assertions = list(self.iter_assertions(child, parent))
         return Strength(
             -sum(round(1000 * assertion.confidence) for assertion in assertions),
@@ -227,11 +230,11 @@ class Forest:
         )
 
     def is_looped(self, child: int, parent: int) -> bool:
-        """Whether an edge lies on a cycle of stated edges."""
+        """True if an edge lies on a cycle of stated edges."""
         return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
 
     def get_strength(self, child: int, parent: int) -> Strength:
-        """The strength kept with an edge that lies on a cycle of stated edges; raises CorruptionError for any other."""
+        """Return the stored strength of an edge on a cycle; raise CorruptionError for any other edge."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.LOOPED_EDGES, key)
         if value is None:
@@ -239,7 +242,7 @@ class Forest:
         return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
     def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
-        """Edges that lie on cycles in order of their strength; equals in order of their names."""
+        """Sort edges on cycles by strength, ties by name."""
         strengths = {edge: self.get_strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
@@ -252,16 +255,16 @@ class Forest:
         return ordered
 
     def get_key(self, node: int) -> str:
-        """The normal form of a node's name."""
+        """Return the normal form of a node's name."""
         return self.get_keys([node])[node]
 
     def sort_by_name(self, nodes: Iterable[int]) -> list[int]:
-        """Nodes of one tree in order of the normal forms of their names."""
+        """Sort nodes of one tree by the normal forms of their names."""
         node_list = list(nodes)
         return node_list if len(node_list) < 2 else sorted(node_list, key=self.get_keys(node_list).__getitem__)
 
     def get_keys(self, nodes: Collection[int]) -> dict[int, str]:
-        """The normal forms of the names of nodes, those not kept read together."""
+        """Return the normal forms of the names of nodes; those not cached are read together."""
         keys = {node: key for node in nodes if (key := self._key_cache.get(node)) is not None}
         if len(keys) < len(nodes):
             missing = [node for node in nodes if node not in keys]
@@ -273,7 +276,7 @@ class Forest:
         return keys
 
     def _read_keys(self, nodes: Sequence[int]) -> list[str]:
-        """The normal forms of the names of nodes that must exist."""
+        """Read the normal forms of the names of nodes that must exist."""
         keys = list(map(records.encode_u64, nodes))
         entities = []
         for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):
@@ -283,11 +286,11 @@ class Forest:
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
-        """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
+        """Return the assertions of an edge: the user's first, then by document id and in text order."""
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
-        """Who states each of some edges and where; see :meth:`iter_assertions`."""
+        """Return the assertions of several edges; see :meth:`assertions`."""
         assertions: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
         size = records.U64_PAIR.size
         for key, value in self._view.scan_prefixes(
@@ -299,11 +302,14 @@ class Forest:
         return assertions
 
     def list_stating_documents(self, child: int, parent: int) -> list[int]:
-        """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
+        """Return the ids of the documents that state an edge, and USER if the user does.
+
+        Empty if there is no such edge.
+        """
         return list(dict.fromkeys(assertion.document for assertion in self.iter_assertions(child, parent)))
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """The edges that a document states, as (child node, parent node), in order."""
+        """Return the edges that a document states, as (child node, parent node), in order."""
         key = records.encode_u64(document)
         value = self._view.get(tables.DOCUMENT_EDGES, key)
         if value is None:
@@ -311,7 +317,7 @@ class Forest:
         return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_DTYPE).tolist()))
 
     def find_edge(self, tree: str, child: int, parent: int) -> Edge | None:
-        """The nodes of two entities in the tree of this name, or None where one of them has none."""
+        """Return the nodes of two entities in the tree of this name, or None if one of them has no node there."""
         tree_id = self.find_tree(tree)
         if tree_id is None:
             return None
@@ -319,7 +325,7 @@ class Forest:
         return None if child_node is None or parent_node is None else (child_node, parent_node)
 
     def find_stated_edge(self, child: int, parent: int) -> StatedEdge | None:
-        """The edge between two nodes as the user stated it, or None."""
+        """Return the edge between two nodes as the user stated it, or None."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.STATED_EDGES, key)
         if value is None:
@@ -327,16 +333,16 @@ class Forest:
         return StatedEdge(*records.unpack(value, tables.STATED_EDGES, key))
 
     def iter_stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
-        """All edges that the user states: child node, parent node, the edge as stated."""
+        """Yield all edges stated by the user: child node, parent node, and the edge as stated."""
         for key, value in self._view.scan(tables.STATED_EDGES):
             child, parent = records.U64_PAIR.unpack(key)
             yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
 
     def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[WalkStep]:
-        """The accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away: nearest first, each
-        once; those of one node in order of the names at their other ends.
+        """Yield the accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away.
 
-        A node with several parents is met once by each edge that leads to it, and gone on from once.
+        Nearest edges come first, and each edge once. The edges of one node are ordered by the names at their other
+        ends. A node with several parents is reached once by each edge that leads to it, but expanded only once.
         """
         seen = set(starts)
         queue = deque((node, 0) for node in starts)
@@ -351,7 +357,7 @@ class Forest:
                     queue.append((neighbor, distance + 1))
 
     def compute_level(self, node: int, limit: int = 10_000) -> int:
-        """Edges to the nearest root above the node; 0 for a root, or where a cycle has none."""
+        """Return the number of edges to the nearest root above the node; 0 for a root, or if a cycle has no root."""
         queue = deque([(node, 0)])
         seen = {node}
         while queue and len(seen) < limit:
@@ -366,7 +372,10 @@ class Forest:
         return 0
 
     def _get_checked_node(self, expected: Node, value: bytes | memoryview) -> int:
-        """The node that an entry of ``node_names`` leads to; raises CorruptionError where it is another's."""
+        """Return the node that an entry of ``node_names`` leads to.
+
+        Raises CorruptionError if it belongs to another entity.
+        """
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected:
             raise CorruptionError(

@@ -1,7 +1,7 @@
-"""Changes to the entity forest: edges stated and withdrawn, with the nodes and trees that come and go with them.
+"""Changes to the entity forest: stated and withdrawn edges, and the nodes and trees added or removed with them.
 
 In: assertions of documents and of the user, by tree name and entity. On disk: the tables of
-:mod:`~kvstore.structures.forest.forest`. Out: the nodes made or gone, for the entities' block lists.
+:mod:`~kvstore.structures.forest.forest`. Out: the added or removed nodes, for the block lists of the entities.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ForestWriter(Forest):
         self._reduction = TransitiveReduction(view, counters)
 
     def add_document_edges(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
-        """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
+        """Add all edges that a document states, by tree, child and parent entity; return the added nodes."""
         new_nodes: NodePairs = []
         pairs = []
         for (tree, child, parent), assertions in edges.items():
@@ -43,7 +43,7 @@ class ForestWriter(Forest):
         return new_nodes
 
     def remove_document_edges(self, document: int) -> NodePairs:
-        """Take back all that a document states; returns the nodes that went with it."""
+        """Withdraw all edges that a document states; return the removed nodes."""
         removed_nodes: NodePairs = []
         for child, parent in self.list_document_edges(document):
             self._remove_statement(child, parent, document, removed_nodes)
@@ -51,30 +51,30 @@ class ForestWriter(Forest):
         return removed_nodes
 
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
-        """State an edge for the user, who typed these names; returns the nodes made for it."""
+        """State an edge for the user, who typed these names; return the added nodes."""
         new_nodes: NodePairs = []
         key = records.U64_PAIR.pack(*self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes))
         self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return new_nodes
 
     def remove_user_edge(self, child: int, parent: int) -> NodePairs:
-        """Take back what the user stated of two nodes; returns the nodes that went with it."""
+        """Withdraw the user's statement of an edge; return the removed nodes."""
         removed_nodes: NodePairs = []
         self._write.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
         self._remove_statement(child, parent, USER, removed_nodes)
         return removed_nodes
 
     def judge_deferred(self) -> dict[tuple[int, int], int]:
-        """Judge what is left to be judged; must come after a set of changes, before anybody reads.
+        """Judge the deferred trees; must be called after a set of changes, before anything is read.
 
-        Returns how many more (or fewer) accepted edges lead from an entity to another than before those changes.
+        Returns the change in the number of accepted edges from one entity to another caused by those changes.
         """
         return self._reduction.judge_deferred()
 
     def _put_statement(
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodePairs
     ) -> tuple[int, int]:
-        """Write what one document (or the user) states of an edge; returns its nodes."""
+        """Write what one document (or the user) states about an edge; return its nodes."""
         tree_id = self._get_or_add_tree(tree)
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
@@ -101,7 +101,7 @@ class ForestWriter(Forest):
                 removed_nodes.append((node, self._remove_node(node)))
 
     def _remove_node(self, node: int) -> int:
-        """Remove a node, and its tree where it was the last; returns its entity."""
+        """Remove a node, and its tree if it was the last node; return its entity."""
         tree, entity = self.get_node(node)
         self._write.delete(tables.NODES, records.encode_u64(node))
         self._write.delete(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))

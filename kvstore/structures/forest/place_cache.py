@@ -1,6 +1,6 @@
-"""Decoded nodes of the entity forest, shared by the snapshots of a store that saw the same commit.
+"""Decoded nodes of the entity forest, shared by the snapshots of the same commit.
 
-In: a change number. Out: the kernel's store of decoded nodes for that state; nothing is decoded until it is asked for.
+In: a change number. Out: the kernel's cache of decoded nodes for that state; nodes are decoded on first use.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from threading import Lock
 
 from kvstore_cext.hierarchy import Places
 
-#: Nodes kept decoded; when there are more, all are forgotten.
+#: The maximum number of decoded nodes; if there are more, the cache is cleared.
 _MAX_NODES = 1 << 17
 
 
 class NodeCache:
-    """The nodes decoded in the newest state that was asked about."""
+    """The decoded nodes of the state requested last."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -23,13 +23,13 @@ class NodeCache:
         self._keys: dict[int, str] = {}
 
     def get_keys(self, change: int) -> dict[int, str]:
-        """Normal forms of the names of nodes as of commit number ``change``, for all to read and to fill."""
+        """Return the shared cache of normal forms of node names as of commit number ``change``."""
         with self._lock:
             self._switch_change(change)
             return self._keys
 
     def get_nodes(self, change: int, relatives: int) -> Places:
-        """The nodes decoded as of commit number ``change``, each to be told with so many relatives."""
+        """Return the decoded nodes as of commit number ``change``, each rendered with up to ``relatives`` relatives."""
         with self._lock:
             self._switch_change(change)
             if relatives not in self._nodes:
@@ -37,6 +37,6 @@ class NodeCache:
             return self._nodes[relatives]
 
     def _switch_change(self, change: int) -> None:
-        """Forget what is of another state."""
+        """Drop the cached data of another state."""
         if change != self._change:
             self._change, self._nodes, self._keys = change, {}, {}

@@ -1,25 +1,28 @@
-"""Transitive reduction: keeps the accepted edges of a tree equal to what
-:mod:`~kvstore.structures.forest.edge_filter` says of the stated ones.
+"""Transitive reduction: keeps the accepted edges of a tree up to date with the stated ones.
 
-In: one edge at a time that is stated for the first time, stated more or less strongly, or stated no more. On disk:
+The result equals that of :mod:`~kvstore.structures.forest.edge_filter` for the stated edges.
+
+In: one edge at a time that is stated for the first time, has changed its strength, or is no longer stated. On disk:
 ``edges_up`` and ``edges_down`` (accepted edges), ``refused_up`` and ``refused_down`` (the others, with the reason), and
-``looped_edges`` (those that lie on a cycle of stated edges, with their strength). A change searches only what it can
-reach:
+``looped_edges`` (edges on a cycle of stated edges, with their strength). A change searches only the nodes it can
+affect:
 
-- Let D be what is left of the stated edges when cycles are broken, A the accepted edges, that is D's transitive
-  reduction. Both have the same reachability, so D's is asked of A. A new edge (c, p) of D that A reaches already is
-  redundant, and nothing else changes: any longer way through it has a way around it. Otherwise it is accepted, and the
-  accepted edges (x, y) with x at or below c and y at or above p, which now have a longer way, are redundant.
-- When (c, p) leaves D and was redundant, nothing else changes. When it was accepted, only redundant edges
-  (x, y) with x at or below c and y at or above p may have lost their longer way. They are offered again one by one,
-  as if new; since a graph without cycles has one transitive reduction, their order does not matter.
-- D itself changes by one edge while that edge lies on no cycle of stated edges. Else the strongly connected component
-  that it makes, or stood in, is broken anew, and what that changes leaves D first and enters it after.
+- Let D be the stated edges after cycles are broken, and A the accepted edges: the transitive reduction of D. Both have
+  the same reachability, so D's reachability is searched in A. A new edge (c, p) of D is redundant if A already has a
+  path from c to p. Then nothing else changes, because any longer path through the edge has a detour around it.
+  Otherwise the edge is accepted. The accepted edges (x, y) with x at or below c and y at or above p now have a longer
+  path and become redundant.
+- If (c, p) leaves D and was redundant, nothing else changes. If it was accepted, only redundant edges (x, y) with x at
+  or below c and y at or above p may have lost their longer path. They are added again one by one, as if new. Their
+  order does not matter, because an acyclic graph has one transitive reduction.
+- D itself changes by one edge while that edge lies on no cycle of stated edges. Otherwise the cycles of the strongly
+  connected component that the edge creates, or belonged to, are broken again. Edges that this removes from D leave it
+  first; edges that it adds enter afterwards.
 
-A search for a way goes from both ends in turn and stops where the shorter one is exhausted. Work is counted in nodes
-visited, to which a component that is broken anew adds what it costs. A transaction that has done more of it in a tree
-than judging the whole tree would take leaves the tree to :meth:`TransitiveReduction.judge_deferred`, which does just that, so
-that loading a large hierarchy takes one pass.
+A path search alternates between both ends and stops when the smaller side is exhausted. Work is counted in visited
+nodes, plus a cost for each component whose cycles are broken again. If a transaction has done more work in a tree than
+judging the whole tree would take, it defers the tree to :meth:`TransitiveReduction.settle`, which judges the whole
+tree. Loading a large hierarchy therefore takes one pass.
 """
 
 from __future__ import annotations
@@ -36,18 +39,20 @@ from .forest import STRENGTH_STRUCT, Forest
 
 _GetNeighbors = Callable[[int], Iterable[int]]
 
-#: Work that a transaction may always do edge by edge in a tree, and how much more of it per stated edge.
+#: Work that a transaction may always do edge by edge in a tree, and additional work per stated edge.
 _LEAST_WORK = 4096
 _WORK_PER_EDGE = 1
-#: What breaking the cycles of a component costs for each of its edges, in nodes visited.
+#: The cost of breaking the cycles of a component per edge, in visited nodes.
 _WORK_PER_LOOPED_EDGE = 4
-#: Nodes whose edges are kept in memory at most, each table for itself.
+#: The maximum number of (table, node) pairs whose edges are cached.
 _MAX_CACHED_NODES = 1 << 16
 
 
 class _CachedForest(Forest):
-    """The edges of a forest in one write transaction, which are changed here alone: those of a node are read once,
-    until one of them changes."""
+    """The edges of a forest in one write transaction, with a cache of the edges of each node.
+
+    All changes must go through this object: a change of an edge invalidates the cached edges of its node.
+    """
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
@@ -80,7 +85,7 @@ class TransitiveReduction:
         self._work: Counter[int] = Counter()
         self._deferred_trees: set[int] = set()
         self._tree = 0
-        #: How many more (or fewer) accepted edges lead from an entity to another, since :meth:`judge_deferred` told it.
+        #: The change in the number of accepted edges from one entity to another since the last :meth:`settle`.
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, child: int, parent: int) -> None:
@@ -101,13 +106,13 @@ class TransitiveReduction:
             self._insert_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
-        """Judge anew after an edge has won or lost one of several assertions."""
+        """Judge the component of an edge again after the edge has gained or lost one of several assertions."""
         if not self._is_deferred(child) and self._forest.is_looped(child, parent):
             self._put_looped(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
     def remove(self, child: int, parent: int) -> None:
-        """Judge the others after an edge has lost its last assertion."""
+        """Judge the affected edges after an edge has lost its last assertion."""
         verdict = self._forest.get_verdict(child, parent)
         is_looped = self._forest.is_looped(child, parent)
         is_deferred = self._is_deferred(child)
@@ -121,9 +126,9 @@ class TransitiveReduction:
             self._break_cycles(component)
 
     def judge_deferred(self) -> dict[tuple[int, int], int]:
-        """Judge as a whole the trees that had too many changes to follow each; must come before anybody reads.
+        """Judge each deferred tree as a whole; must be called before anything is read.
 
-        Returns how many more (or fewer) accepted edges lead from an entity to another than when it was called last.
+        Returns the change in the number of accepted edges from one entity to another since the last call.
         """
         forest = self._forest
         for tree in sorted(self._deferred_trees):
@@ -143,16 +148,16 @@ class TransitiveReduction:
         return pair_counts
 
     def _is_deferred(self, node: int) -> bool:
-        """Whether the tree of a node is judged as a whole; what is done next is counted as work in it."""
+        """True if the tree of a node is judged as a whole. Subsequent work is counted for this tree."""
         self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _LEAST_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
 
-    # -- D, the stated edges without cycles, changes by one edge
+    # -- Changes of D, the stated edges without cycles, by one edge
 
     def _insert_edge(self, child: int, parent: int) -> None:
-        """An edge without a verdict comes into D."""
+        """Add an edge without a verdict to D."""
         forest = self._forest
         if self._has_path(child, parent, forest.iter_parents, forest.iter_children):
             self._put_verdict(child, parent, REDUNDANT)
@@ -163,7 +168,7 @@ class TransitiveReduction:
             self._put_verdict(child, parent, ACCEPTED)
 
     def _remove_edge(self, child: int, parent: int, verdict: int | None) -> None:
-        """An edge goes, from D where it was there; it has no verdict afterwards."""
+        """Remove an edge from D, if it was in D; it has no verdict afterwards."""
         self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:
             return
@@ -179,7 +184,7 @@ class TransitiveReduction:
                 self._insert_edge(*edge)
 
     def _find_newly_redundant(self, child: int, parent: int) -> list[Edge]:
-        """The accepted edges that have a longer way once ``child`` stands under ``parent``."""
+        """Return the accepted edges that have a longer path once ``child`` is placed under ``parent``."""
         forest = self._forest
         nodes, is_below = self._find_smaller_side(child, parent)
         if is_below:
@@ -193,7 +198,7 @@ class TransitiveReduction:
         return [edge for edge in edges if edge[0] in descendants]
 
     def _break_cycles(self, edges: set[Edge]) -> None:
-        """Break the cycles among the edges of what is or was one strongly connected component."""
+        """Break the cycles among the edges of a current or former strongly connected component."""
         forest = self._forest
         self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
         looped_edges = find_cycle_edges(edges)
@@ -214,10 +219,10 @@ class TransitiveReduction:
                 self._delete_verdict(*edge, verdict)
                 self._insert_edge(*edge)
 
-    # -- Searching
+    # -- Search
 
     def _has_path(self, start: int, goal: int, get_successors: _GetNeighbors, get_predecessors: _GetNeighbors) -> bool:
-        """Whether a way leads from one node to another; searched from both ends in turn."""
+        """True if a path leads from one node to another; the search alternates between both ends."""
         seen = ({start}, {goal})
         queues = (deque([start]), deque([goal]))
         while all(queues):
@@ -233,7 +238,10 @@ class TransitiveReduction:
         return False
 
     def _find_smaller_side(self, child: int, parent: int) -> tuple[set[int], bool]:
-        """The nodes at or below ``child`` (and True) or those at or above ``parent``, whichever are fewer to visit."""
+        """Return the nodes at or below ``child`` and True, or those at or above ``parent`` and False.
+
+        The search alternates between both sides and returns the side that is exhausted first.
+        """
         seen = ({child}, {parent})
         queues = (deque([child]), deque([parent]))
         neighbor_getters = (self._forest.iter_children, self._forest.iter_parents)
@@ -247,7 +255,7 @@ class TransitiveReduction:
                     return seen[side], side == 0
 
     def _compute_closure(self, start: int, get_neighbors: _GetNeighbors) -> set[int]:
-        """A node and all that further steps reach."""
+        """Return a node and all nodes reached by repeated steps."""
         seen = {start}
         queue = deque([start])
         while queue:
@@ -258,7 +266,7 @@ class TransitiveReduction:
         return seen
 
     def _find_nodes_between(self, goal: int, starts: set[int], excluded_nodes: set[int]) -> set[int]:
-        """The nodes on the accepted ways up from ``starts`` to ``goal``; from ``excluded_nodes`` no way leads there."""
+        """Return the nodes on accepted paths up from ``starts`` to ``goal``, which do not pass ``beyond``."""
         lower_nodes: dict[int, list[int]] = {}
         seen = set(starts)
         queue = deque(sorted(starts))
@@ -273,14 +281,14 @@ class TransitiveReduction:
         return self._compute_closure(goal, lambda node: lower_nodes.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """The nodes on the stated ways from ``parent`` up to ``child``, which a new edge makes one component."""
+        """Return the nodes on stated paths from ``parent`` up to ``child``, which a new edge makes one component."""
         ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
         return self._compute_closure(
             child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))
         )
 
     def _find_component_edges(self, node: int) -> set[Edge]:
-        """The edges of the strongly connected component that a node lies in."""
+        """Return the edges of the strongly connected component of a node."""
         nodes = self._compute_closure(node, self._forest.iter_looped_parents)
         return {
             (lower_node, upper_node)
@@ -292,7 +300,7 @@ class TransitiveReduction:
         self._work[self._tree] += 1
         return queue.popleft()
 
-    # -- Writing
+    # -- Writes
 
     def _put_verdict(self, child: int, parent: int, verdict: int) -> None:
         if verdict == ACCEPTED:

@@ -1,1 +1,1 @@
-"""Indexes: files beside the store that searches may use, and what the store knows of them."""
+"""Indexes: optional structures that speed up or extend searches, and their records in the store."""

@@ -1,12 +1,12 @@
-"""Generations of indexes made, put in use, and taken away, while others read and write.
+"""Generations of indexes: built, put in use, and removed while others read and write.
 
-In: an open environment and a kind. On disk: the rows of the next generation, in commits of at most :data:`_BATCH`
-bytes; then its number in the record of the index, in a commit of its own; then the generation before is taken away in
-batches. A crash leaves the generation in use whole, and rows that no record names: whoever refreshes next takes them
-away. One process and thread does that at a time.
+In: an open environment and a kind of index. On disk: the rows of the next generation, in commits of at most
+:data:`_BATCH` bytes. A separate commit then writes its number to the record of the index, and the previous generation
+is removed in batches. A crash leaves the generation in use complete, and rows that no record names; the next refresh
+removes these. One thread of one process refreshes an index at a time.
 
-Texts of a language model are asked for afterwards, of the generation in use, and each is kept as soon as it is there:
-what is paid for is not lost, whatever happens then.
+Texts of a language model are requested afterwards, for the generation in use. Each is stored as soon as it arrives, so
+that nothing that was paid for is lost.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kvstore")
 
-#: Bytes of rows in one commit, and rows taken away in one.
+#: Bytes of rows written in one commit, and number of rows removed in one.
 _BATCH = 2 << 20
 _REMOVED = 20_000
 
@@ -52,8 +52,11 @@ TableRecord = tuple[str, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class WritingForecast:
-    """What REFRESH would have a model write: ``described`` is the index as it would be then, ``texts`` how many there
-    are, ``written`` how many of them are there already; of the others, ``tokens`` is about what is sent."""
+    """A forecast of the texts that a model would write on REFRESH.
+
+    ``described`` describes the index as it would be then. ``texts`` is the number of texts, and ``written`` how many of
+    them exist already. ``tokens`` estimates what would be sent for the others.
+    """
 
     described: str
     texts: int
@@ -62,12 +65,12 @@ class WritingForecast:
 
     @property
     def calls(self) -> int:
-        """Requests, where every answer is of the schema at once."""
+        """The number of requests, if every answer follows the schema at the first attempt."""
         return self.texts - self.written
 
 
 class GenerationBuilder:
-    """Builds the generations of a store; ``embed`` gives unit vectors of texts."""
+    """Builds the generations of a store; ``embed`` returns unit vectors of texts."""
 
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
@@ -78,9 +81,10 @@ class GenerationBuilder:
         self._embed = embed
 
     def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
-        """Make a generation of the last commit, unless the one in use is; True where there is a new one.
+        """Build a generation from the last commit, and return True if it is new and in use.
 
-        Raises IndexUnavailableError where somebody else is at it, LockTimeoutError, StoreFullError, EmbedderError.
+        Raises IndexUnavailableError if another thread or process is refreshing the index, LockTimeoutError,
+        StoreFullError, EmbedderError.
         """
         with self._hold_lock(kind):
             self._remove_unnamed_rows(kind)
@@ -102,11 +106,10 @@ class GenerationBuilder:
     def write_texts(
         self, kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> int:
-        """Have a model write what it may and has not yet, the largest first, as far as its limit of tokens goes; how
-        many texts were written.
+        """Let a model write the missing texts, the largest first, up to its token limit; return the number written.
 
-        An answer that is not of the schema is left out, and asked for again by the next REFRESH. Raises what the model
-        raises; what was written until then is kept.
+        An answer that does not follow the schema is dropped, and requested again by the next REFRESH. Errors of the
+        model are raised; texts written until then are kept.
         """
         num_written = 0
         with self._hold_lock(kind):
@@ -133,7 +136,7 @@ class GenerationBuilder:
         return num_written
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
-        """What :meth:`refresh` and :meth:`write_texts` would do; nothing is changed, no model called."""
+        """Return a forecast of :meth:`refresh` and :meth:`write_texts` without changes or calls of a model."""
         with self._open_state() as state:
             if kind.is_usable(record) and record.state["change"] == state.counters.change:
                 return _compute_forecast(kind, state, bind_generation(state, kind))
@@ -144,13 +147,13 @@ class GenerationBuilder:
             return _compute_forecast(kind, state, kind.bind(GenerationRows(row_source, 0, generation_state), state))
 
     def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
-        """Take an index away, with all that it holds, and what models have written for it."""
+        """Drop an index with its rows and the texts that models wrote for it."""
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
-        with suppress(IndexUnavailableError):  # whoever refreshes it now takes it away
+        with suppress(IndexUnavailableError):  # a concurrent refresh removes it
             self.sweep(kind)
 
     def sweep(self, kind: GenerationIndex[Any]) -> None:
-        """Take away what no record names: what a crash or a dropped index has left."""
+        """Remove rows and texts that no record names, left by a crash or a dropped index."""
         with self._open_state() as state:
             if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
                 return
@@ -170,11 +173,11 @@ class GenerationBuilder:
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unnamed_texts(self, kind: GenerationIndex[Any]) -> None:
-        """Forget texts written for this kind that the generation in use does not name."""
+        """Remove texts written for this kind that the generation in use does not name."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):
-                return  # what the first generation will name is not known yet
+                return  # it is not known yet which texts the first generation will name
             stored_contents = list(WrittenTexts(state.lmdb).iter_contents_of_kind(kind.name))
             named_contents = {task.content for task in _list_writing_tasks(kind, state)} if stored_contents else set()
             unnamed_contents = [content for content in stored_contents if content not in named_contents]
@@ -190,8 +193,8 @@ class GenerationBuilder:
 
     @contextmanager
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
-        """While nobody else refreshes the index; raises IndexUnavailableError where somebody does."""
-        self._environment.require_place()  # the folder may be another store's by now
+        """Hold the exclusive right to refresh the index; raise IndexUnavailableError if another refresh is running."""
+        self._environment.require_place()  # the directory may belong to another store by now
         with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
             yield
 
@@ -202,7 +205,7 @@ class GenerationBuilder:
 
 
 class _MemoryRows:
-    """The rows of a generation in memory, as :class:`GenerationRows` reads them."""
+    """The rows of a generation in memory, for :class:`GenerationRows` to read."""
 
     def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
         self._values: dict[str, dict[bytes, bytes]] = {}
@@ -222,7 +225,7 @@ class _MemoryRows:
 
 
 def _iter_batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[TableRecord]]:
-    """The records of a generation, as many at a time as one commit takes."""
+    """Yield the records of a generation, as many at a time as fit in one commit."""
     batch: list[TableRecord] = []
     size = 0
     for table in kind.tables:
@@ -242,7 +245,7 @@ def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
 
 
 def _make_generation_state(kind: GenerationIndex[Any], number: int, generation: Generation) -> Mapping[str, Any]:
-    """What the record of an index says of its generation."""
+    """Return the state of a generation, as the record of its index stores it."""
     return {
         "generation": number,
         "version": kind.version,
@@ -256,7 +259,7 @@ def _make_generation_state(kind: GenerationIndex[Any], number: int, generation: 
 def _switch_generation(
     kind: GenerationIndex[Any], record: IndexRecord, number: int, generation: Generation, view: WriteView
 ) -> bool:
-    """Put a generation in use; False where the index was dropped or made anew meanwhile."""
+    """Put a generation in use; return False if the index was dropped or created again meanwhile."""
     if Indexes(view).get(kind) != record:
         return False
     IndexWriter(view).put(replace(record, state=_make_generation_state(kind, number, generation)))
@@ -264,7 +267,7 @@ def _switch_generation(
 
 
 def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
-    """Where the generations stand that a record does not name."""
+    """Return the key ranges of the generations that a record does not name."""
     if record is None or not record.state:
         return [(b"", None)]
     number = record.state["generation"]
@@ -272,8 +275,10 @@ def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None)
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
-    """Remove some rows that hold words of documents and that nobody reads since the store has changed; False when there
-    was none to remove."""
+    """Remove some rows that quote documents and are stale since the store has changed.
+
+    Returns False if there were none.
+    """
     change = Counters.load(view).change
     has_removed = False
     for kind in kinds:

@@ -1,12 +1,13 @@
-"""Kinds of index that are kept in the store itself, a generation at a time.
+"""Kinds of index that are stored in the store itself, one generation at a time.
 
-What compares documents with each other (topics, communities) is made whole by REFRESH, of one state; while a document's
-commit touches nothing of it. It is small, names documents, and must be seen in a reader's snapshot, so it stands in
-tables of the store. REFRESH writes the next generation beside the one in use, in commits that nobody sees, and then one
-small commit says that this is the one (:mod:`.generation_building`). A reader keeps the one that its snapshot names.
+An index that compares documents with each other (topics, communities) is built completely by REFRESH from one state;
+commits of documents do not touch it. It is small, names documents, and must be visible in a reader's snapshot, so it is
+stored in tables of the store. REFRESH writes the next generation next to the one in use, in commits without visible
+effect. A small commit then makes it the generation in use (:mod:`.generation_building`). A reader uses the generation
+named in its snapshot.
 
-A generation never changes, and ids of documents and chunks are never used twice. So what it says is corrected when it
-is read: it is of no document that is gone, and a chunk is newer than it where its id is at least ``chunk_stop``.
+A generation never changes, and ids of documents and chunks are never reused. Its content is therefore corrected on
+reading: deleted documents are left out, and a chunk is newer than the generation if its id is at least ``chunk_stop``.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 Bound = TypeVar("Bound")
 Made = TypeVar("Made")
 
-#: KeyedRows of a table of a generation: keys without the generation, and plain data.
+#: Rows of a table of a generation: keys without the generation number, and plain data.
 KeyedRows = Iterable[tuple[bytes, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a build has made of the state of change ``change``, whose chunks are numbered below ``chunk_stop``.
+    """The result of a build from the state of change ``change``, whose chunk ids are below ``chunk_stop``.
 
-    ``head`` is small plain data, ``rows`` are those of each table, in the order of their keys.
+    ``head`` is small plain data. ``rows`` holds the rows of each table, in key order.
     """
 
     change: int
@@ -52,10 +53,11 @@ class Generation:
 
 
 class WritingTask(NamedTuple):
-    """A text that a model may write: ``content`` is the digest (16 bytes) of the kind, the version of the prompt and
-    what it is written from; not of the model, so that nothing is paid for twice.
+    """A text that a model may write.
 
-    The largest ``weight`` is written first. ``group`` is the number that the kind knows it by.
+    ``content`` is the digest (16 bytes) of the kind, the prompt version and the sources. It does not depend on the
+    model, so that nothing is paid for twice. Texts with the largest ``weight`` are written first. ``group`` is the
+    number of the group within its kind.
     """
 
     content: bytes
@@ -66,7 +68,7 @@ class WritingTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutlineNode:
-    """A group as EXPAND draws it: what it is called, how many are below it, and the groups that it is made of."""
+    """A group as EXPAND displays it: its title, details, the number of items below it, and its subgroups."""
 
     title: str
     detail: str
@@ -76,7 +78,7 @@ class OutlineNode:
 
 @dataclass(frozen=True, slots=True)
 class OutlineRow:
-    """A line of such a drawing: ``level`` edges below the coarsest groups."""
+    """A line of an outline, ``level`` edges below the coarsest groups."""
 
     level: int
     title: str
@@ -85,7 +87,7 @@ class OutlineRow:
 
 
 class Outline(Columnar, list[OutlineRow]):
-    """Lines of such a drawing; a notebook draws them as lists in lists."""
+    """The lines of an outline; a notebook renders them as nested lists."""
 
     def _get_named_rows(self) -> NamedRows:
         columns = {"level": "INTEGER", "title": "TEXT", "count": "INTEGER", "detail": "TEXT"}
@@ -98,7 +100,7 @@ class Outline(Columnar, list[OutlineRow]):
 
 
 def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
-    """Groups down to a depth, each before those that it is made of."""
+    """Yield groups down to a depth, each before its subgroups."""
     for node in nodes:
         yield OutlineRow(level, node.title, node.count, node.detail)
         if level + 1 < depth:
@@ -106,20 +108,19 @@ def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) 
 
 
 class RowSource(Protocol):
-    """Where the rows of a generation stand."""
+    """A source of the rows of a generation."""
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
-        """The value under each of some keys, or None."""
+        """Return the value of each key, or None."""
         ...
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
-        """The records with ``start <= key < stop``, in key order."""
+        """Yield the records with ``start <= key < stop``, in key order."""
         ...
 
 
 class GenerationRows:
-    """The rows of one generation, as a view sees them; what is read is checked, and a CorruptionError where it is
-    damaged."""
+    """The rows of one generation in one view. Each row is checked when it is read; damage raises CorruptionError."""
 
     def __init__(
         self,
@@ -137,11 +138,11 @@ class GenerationRows:
         self.head: Mapping[str, Any] = generation["head"]
 
     def get(self, table: str, key: bytes) -> Any:
-        """The value under a key, or None."""
+        """Return the value of a key, or None."""
         return self.get_many(table, [key])[0]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
-        """The value under each of some keys, or None."""
+        """Return the value of each key, or None."""
         prefixed_keys = [self._prefix + key for key in keys]
         values = self._source.get_many(table, prefixed_keys)
         return [
@@ -150,7 +151,7 @@ class GenerationRows:
         ]
 
     def read_numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Of rows of so many whole numbers: the places of the keys that have one, and these, -1 for nil."""
+        """Return the positions of the existing keys, and their rows of ``columns`` integers, with -1 for nil."""
         prefixed_keys = [self._prefix + key for key in keys]
         values_by_key = self._source.get_many(table, prefixed_keys)
         present = [position for position, value in enumerate(values_by_key) if value is not None]
@@ -161,13 +162,13 @@ class GenerationRows:
         return present, number_records.unpack_numbers(values, table, prefixed_keys, columns)
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
-        """The keys with ``start <= key < stop`` and their values, in key order."""
+        """Yield the keys with ``start <= key < stop`` and their values, in key order."""
         end = self._stop if stop is None else self._prefix + stop
         for key, value in self._source.scan(table, self._prefix + start, end):
             yield bytes(key[4:]), records.unpack(value, table, key)
 
     def get_cached(self, name: str, build: Callable[[GenerationRows], Made]) -> Made:
-        """What ``build`` makes of the rows, kept for all states that read this generation."""
+        """Return the result of ``make`` for these rows, cached for all states that read this generation."""
         if name not in self._cache:
             self._cache[name] = build(self)
         cached_value: Made = self._cache[name]
@@ -175,11 +176,11 @@ class GenerationRows:
 
 
 class GenerationIndex(Index, Generic[Bound]):
-    """A kind of index in generations; ``Bound`` is what one state may use of it.
+    """A kind of index stored in generations; ``Bound`` is the interface that a state uses.
 
-    ``tables`` are its own; of these ``quoting_tables`` hold words of documents, and are read only while nothing has changed
-    since they were made. Another ``version`` than that of the generation in use is as none. ``building_detail`` is what SHOW
-    INDEXES adds while one is made. One that is ``has_outline`` is drawn by EXPAND.
+    ``tables`` are the tables of the kind. The tables ``quoting`` quote documents, and are read only while the store has
+    not changed since they were built. A generation with another ``version`` is ignored. ``building`` is shown by SHOW
+    INDEXES during a build. EXPAND can display a kind that is ``outlined``.
     """
 
     version: int = 1
@@ -190,38 +191,38 @@ class GenerationIndex(Index, Generic[Bound]):
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """The next generation, made of the newest state; one whole look at it, taken in one block of ``states``.
+        """Build the next generation from the newest state, read within one block of ``states``.
 
-        The same documents give the same rows, whatever their ids: what is ordered is ordered by keys, ordinals and
+        The same documents give the same rows, independent of their ids: everything is ordered by keys, ordinals and
         names.
         """
 
     @abstractmethod
     def bind(self, rows: GenerationRows, state: State) -> Bound:
-        """What a state may use: nothing that the state does not have is named."""
+        """Bind the rows to a state. Nothing that the state does not contain is returned."""
 
     @abstractmethod
     def describe(self, bound: Bound) -> str:
-        """How much it holds, for SHOW INDEXES."""
+        """Describe its size for SHOW INDEXES."""
 
     @abstractmethod
     def dump(self, bound: Bound, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        """KeyedRows of each table with names in place of ids, where nothing has changed since it was made."""
+        """Return the rows of each table with names in place of ids, if nothing has changed since the build."""
 
     def check(self, bound: Bound) -> Iterator[str]:
-        """What does not fit together, as sentences."""
+        """Yield a sentence for each inconsistency."""
         return iter(())
 
     def list_writing_tasks(self, bound: Bound) -> Iterable[WritingTask]:
-        """The texts that a model may write, written before or not, of which all sources are still there."""
+        """Return the texts that a model may write, written or not, whose sources all still exist."""
         return ()
 
     def build_prompt(self, bound: Bound, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """What a model is asked for such a text; None where a source is gone. What it makes of the answer is kept."""
+        """Return the prompt for a text, or None if a source is missing. The parsed answer is stored."""
         raise NotImplementedError
 
     def build_outline(self, bound: Bound) -> Iterable[OutlineNode]:
-        """The coarsest groups, for EXPAND."""
+        """Return the coarsest groups, for EXPAND."""
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
@@ -247,12 +248,12 @@ class GenerationIndex(Index, Generic[Bound]):
             return IndexStatus(self.name, "damaged", built_change, lag, str(error))
 
     def is_usable(self, record: IndexRecord) -> bool:
-        """Whether a generation is there that this version reads."""
+        """True if there is a generation that this version can read."""
         return bool(record.state.get("version") == self.version)
 
 
 class _GenerationPart(Generic[Bound]):
-    """The part of a state that a kind is."""
+    """The part of a state that holds a bound index."""
 
     def __init__(self, kind: GenerationIndex[Bound]) -> None:
         self._kind = kind
@@ -268,19 +269,19 @@ class _GenerationPart(Generic[Bound]):
 
 
 def bind_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:
-    """The index as a state may use it; None where there is none, or it is not built yet."""
+    """Return the index bound to a state, or None if it does not exist or is not built yet."""
     part = _GenerationPart(kind)
-    # Under a write transaction a state changes: nothing that was read of it is kept.
+    # A state of a write transaction changes, so nothing read from it is cached.
     return part.read(state) if state.lmdb.writable else state.get_part(part)
 
 
 def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
-    """The tables of a kind; they are written in bulk, and never changed."""
+    """List the tables of a kind; their rows are written in bulk and never changed."""
     return [LmdbTable(name, buffered=False) for name in kind.tables]
 
 
 def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
-    """What is wrong with the generation in use, as sentences; every record of it is read."""
+    """Read every record of the generation in use, and yield a sentence for each fault."""
     record = Indexes(state.lmdb).get(kind)
     if record is None or not kind.is_usable(record):
         return
@@ -294,8 +295,11 @@ def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
 def dump_generation(
     state: State, kind: GenerationIndex[Any], names: LogicalNames
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-    """The rows of the generation in use for the dump: where it is as new as the state, and vectors are a function of
-    the text, which those of a neural model are not to the last bit."""
+    """Return the rows of the generation in use for the logical dump, or nothing if they are not comparable.
+
+    They are comparable if the generation is as new as the state, and if vectors depend on the text alone. Vectors of a
+    neural model differ in the last bits.
+    """
     record = Indexes(state.lmdb).get(kind)
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
     if (

@@ -1,8 +1,9 @@
-"""A kind of index, as it declares itself; what there is to do with indexes is done for every registered kind alike.
+"""Kinds of index: the interface that every kind implements, and the records of indexes.
 
-Its record in the store says with which options it was made. Most kinds are refreshed (a materialised view): made of
-states of the store, as new as their last REFRESH, and corrected when they are read. What a :class:`FileIndex` holds is
-a file that may be thrown away, and its record says which file to trust.
+Code that handles indexes treats all registered kinds alike. The record in the store holds the options of an index. Most
+kinds are refreshed, as materialized views are: built from a state of the store, as new as their last REFRESH, and
+corrected on reading. The data of a :class:`FileIndex` is in a file that can be deleted and rebuilt; its record names
+the files to trust.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HasChange(Protocol):
-    """What an index file holds: as of the change number ``change``."""
+    """The content of an index file, which reflects the change number ``change``."""
 
     @property
     def change(self) -> int: ...
@@ -32,14 +33,18 @@ class HasChange(Protocol):
 
 Read = TypeVar("Read", bound=HasChange)
 Bound = TypeVar("Bound")
-#: The newest state, for as long as the block lasts: neither COMPACT nor a growing map may wait for a whole build.
+#: Opens the newest state for one block. Builds use short blocks, so that COMPACT and map growth need not wait for a
+#: whole build.
 States = Callable[[], AbstractContextManager[State]]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexContent:
-    """What is to be written: the head's entries of this kind (msgpack-able), named arrays, and parts, those with a name
-    as they stand in the last file."""
+    """The content of a file to write.
+
+    It has the kind's entries of the head (msgpack-able), named arrays, and parts. A part with a name is carried over
+    unchanged from the last file.
+    """
 
     head: FileHead
     arrays: Arrays
@@ -48,10 +53,10 @@ class IndexContent:
 
 @dataclass(frozen=True, slots=True)
 class BuildTools:
-    """What a build may use.
+    """Callbacks for a build.
 
-    ``embed`` gives unit vectors of texts, shape (n, dimension); ``progress`` hears how many steps of how many are done;
-    once ``is_cancelled`` is true the build ends, with what is worth keeping.
+    ``embed`` returns unit vectors of texts, shape (n, dimension). ``progress`` receives the numbers of completed and of
+    all steps. Once ``cancelled`` returns true, the build ends with the part that is worth keeping.
     """
 
     embed: Callable[[Sequence[str]], Matrix]
@@ -61,7 +66,7 @@ class BuildTools:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How an index stands: ``built`` is the change number it has seen, ``stale`` how many it lags behind."""
+    """The status of an index: ``built`` is the change number it reflects, ``stale`` its lag in changes."""
 
     kind: str
     state: str
@@ -71,7 +76,7 @@ class IndexStatus:
 
 
 class Index(ABC):
-    """A kind of index, wherever it is kept; an ``automatic`` kind every store has until it is dropped."""
+    """A kind of index, in a file or in the store. Every store has an ``automatic`` kind until it is dropped."""
 
     name: str
     description: str
@@ -79,25 +84,25 @@ class Index(ABC):
     automatic: bool = False
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """The record of one that is made now, in the write transaction that puts it."""
+        """Return the record of a newly created index, within the write transaction that stores it."""
         return record
 
     @abstractmethod
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """The record after everything derived was made again; None where the store does not have the index then."""
+        """Return the record after all derived data was rebuilt, or None if the store then no longer has the index."""
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
-        """How it stands in a state, for SHOW INDEXES: of those that are not in a file."""
+        """Return the status in a state, for SHOW INDEXES; implemented by kinds that are not in a file."""
         raise NotImplementedError
 
 
 class FileIndex(Index, Generic[Read, Bound]):
-    """A kind of index in a file. ``Read`` is what the file holds, the same for all states; ``Bound`` what one state may
-    use.
+    """A kind of index in a file. ``Read`` is the content of the file, the same for all states.
 
-    An automatic kind is extended in the background. ``building_detail`` is what SHOW INDEXES adds while a file is made.
-    ``checked_in_place`` names arrays that need not be read when the file is opened: ``Read`` verifies what it meets.
-    ``beside`` names the kind that this one is made, refreshed and dropped with, and after: statements name only that.
+    ``Bound`` is bound to a state. An automatic kind is extended in the background. ``building`` is shown by SHOW
+    INDEXES during a build. ``checked_in_place`` names arrays that need not be read when the file is opened, because
+    ``Read`` verifies what it uses. ``beside`` names the kind with which this one is created, refreshed (afterwards) and
+    dropped; statements only name that kind.
     """
 
     building_detail: str = ""
@@ -105,47 +110,50 @@ class FileIndex(Index, Generic[Read, Bound]):
     beside: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        # No file of before shall be used again.
+        # Files written before the rebuild must not be used again.
         return replace(record, tokens=(), epoch=record.epoch + 1)
 
     @abstractmethod
     def build(self, states: States, old: Read | None, record: IndexRecord, tools: BuildTools) -> IndexContent | None:
-        """The content of the next file, made of the newest state; None where there is nothing new.
+        """Build the content of the next file from the newest state; return None if nothing is new.
 
-        ``old`` is what the last file holds, where that can be gone on with, and the build's own to change.
+        ``old`` is the content of the last file if it can be extended; the build may modify it.
         """
 
     @abstractmethod
     def read(self, content: IndexContent) -> Read:
-        """What a file holds: the arrays, which are views of it, the head and the parts as :meth:`build` gave them."""
+        """Return the content of a file, given its arrays (views of it), and the head and parts from :meth:`build`."""
 
     @abstractmethod
     def bind(self, read: Read, record: IndexRecord, state: State) -> Bound:
-        """What a state may use of it: nothing that the state does not have is named."""
+        """Bind the content to a state. Nothing that the state does not contain is returned."""
 
     @abstractmethod
     def describe(self, read: Read) -> str:
-        """How much it holds, for SHOW INDEXES."""
+        """Describe its size for SHOW INDEXES."""
 
     def compute_lag(self, read: Read, state: State) -> int:
-        """How many changes it lags behind a state."""
+        """Return the number of changes by which it lags behind a state."""
         return max(0, state.counters.change - read.change)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Why a state does without a file, and exactly; None where it needs one, or lacks something without."""
+        """Explain why a state needs no file and searches exactly.
+
+        Returns None if it needs a file, or misses something without.
+        """
         return None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Of an automatic kind: how far chunks must be numbered until the file with this head is worth extending."""
+        """Return the next chunk id from which the file with this head is worth extending; for automatic kinds only."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRecord:
-    """An index that a store has; ``options`` are those that were given, ``tokens`` those of files to be trusted.
+    """The record of an index: ``options`` are those stated, ``tokens`` those of trusted files.
 
-    ``epoch`` grows when chunks or entities are numbered anew, after which no older file means anything. ``state`` is
-    plain data that the kind keeps of how it stands.
+    ``epoch`` grows when chunks or entities are renumbered, which invalidates older files. ``state`` is plain data in
+    which the kind stores its state.
     """
 
     kind: Index
@@ -156,28 +164,28 @@ class IndexRecord:
     state: Mapping[str, Any] = field(default_factory=dict)
 
     def get_float_option(self, name: str) -> float:
-        """The value of an option that is a number, given or not."""
+        """Return the value of a numeric option, or its default."""
         return float(self.options.get(name, self.kind.options[name].default))
 
     def get_str_option(self, name: str) -> str:
-        """The value of an option that is one of some words, given or not."""
+        """Return the value of an option that is one of several words, or its default."""
         return str(self.options.get(name, self.kind.options[name].default))
 
     def get_int_option(self, name: str) -> int:
-        """The value of an option that is a whole number."""
+        """Return the value of an integer option."""
         return int(self.get_float_option(name))
 
     def get_int_options(self, names: Iterable[str]) -> dict[str, int]:
-        """The values of some options that are whole numbers."""
+        """Return the values of several integer options."""
         return {name: self.get_int_option(name) for name in names}
 
 
 def validate_options(
     kind: Index, options: Mapping[str, Any], suggested_names: Collection[str] | None = None
 ) -> dict[str, float | str]:
-    """Options as they are kept; raises InputError for one that the kind does not have, or out of range.
+    """Validate options; raise InputError for an unknown option or one out of range.
 
-    ``suggested_names`` are those that may be stated, where they are more than its own.
+    ``there`` are the options named in the error message, if they are more than the kind's own.
     """
     option_types, suggested_names = kind.options, kind.options if suggested_names is None else suggested_names
     valid_options: dict[str, float | str] = {}

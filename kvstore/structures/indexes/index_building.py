@@ -1,7 +1,7 @@
-"""Index files built, extended and renamed into place, while others read and write.
+"""Index files: built, extended and renamed into place while others read and write.
 
 In: an open environment and a kind of index. On disk: the index file, and its token in the table ``indexes``, committed
-before the file gets its name. Out: whether a file was made. One process and thread makes a file at a time.
+before the file is renamed into place. Out: whether a file was built. One thread of one process builds a file at a time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from .index import BuildTools, FileIndex, IndexRecord
 from .index_reading import read_index, trusts
 from .indexes import Indexes, IndexWriter
 
-#: Seconds between two attempts to get the writer's lock for a moment.
+#: Seconds to wait for the writer lock in each attempt.
 _LOCK_RETRY_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far an index is: steps (``unit``) done of all; ``kept`` where what is done stays when the rest is not."""
+    """The progress of an index: steps (``unit``) done of all.
+
+    ``kept`` if completed steps remain when the rest fails.
+    """
 
     kind: str
     done: int
@@ -37,12 +40,12 @@ class IndexProgress:
     kept: bool = False
 
 
-#: Hears how far an index is.
+#: Receives the progress of an index.
 ReportProgress = Callable[[IndexProgress], None]
 
 
 class IndexBuilder:
-    """Builds the index files of a store; ``embed`` gives unit vectors of texts."""
+    """Builds the index files of a store; ``embed`` returns unit vectors of texts."""
 
     def __init__(
         self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
@@ -57,20 +60,21 @@ class IndexBuilder:
         progress: ReportProgress | None = None,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> bool:
-        """Bring a file up to the last commit; True when there is a new one.
+        """Update a file to the last commit; return True if there is a new file.
 
-        ``progress`` hears of steps done. When ``is_cancelled`` says so the work ends, and what the kind has done until
-        then is kept. False where the store has no such index, does without a file, or the file is as new as the store.
+        ``progress`` receives the completed steps. Once ``cancelled`` returns true, the work ends, and what the kind has
+        completed is kept. Returns False if the store has no such index, needs no file, or the file is up to date.
         Raises IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
-        self._environment.require_place()  # the folder may be another store's by now
+        self._environment.require_place()  # the directory may belong to another store by now
         path = index_file.build_index_path(self._environment.path, kind.name)
         with index_file.open_draft(path) as draft:
             record = self.find_needed_record(kind)
             if record is None:
                 return False
             try:
-                # Who asks for it has time to verify all; in the background that is done with what is gone on with.
+                # An explicit refresh has time to verify the whole file. A background refresh verifies only what it
+                # reuses.
                 epoch, old = read_index(self._environment, kind, path, verify_all=is_cancelled is None)
             except (FileNotFoundError, IndexUnavailableError):
                 epoch, old = record.epoch, None
@@ -90,18 +94,18 @@ class IndexBuilder:
             return self._publish(draft, record, token, is_cancelled)
 
     def drop(self, kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
-        """Take an index and its file away."""
+        """Drop an index and delete its file."""
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
         index_file.remove_files(index_file.build_index_path(self._environment.path, kind.name))
 
     def find_needed_record(self, kind: FileIndex[Any, Any]) -> IndexRecord | None:
-        """The record of an index that needs a file now."""
+        """Return the record of an index that currently needs a file, or None."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record
 
     def extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """The number that the next new chunk may have, and from which number on an automatic kind is extended."""
+        """Return the next chunk id, and the id from which an automatic kind is extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
             head = index_file.read_head(path, kind.name, lambda token: trusts(self._environment, kind, token))
@@ -113,10 +117,10 @@ class IndexBuilder:
     def _publish(
         self, draft: index_file.Draft, record: IndexRecord, token: bytes, is_cancelled: Callable[[], bool] | None
     ) -> bool:
-        """Let a written file be trusted and give it its name; False where its index was dropped or made anew meanwhile.
+        """Mark a written file as trusted and rename it into place.
 
-        Waits for other writers as long as the store's lock timeout says; with ``is_cancelled``, until that is true. Raises
-        LockTimeoutError.
+        Returns False if its index was dropped or created again. Waits for other writers up to the store's lock timeout;
+        with ``cancelled``, until that returns true. Raises LockTimeoutError.
         """
         while True:
             try:
@@ -134,7 +138,7 @@ class IndexBuilder:
 
     @contextmanager
     def _open_read_state(self) -> Iterator[State]:
-        """A state of which much is read, once: it counts no more as memory of the process then."""
+        """Open a state for a large single read, and release its pages from the memory of the process afterwards."""
         with self._open_state() as state:
             yield state
         self._environment.release_pages()

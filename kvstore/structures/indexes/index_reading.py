@@ -1,7 +1,7 @@
-"""Index files as a state may use them, and how each index stands.
+"""Index files bound to states, and the status of each index.
 
-In: a state of an open store, and a kind. Out: what the kind gives that state to use. A file that cannot be used is as
-good as none, and the reason is told by SHOW INDEXES.
+In: a state of an open store, and a kind. Out: the index bound to that state. An unusable file is treated as missing,
+and SHOW INDEXES reports the reason.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ..open_indexes import OpenIndexes
     from ..state import State
 
-#: How often a file is read that is replaced meanwhile.
+#: The maximum number of attempts to read a file that is being replaced.
 _MAX_ATTEMPTS = 3
 
 
 def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
-    """Whether a token stands in the newest record of a kind of index."""
+    """True if the newest record of a kind of index contains this token."""
     with environment.snapshot() as snapshot:
         record = Indexes(snapshot).get(kind)
     return record is not None and token in record.tokens
@@ -37,7 +37,7 @@ def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) ->
 def read_index(
     environment: Environment, kind: FileIndex[Read, Any], path: Path, *, verify_all: bool = False
 ) -> tuple[int, Read]:
-    """The epoch of an index file and what it holds; ``verify_all`` verifies what else is verified where it is met.
+    """Return the epoch and the content of an index file; ``whole`` also verifies what is otherwise verified on use.
 
     Raises FileNotFoundError and IndexUnavailableError.
     """
@@ -46,7 +46,7 @@ def read_index(
         head, arrays = index_file.read(path, kind.name, partial(trusts, environment, kind), checked_in_place)
         try:
             parts = index_file.read_parts(path, head, checked_in_place)
-        except FileNotFoundError as error:  # perhaps another file has its name by now, which names others
+        except FileNotFoundError as error:  # perhaps replaced meanwhile by a file with other parts
             missing = Path(error.filename).name
             continue
         try:
@@ -61,13 +61,13 @@ def read_index(
 
 
 def get_file(open_indexes: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
-    """The file of a kind, as an open store has it in memory."""
-    # Of the environment alone: what is kept of the file must not refer to where it is kept.
+    """Return the file of a kind, as the open store holds it in memory."""
+    # Pass the environment only: the loader must not refer to the object that holds the loaded file.
     return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
 def bind_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
-    """The index as a state may use it; None where there is no index, or nothing of it that can be used."""
+    """Return the index bound to a state, or None if there is no index or it is unusable."""
     if isinstance(kind, GenerationIndex):
         return bind_generation(state, kind)
     record = Indexes(state.lmdb).get(kind)
@@ -78,14 +78,14 @@ def bind_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound
 
 
 def reject_file(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
-    """Do without the file of a kind, in which something was found damaged that was not read before."""
+    """Stop using the file of a kind, after damage was found in a part that had not been read before."""
     assert state.open_indexes is not None
     file = get_file(state.open_indexes, kind)
     file.reject(f"{file.path}: {problem}")
 
 
 def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
-    """How each index of an open store stands, as the state sees it; those that are part of every commit too."""
+    """Return the status of each index of an open store in this state, including those that are part of every commit."""
     open_indexes, change = state.open_indexes, state.counters.change
     if open_indexes is None:
         return []
@@ -94,7 +94,7 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
 
 
 def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
-    """What the file holds, unless ids were handed out anew since."""
+    """Return the content of the file, or None if ids were renumbered since it was written."""
     loaded_file = get_file(open_indexes, kind).get()
     return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
 

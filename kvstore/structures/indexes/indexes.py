@@ -1,10 +1,10 @@
-"""Which indexes a store has: a durable setting, while the index files themselves may be thrown away.
+"""The records of a store's indexes: durable settings, while the index files themselves can be deleted.
 
-On disk: ``indexes`` (kind → options, and which files belong to this store's history). Out: the :class:`IndexRecord` of
-a kind.
+On disk: ``indexes`` (kind → options, and the tokens of the files that belong to this store's history). Out: the
+:class:`IndexRecord` of a kind.
 
-A file is trusted only while its token stands in the record: a copy of the store that was restored, or a file from
-another store, would otherwise lead to chunks that are others by now.
+A file is trusted only while the record contains its token. Otherwise, a file of another store, or of a store restored
+from a backup, would lead to wrong chunks.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ...storage.view import View, WriteView
 from .. import tables
 from .index import Index, IndexRecord
 
-#: Tokens kept: of the file that is about to be renamed into place, and of the one that it replaces.
+#: The number of tokens kept: of the file about to be renamed into place, and of the one it replaces.
 _MAX_TOKENS = 2
 
 
 class Indexes:
-    """The records of one view."""
+    """The index records of one view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def get(self, kind: Index) -> IndexRecord | None:
-        """The index of a kind, or None where the store has none."""
+        """Return the record of an index kind, or None if the store has no such index."""
         key = kind.name.encode()
         value = self._view.get(tables.INDEXES, key)
         if value is None:
@@ -42,25 +42,25 @@ class Indexes:
 
 
 class IndexWriter(Indexes):
-    """The records of one write transaction."""
+    """The index records of one write transaction."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
 
     def put(self, record: IndexRecord) -> None:
-        """Say that the store has this index."""
+        """Store the record of an index."""
         fields: list[object] = [dict(record.options), list(record.tokens), record.created, record.epoch]
         if record.state:
             fields.append(dict(record.state))
         self._write.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
 
     def drop(self, kind: Index) -> None:
-        """Say that the store does not have the index of this kind."""
+        """Record that the store does not have the index of this kind."""
         self._write.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
     def trust(self, record: IndexRecord, token: bytes) -> bool:
-        """Let a file be trusted that was made by ``record``; False where the index is no longer that one."""
+        """Trust a file built for ``record``; return False if the index has changed since."""
         stored_record = self.get(record.kind)
         if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False
@@ -68,9 +68,9 @@ class IndexWriter(Indexes):
         return True
 
     def carry_over_all(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
-        """Take the indexes of the state before a rebuild over, each as its kind says.
+        """Carry the indexes of the state before a rebuild over, each as its kind defines.
 
-        Yields a sentence for each whose record is damaged: it is as in a new store then.
+        Yields a sentence for each damaged record; that index is then as in a new store.
         """
         for kind in kinds:
             try:

@@ -1,11 +1,11 @@
-"""The index of kind ``vectors``: graphs of chunk vectors, and how far they go.
+"""The index of kind ``vectors``: HNSW graphs of chunk vectors, and their coverage.
 
-In: the chunks of a store. On disk: segments (parts of the index file), each the codes of chunks in order of their ids,
-with links between near ones where there are many; and their coverage (see :mod:`..vectors.vector_cache`). What is new
-becomes a segment, together with the last ones while these are less than :data:`_GROWTH_FACTOR` times as large: so there
-are as many segments as the logarithm of the chunks, and a chunk is written as often (the logarithmic method, Bentley
-and Saxe 1980). Out: candidates for a query vector, for :mod:`.vector_search` to compare again. Snapshots are held for a
-batch.
+In: the chunks of a store. On disk: segments (parts of the index file). Each has the codes of chunks in order of their
+ids, with links between near ones if there are many; and their coverage (see :mod:`..vectors.vector_cache`). New chunks
+become a segment, merged with the last segments while these are less than :data:`_GROWTH_FACTOR` times as large. The
+number of segments, and the number of times a chunk is written, therefore grow with the logarithm of the chunks (the
+logarithmic method, Bentley and Saxe 1980). Out: candidates for a query vector, which :mod:`.vector_search` compares
+again. A snapshot is held for one batch at a time.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ from ..vectors.hnsw import (
 from ..vectors.vector_cache import CachedVectors, ChangeRanges, VectorCache, extend_coverage, find_covered_stop
 from .index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 
-#: Chunks that are read in one snapshot, and linked between two looks at whether to go on.
+#: Chunks read in one snapshot, and chunks linked between two checks for cancellation.
 _READ_BATCH, _ADDED = 4096, 128
-#: A segment takes in those after it that are more than this share of it.
+#: A segment is merged with later ones if it is less than this many times as large as they are together.
 _GROWTH_FACTOR = 2
 
 
 @dataclass(frozen=True)
 class ChunkSegments:
-    """Segments of chunk codes as they were read from their file, in order of the chunks; ``newer_vectors`` are vectors that
-    were read after it."""
+    """Segments of chunk codes read from their file, in order of the chunks.
+
+    ``newer`` caches vectors of newer chunks.
+    """
 
     segments: Sequence[HnswGraph]
     parts: Sequence[FilePart]
@@ -57,7 +59,7 @@ class ChunkSegments:
 
     @property
     def stop(self) -> int:
-        """The number below which chunks were added."""
+        """The chunk id below which all chunks were added."""
         return self.coverage[-1][1]
 
     def __len__(self) -> int:
@@ -65,8 +67,11 @@ class ChunkSegments:
 
 
 class _MergePlan(NamedTuple):
-    """What the next file is made of, beside new chunks: parts that stay, and codes that are taken in, the first of them
-    with the links of ``base``; what both cover. ``old_parts`` are the parts there are, where they can be gone on with."""
+    """A plan for the next file, apart from new chunks.
+
+    ``kept`` parts remain as they are. ``taken`` codes are merged, the first of them with the links of ``base``.
+    ``coverage`` is what both cover. ``old`` are the existing parts, if they can be reused.
+    """
 
     kept_parts: Sequence[FilePart] = ()
     merged_rows: Sequence[CodedRows] = ()
@@ -76,7 +81,7 @@ class _MergePlan(NamedTuple):
 
 
 class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
-    """Graphs of near neighbours (HNSW) for dense search in large stores."""
+    """Graphs of near neighbors (HNSW) for dense search in large stores."""
 
     name = "vectors"
     description = "graphs of near neighbours (HNSW) for dense search in large stores"
@@ -93,7 +98,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     def build(
         self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
-        """The chunks of ``old_parts``, unless too many of them are no more, and those after them."""
+        """Build the next file from new chunks, and those of ``old`` unless too many of them are deleted."""
         options = record.get_int_options(("exact_below", *GRAPH_OPTIONS))
         with states() as state:
             end = state.counters.next_chunk
@@ -112,7 +117,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         num_new = sum(len(rows.labels) for rows in new_rows)
         if num_merged + num_new:
             rows = CodedRows.concatenate([*plan.merged_rows, *new_rows])
-            del new_rows  # lest the codes be in memory twice
+            del new_rows  # so that the codes are not in memory twice
             graph = _build_graph(rows, plan.base, options, tools)
             if len(graph) < num_merged + num_new:  # cancelled
                 if len(graph) > num_merged:
@@ -136,7 +141,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer_vectors)
 
     def bind(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
-        """The segments: what they propose is looked up in the state, see :mod:`.vector_search`."""
+        """Return the segments: their candidates are looked up in the state, see :mod:`.vector_search`."""
         return read
 
     def describe(self, read: ChunkSegments) -> str:
@@ -144,7 +149,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"{len(read):,} vectors in {segments}; newer chunks are compared exactly"
 
     def compute_lag(self, read: ChunkSegments, state: State) -> int:
-        """Nothing while no chunk is new: what was deleted is no lag."""
+        """Return 0 while no chunk is new: deletions do not count."""
         covered_stop = find_covered_stop(read.coverage, state.counters.change) or 0
         return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(read, state)
 
@@ -160,9 +165,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
 
 def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _MergePlan | None:
-    """How to go on with what there is; None where nothing is new.
+    """Plan the next file, given the existing one; return None if nothing is new.
 
-    Segments that are taken in are verified; where one is damaged, nothing of the file is gone on with.
+    Segments to be merged are verified. If one is damaged, nothing of the file is reused.
     """
     if old is None:
         return _MergePlan()
@@ -191,20 +196,20 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, i
 
 
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
-    """The chunks with ``start`` <= id < ``end``, a batch at a time: the change at which it was read, where it ends."""
+    """Yield the chunks with ``start`` <= id < ``end`` in batches: its change number, its end, and its rows."""
     while start < end:
         with states() as state:
             change = state.counters.change
             stored_chunks = list(itertools.islice(state.chunks.scan(start, end), _READ_BATCH))
             matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored_chunks])
         labels = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
-        # Each batch is as of its own state, and all of them hold what is there at the last.
+        # Each batch reflects its own state; all of them contain the chunks that exist at the last one.
         start = int(labels[-1]) + 1 if len(stored_chunks) == _READ_BATCH else end
         yield change, start, CodedRows.from_vectors(labels, matrix)
 
 
 def _build_graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, int], tools: BuildTools) -> HnswGraph:
-    """The graph of some rows, or of as many of the first as were linked when it was cancelled."""
+    """Return the graph of the rows, or of the first ones that were linked before it was cancelled."""
     total = len(rows.labels)
     if total < options["exact_below"]:
         tools.progress(total, total)
@@ -218,5 +223,5 @@ def _build_graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, 
     return builder.build_graph()
 
 
-#: The one that dense search asks for.
+#: The instance that dense search uses.
 VECTOR_INDEX = VectorIndex()

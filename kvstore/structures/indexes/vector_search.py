@@ -1,9 +1,9 @@
-"""Dense search over the chunks of one state: all of them compared, or by the index of kind ``vectors``.
+"""Dense search over the chunks of one state: by comparing all of them, or by the index of kind ``vectors``.
 
 In: a state of the store (a snapshot or a write transaction) and a unit vector. In memory, shared by the threads of a
-process: vectors read once, and the index file while it has its name. Out: chunks that the state has, best first, in the
-order of :mod:`..ranking`. The graph of the file only proposes: what it finds is compared again. What was read at one
-state is corrected for every other: chunks that are new are read, and what the state does not have is left out.
+process: vectors read before, and the index file while it has its name. Out: chunks of the state, best first, in the
+order of :mod:`..ranking`. The graph only proposes candidates, which are compared again. Vectors cached in one state are
+corrected for every other: new chunks are read, and chunks that the state does not have are left out.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .index_reading import bind_index, reject_file
 from .indexes import Indexes
 from .vector_index import VECTOR_INDEX, ChunkSegments
 
-#: How a search was done that compared every chunk.
+#: The description of a search that compared every chunk.
 EXACT_METHOD = "exact cosine over all chunks"
 
 
 def find_nearest_chunks(
     state: State, query: Matrix, top: int, allowed: ChunkSet | None = None, *, exact: bool = False
 ) -> tuple[Ranking, str]:
-    """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
+    """Return the ``top`` chunks of largest cosine with a unit vector, best first, and a description of the search.
 
-    ``allowed`` restricts the chunks; ``exact`` compares all, whether or not there is an index.
+    ``allowed`` restricts the chunks; ``exact`` compares all, even if there is an index.
     """
-    state = state.unrestricted  # vectors that are read are kept for every state
+    state = state.unrestricted  # vectors that are read are cached for every state
     if state.open_indexes is None:
         return rank_parts(state, list(state.vectors.scan()), query, top, allowed), EXACT_METHOD
     record = Indexes(state.lmdb).get(VECTOR_INDEX)
@@ -65,7 +65,7 @@ def _search_index(
             return None
         part = _compare_exactly(state, candidates, top)
         ranking = rank_parts(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
-        # What a search has not met in a segment is no nearer than the last that it has.
+        # A row that the search has not visited in a segment is no nearer than the last row it returned.
         unseen_bounds = [
             segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
             for segment_candidates in candidates
@@ -77,8 +77,7 @@ def _search_index(
 
 
 def _compare_exactly(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
-    """Of what was met, the chunks that the state has and that may be among the ``top`` nearest, with the vectors that
-    the store holds."""
+    """Return the candidates in the state that may be among the ``top`` nearest, with their stored vectors."""
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
     max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
@@ -99,7 +98,7 @@ def _compare_exactly(state: State, candidates: Sequence[NearCodes], top: int) ->
 
 
 def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
-    """All vectors of a state, and perhaps more; what was read is kept for the next."""
+    """Return all vectors of a state, possibly with others; what was read is cached for the next search."""
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
         parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
@@ -113,8 +112,10 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 
 
 def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
-    """The vectors held, with those of the chunks after them; None where they cannot be had, or would be more than
-    ``max_vectors``."""
+    """Return the cached vectors and those of the chunks after them.
+
+    Returns None if nothing usable is cached, or if there would be more than ``most``.
+    """
     cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
     start = None if cached is None else find_covered_stop(cached.coverage, change)
     if cached is None or start is None:
@@ -124,7 +125,8 @@ def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf)
         stored_chunks = list(state.chunks.scan(start, stop))
         ids: Ids = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
         part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
-        # What a write transaction adds may be rolled back; an older state than the newest says nothing of later chunks.
+        # Additions of a write transaction may be rolled back, and an older state than the newest does not know later
+        # chunks.
         if state.lmdb.writable or change < cached.coverage[-1][0]:
             own_parts = [part]
         else:
@@ -143,9 +145,9 @@ def rank_parts(
     allowed: ChunkSet | None,
     known_chunks: Collection[int] = (),
 ) -> Ranking:
-    """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared.
+    """Return the ``top`` chunks of largest cosine among those in ``parts`` that the state has.
 
-    Of ``known_chunks`` chunks it is known that the state has them.
+    Every vector is compared. ``known`` chunks are known to exist in the state.
     """
     num_wanted = top + 16
     while True:
@@ -158,8 +160,10 @@ def rank_parts(
 
 
 def _find_present(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:
-    """Of chunks, best first, the places of the first ``top`` that the state has, and of those that tie with the last of
-    them; each chunk once: what an older state reads for itself may have been read for a newer one."""
+    """Return the positions of the first ``top`` chunks that the state has, and of those that tie with the last of them.
+
+    ``chunks`` are sorted best first. Each chunk is returned once, although two states may have read the same chunk.
+    """
     positions: dict[int, int] = {}
     min_score = -np.inf
     for portion in _iter_portions(np.arange(len(chunks)), top):
@@ -179,6 +183,6 @@ def _find_present(state: State, chunks: Ids, scores: Matrix, top: int, known_chu
 
 
 def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Places, best first, as many at once as are looked up together: mostly one portion is enough."""
+    """Return positions, best first, in portions that are looked up together. Usually the first portion is enough."""
     size = top + 16
     return (positions[start : start + size] for start in range(0, len(positions), size))

@@ -1,9 +1,9 @@
-"""What a language model has written, kept by what it was written from.
+"""Texts written by a language model, stored by a digest of their sources.
 
-In: the digest of some sources, and what was written from them. On disk: ``text`` (digest → kind of index, model,
-time, plain data). Out: the same again. Such a text costs money and cannot be made again, so it outlasts the generation
-of an index that first named it, and a repair; as its key is the digest of its sources, it is never wrong, only absent.
-Whoever shows one holds it against the documents that it was written from.
+In: the digest of the sources, and the text written from them. On disk: ``written`` (digest → kind of index, model,
+time, plain data). Out: the same data. Such a text costs money and cannot be reproduced, so it outlives the index
+generation that first named it, and a repair. Its key is the digest of its sources, so it is never wrong, only missing.
+Code that shows such a text checks it against the documents it was written from.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ...storage import records
 from ...storage.view import View, WriteView
 from .. import tables
 
-#: Bytes of the digest of what a text is written from.
+#: The size in bytes of the digest of a text's sources.
 DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """What a model wrote, for a kind of index: plain data; ``written_at`` is the second since 1970."""
+    """A text that a model wrote for a kind of index, as plain data; ``at`` is the time in seconds since 1970."""
 
     kind: str
     model: str
@@ -32,50 +32,53 @@ class WrittenText:
 
 
 class WrittenTexts:
-    """The texts of one view."""
+    """The written texts of one view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def get(self, content: bytes) -> WrittenText | None:
-        """What was written from the sources of this digest, or None; raises CorruptionError."""
+        """Return the text written from the sources with this digest, or None.
+
+        Raises CorruptionError if it is damaged.
+        """
         value = self._view.get(tables.WRITTEN, content)
         return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, content))
 
     def iter_contents(self) -> Iterator[bytes]:
-        """The digests of all, in order."""
+        """Yield the digests of all written texts, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 
     def iter_contents_of_kind(self, kind: str) -> Iterator[bytes]:
-        """The digests of those written for a kind of index; raises CorruptionError."""
+        """Yield the digests of the texts written for a kind of index; raise CorruptionError if one is damaged."""
         for key, value in self._view.scan(tables.WRITTEN):
             if WrittenText(*records.unpack(value, tables.WRITTEN, bytes(key))).kind == kind:
                 yield bytes(key)
 
 
 class WrittenTextWriter(WrittenTexts):
-    """The texts of one write transaction."""
+    """The written texts of one write transaction."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
 
     def put(self, content: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:
-        """Keep what was written just now."""
+        """Store a text that was just written."""
         self._write.put(tables.WRITTEN, content, records.pack([kind, model, int(time.time()), dict(value)]))
 
     def copy(self, content: bytes, text: WrittenText) -> None:
-        """Keep what was kept before."""
+        """Store a text taken over from another state, with its original time."""
         row = [text.kind, text.model, text.written_at, dict(text.value)]
         self._write.put(tables.WRITTEN, content, records.pack(row))
 
     def remove(self, contents: Iterable[bytes]) -> None:
-        """Forget some."""
+        """Remove texts."""
         for content in contents:
             self._write.delete(tables.WRITTEN, content)
 
 
 def get_written_text(view: View, content: bytes) -> WrittenText | None:
-    """What a model wrote from the sources of this digest, or None; raises CorruptionError."""
+    """Return the text written from the sources with this digest, or None; raise CorruptionError if it is damaged."""
     return WrittenTexts(view).get(content)

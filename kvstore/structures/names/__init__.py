@@ -1,1 +1,1 @@
-"""Names of entities: what introduces them, what stands for them, where they are mentioned."""
+"""Names of entities: their introductions, aliases and mentions."""

@@ -1,13 +1,13 @@
-"""Aliases: what the user says of names, that one stands for another.
+"""Aliases: user statements that one name means the entity of another name.
 
-In: statements, "this name means that entity", each an ``alias`` (which makes the name known as well) or a ``merge``
-(of two names that are known). On disk: ``aliases`` (normal form of the name → the statement) and ``alias_members``
-(normal form of the entity → the names stated for it), kept equal. Out: the name that a name stands for, and all names
-that stand for the same.
+In: statements "this name means that entity", each an ``alias`` (which also makes the name known) or a ``merge`` (of two
+known names). On disk: ``aliases`` (normal form of the name → the statement) and ``alias_members`` (normal form of the
+entity → the names stated for it), kept consistent. Out: the name that a name resolves to, and all names that resolve to
+the same one.
 
-Statements are kept as they were made and followed when they are read, one after the other, so that each can be taken
-back without a trace. A name stands for the last name on its way that the store knows: a statement whose entity is gone
-changes nothing until the entity is back. The caller lets no circle arise; one met here is a CorruptionError.
+Statements are stored as they were made and followed one after the other on reading, so each can be withdrawn without a
+trace. A name resolves to the last known name on its path: a statement whose entity is unknown has no effect until the
+entity is back. The caller prevents cycles; a stored cycle raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MERGE = "merge"
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A name that stands for an entity, both as typed; ``kind`` is ``alias`` or ``merge``."""
+    """A name that means an entity, both as typed; ``kind`` is ``alias`` or ``merge``."""
 
     name: str
     entity: str
@@ -47,18 +47,18 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a known name stands for: every known name of the same entity, the one it is shown under first."""
+    """The entity that a known name resolves to: all its known names, the display name first."""
 
     names: tuple[tuple[str, FilterEntry], ...]
 
     @property
     def key(self) -> str:
-        """The normal form of the name it is shown under."""
+        """The normal form of the display name."""
         return self.names[0][0]
 
     @property
     def entry(self) -> FilterEntry:
-        """The filter's entry of the name it is shown under."""
+        """The filter entry of the display name."""
         return self.names[0][1]
 
     @property
@@ -74,30 +74,33 @@ class Aliases:
         self._view = view
 
     def get(self, key: str) -> Alias | None:
-        """What was stated of a name (its normal form), or None."""
+        """Return the statement about a name (its normal form), or None."""
         encoded_key = key.encode()
         value = self._view.get(tables.ALIASES, encoded_key)
         return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
 
     def scan(self) -> Iterator[tuple[str, Alias]]:
-        """All statements in order of the names' normal forms."""
+        """Yield all statements in order of the names' normal forms."""
         for key, value in self._view.scan(tables.ALIASES):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 
     def list_direct_aliases(self, target: str) -> list[str]:
-        """Normal forms of the names that were stated for an entity (its normal form), in order."""
+        """Return the normal forms of the names stated for an entity (its normal form), in order."""
         key = target.encode()
         value = self._view.get(tables.ALIAS_MEMBERS, key)
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
         return names
 
     def scan_members(self) -> Iterator[tuple[str, list[str]]]:
-        """All entities that names were stated for, with those names."""
+        """Yield all entities that names were stated for, with those names."""
         for key, value in self._view.scan(tables.ALIAS_MEMBERS):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
     def follow_aliases(self, key: str) -> Iterator[str]:
-        """The names that a name stands for, one statement after the other; none where nothing was stated of it."""
+        """Yield the names that a name leads to, one statement after the other.
+
+        Nothing if there is no statement about it.
+        """
         seen = {key}
         while (alias := self.get(key)) is not None:
             key = alias.target
@@ -107,14 +110,14 @@ class Aliases:
             yield key
 
     def list_all_aliases(self, key: str) -> list[str]:
-        """The names whose way leads to a name, nearest first."""
+        """Return the names whose path leads to a name, nearest first."""
         names = [key]
         for name in names:
             names += self.list_direct_aliases(name)
         return names[1:]
 
     def resolve(self, key: str, entity_filter: EntityFilter) -> Identity | None:
-        """What a name (its normal form) stands for, or None where the store does not know it."""
+        """Return the entity that a name (its normal form) resolves to, or None if the name is unknown."""
         entry = entity_filter.find(key)
         if entry is None:
             return None
@@ -140,13 +143,13 @@ class AliasWriter(Aliases):
         self._write = view
 
     def put(self, alias: Alias) -> None:
-        """Keep a statement of a name of which nothing is stated."""
+        """Store a statement about a name that has none."""
         fields = [alias.name, alias.entity, alias.kind]
         self._write.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
         self._put_members(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
-        """Forget a statement that is kept."""
+        """Remove a stored statement."""
         self._write.delete(tables.ALIASES, alias.key.encode())
         self._put_members(alias.target, [name for name in self.list_direct_aliases(alias.target) if name != alias.key])
 

@@ -1,9 +1,9 @@
-"""Entities: the names a store knows, who introduced them, and where they are mentioned.
+"""Entities: the names a store knows, and their introductions.
 
-On disk: ``entities`` (block of ids → for each id its slots: forms and kinds, counted by introduction),
-``entity_names`` (normal form → id, in order, for prefixes), ``get_introductions`` (document → the names it introduces, each
-as an entity and one of its slots). An entity exists while its counts are not all zero. Where it is found is told by
-``mentions.py``, and by the entity filter and its block lists.
+On disk: ``entities`` (block of ids → for each id its slots: forms and kinds with counts of introductions),
+``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
+as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are stored in
+``mentions.py``, and in the entity filter and its block lists.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from ...storage.environment import View, WriteView
 from ...text.normalize import to_entity_key
 from .. import tables
 
-#: What makes a name one; a slot is stored with the place of its kind in this list.
+#: The kinds of names. A slot stores the position of its kind in this list.
 KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
-#: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
+#: The number of entities whose records are stored together. A single record is smaller than the overhead of LMDB and a
+#: checksum.
 BLOCK_SIZE = 16
 _EMPTY_BLOCK = records.pack([None] * BLOCK_SIZE)
-#: A record as it is stored: form, kind and count of each slot.
+#: A stored record: form, kind and count of each slot.
 EntityRow = list[Any]
 
 
 class Slot(NamedTuple):
-    """A form and a kind in which an entity is introduced, and how often; a slot that is free has the form ""."""
+    """A form and a kind in which an entity is introduced, and how often; a free slot has the form ""."""
 
     form: str
     kind: str
@@ -41,28 +42,28 @@ class Slot(NamedTuple):
 
 
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
-#: A slot that is free, as it is stored.
+#: A free slot, as it is stored.
 _FREE_SLOT = ["", 0, 0]
 
 
 @dataclass(slots=True)
 class EntityRecord:
-    """What is known of an entity: how it is introduced; ``row`` is as stored.
+    """The introductions of an entity; ``row`` is the stored form.
 
-    Documents refer to slots by their places, so a slot keeps its place as long as it is in use.
+    Documents refer to slots by position, so a slot keeps its position while it is in use.
     """
 
     row: EntityRow = field(default_factory=list)
 
     @property
     def slots(self) -> list[Slot]:
-        """The slots in order of their places."""
+        """The slots in order of their positions."""
         values = iter(self.row)
         return [Slot(form, KINDS[kind], times) for form, kind, times in zip(values, values, values, strict=True)]
 
     @property
     def is_introduced(self) -> bool:
-        """Whether anything introduces it."""
+        """True if anything introduces it."""
         return bool(self.row)
 
     @property
@@ -73,36 +74,36 @@ class EntityRecord:
 
     @property
     def forms(self) -> dict[str, int]:
-        """How it is written, each form with its number of introductions."""
+        """The spellings of the entity, each with its number of introductions."""
         return _sum_counts((slot.form, slot.times) for slot in self.slots)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """What kinds of name it is, each with its number of introductions."""
+        """The kinds of the name, each with its number of introductions."""
         return _sum_counts((slot.kind, slot.times) for slot in self.slots)
 
     @property
     def name(self) -> str:
-        """The form it was introduced in most often; the first in code-point order among equals."""
-        # Most have one slot.
+        """The form with the most introductions; ties go to the first in code-point order."""
+        # Most entities have one slot.
         return self.row[0] if len(self.row) == 3 else _select_most_frequent(self.forms)
 
     @property
     def kind(self) -> str:
-        """The kind it was introduced as most often; the first in code-point order among equals."""
+        """The kind with the most introductions; ties go to the first in code-point order."""
         return _select_most_frequent(self.kinds)
 
     def get_slot_index(self, form: str, kind: str) -> int:
-        """The place of the slot of a form and kind; raises CorruptionError where there is none."""
+        """Return the position of the slot of a form and kind; raise CorruptionError if it is missing."""
         slot_index = self._find_slot(form, _KIND_NUMBERS[kind])
         if slot_index is None:
             raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
         return slot_index
 
     def add_introduction(self, form: str, kind: str) -> int:
-        """Count one more introduction; the place of its slot."""
+        """Count one more introduction, and return the position of its slot."""
         kind_number = _KIND_NUMBERS[kind]
-        if not self.row:  # as of a new name
+        if not self.row:  # a new name
             self.row = [form, kind_number, 1]
             return 0
         slot_index = self._find_slot(form, kind_number)
@@ -115,7 +116,7 @@ class EntityRecord:
         return free
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one introduction less, of the slot at ``get_slot_index``; raises CorruptionError where it is free."""
+        """Count one introduction less in the slot at ``place``; raise CorruptionError if the slot is free."""
         offset = 3 * slot_index
         if offset >= len(self.row) or not self.row[offset + 2]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")
@@ -152,7 +153,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
-    """Some rows of a block, by entities in order."""
+    """Return some rows of a block, in order of the entities."""
     if value is None:
         return [None] * len(entities)
     try:
@@ -175,11 +176,11 @@ class Entities:
         self._view = view
 
     def get(self, entity: int) -> EntityRecord:
-        """The record of an entity that must exist; raises CorruptionError where it does not."""
+        """Return the record of an entity that must exist; raise CorruptionError if it does not."""
         return self.get_many([entity])[0]
 
     def get_many(self, entities: Sequence[int]) -> list[EntityRecord]:
-        """The records of entities that must exist; raises CorruptionError for one that does not."""
+        """Return the records of entities that must exist; raise CorruptionError if one does not."""
         records = []
         for entity, record in zip(entities, self.find_many(entities), strict=True):
             if record is None:
@@ -188,7 +189,7 @@ class Entities:
         return records
 
     def find_many(self, entities: Sequence[int]) -> list[EntityRecord | None]:
-        """Return the record of each of some entities, or None if there is no such entity."""
+        """Return the record of each entity, or None if there is no such entity."""
         records_by_id: dict[int, EntityRecord | None] = {}
         for key, value, members in self._read_blocks(entities):
             for entity, row in zip(members, _unpack_rows(key, value, members), strict=True):
@@ -196,14 +197,14 @@ class Entities:
         return [records_by_id[entity] for entity in entities]
 
     def __contains__(self, entity: int) -> bool:
-        """Whether there is an entity with this number, which may be any."""
+        """True if there is an entity with this number, which may be any integer."""
         if not 0 <= entity < 1 << 32:
             return False
         ((key, value, members),) = self._read_blocks([entity])
         return _unpack_rows(key, value, members) != [None]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Whether there is an entity with each of some numbers."""
+        """Return for each number whether an entity has it."""
         is_stored: dict[int, bool] = {}
         for key, value, members in self._read_blocks(entities):
             is_stored.update(
@@ -213,7 +214,10 @@ class Entities:
         return [is_stored[entity] for entity in entities]
 
     def find_id(self, key: str) -> int | None:
-        """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
+        """Return the id of a normal form from the ordered index, or None.
+
+        Raises CorruptionError if it is another name's.
+        """
         value = self._view.get(tables.ENTITY_NAMES, key.encode())
         if value is None:
             return None
@@ -222,7 +226,7 @@ class Entities:
         return entity
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
-        """All entities in order of their ids."""
+        """Yield all entities in order of their ids."""
         for key, value in self._view.scan(tables.ENTITIES):
             first = BLOCK_SIZE * records.U32.unpack(key)[0]
             for entity, row in enumerate(records.unpack(value, tables.ENTITIES, key), first):
@@ -230,7 +234,7 @@ class Entities:
                     yield entity, _decode(row, entity)
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
-        """Normal forms in order of their bytes, those beginning with ``prefix``, with their ids."""
+        """Yield the normal forms that begin with ``prefix`` in byte order, with their ids."""
         start = prefix.encode()
         for key, value in self._view.scan(tables.ENTITY_NAMES, start):
             encoded_name = bytes(key)
@@ -239,21 +243,22 @@ class Entities:
             yield encoded_name.decode(), int(records.U32.unpack(value)[0])
 
     def iter_with_prefix(self, prefix: str) -> Iterator[EntityRecord]:
-        """The entities whose normal form begins with ``prefix``, in order; raises CorruptionError where one is
-        another's."""
+        """Yield the entities whose normal form begins with ``prefix``, in order.
+
+        Raises CorruptionError if a name leads to another name's entity.
+        """
         for key, entity in self.iter_names(prefix):
             yield self._get_checked(key, entity)
 
     def _get_checked(self, key: str, entity: int) -> EntityRecord:
-        """The record of the entity that a name leads to, which must be that name's."""
+        """Return the record of the entity that a name leads to; raise CorruptionError if it has another name."""
         record = self.get(entity)
         if record.key != key:
             raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
         return record
 
     def _read_blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:
-        """The blocks of some entities: the key of each, its value, and those of the entities that are in it, in
-        order."""
+        """Yield the blocks of some entities: the key, the value, and the given entities in the block, in order."""
         members: dict[bytes, list[int]] = {}
         for entity in sorted(set(entities)):
             members.setdefault(records.encode_u32(entity // BLOCK_SIZE), []).append(entity)
@@ -261,7 +266,7 @@ class Entities:
         return zip(members, values, members.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
-        """What documents introduce: entity id, and the place of a slot of that entity."""
+        """Return the introductions of documents: entity id, and the position of a slot of that entity."""
         keys = list(map(records.encode_u64, documents))
         found: list[tuple[int, int]] = []
         for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
@@ -270,7 +275,10 @@ class Entities:
         return found
 
     def iter_introduced_names(self, document: int) -> Iterator[tuple[int, str, str]]:
-        """What a document introduces: entity id, form, kind; raises CorruptionError where it refers to nothing."""
+        """Yield the introductions of a document: entity id, form, kind.
+
+        Raises CorruptionError if one refers to a free slot.
+        """
         for entity, slot_index in self.get_introductions(document):
             slots = self.get(entity).slots
             if slot_index >= len(slots) or not slots[slot_index].times:
@@ -288,28 +296,28 @@ class EntityWriter(Entities):
         self._write = view
 
     def put_many(self, changes: Mapping[int, EntityRecord]) -> None:
-        """Write the records of some entities in place of what was known of them."""
+        """Write the records of entities, replacing their old ones."""
         self._put_rows({entity: record.row for entity, record in changes.items()})
 
     def put_names(self, new_names: Mapping[str, int]) -> None:
-        """Store which entities the normal forms of new names lead to."""
+        """Store the entities that the normal forms of new names lead to."""
         self._write.change_many(
             tables.ENTITY_NAMES, {key.encode(): records.encode_u32(entity) for key, entity in new_names.items()}
         )
 
     def remove(self, removed: Mapping[int, str]) -> None:
-        """Forget entities, whose normal forms are given."""
+        """Remove entities, given with their normal forms."""
         self._put_rows(dict.fromkeys(removed))
         self._write.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
 
     def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
-        """Store what a document introduces: entity ids, each with the place of a slot."""
+        """Store the introductions of a document: entity ids, each with the position of a slot."""
         if rows:
             row = [number for pair in rows for number in pair]
             self._write.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(row))
 
     def remove_introductions(self, documents: Iterable[int]) -> None:
-        """Forget what documents introduce."""
+        """Remove the introductions of documents."""
         self._write.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
 
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:

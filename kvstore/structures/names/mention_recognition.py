@@ -1,7 +1,7 @@
-"""Mentions of a text: every place where a known name occurs in it.
+"""The mentions of a text: every occurrence of a known name.
 
-In: a folded text and the entity filter of a view. Out: :class:`Mention` with bytes of the original text. A name
-without any word in it occurs nowhere (postings could not find it again).
+In: a folded text and the entity filter of a view. Out: :class:`Mention` with byte offsets in the original text. A name
+without a word character is never mentioned, because postings could not find it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Mention(NamedTuple):
 
 
 def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> Iterator[Mention]:
-    """Every mention in a text, overlapping ones too."""
+    """Yield every mention in a text, including overlapping ones."""
     matches = entity_filter.recognise(folded, max_words)
     for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
@@ -39,7 +39,7 @@ def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: in
 
 
 class HeadedAbstract(NamedTuple):
-    """A title or heading: its text, the ranks of a name that is all or part of it, and the abstract it stands for."""
+    """A title or heading: its text, the ranks of a name that is all or part of it, and its abstract."""
 
     text: str
     whole_rank: int
@@ -47,14 +47,14 @@ class HeadedAbstract(NamedTuple):
     abstract: int
 
     def make_occurrence(self, entity: int, key: str) -> HeadingOccurrence:
-        """That an entity, by its normal form, is named here."""
+        """Return the occurrence of an entity, given by its normal form, in this heading."""
         return HeadingOccurrence(
             entity, self.whole_rank if key == to_entity_key(self.text) else self.part_rank, self.abstract
         )
 
 
 def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
-    """The title and the headings of a document, those that an abstract stands for."""
+    """Yield the title and the headings of a document that have an abstract."""
     if record.title and record.root is not None:
         yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
     for section in outline:

@@ -1,7 +1,7 @@
-"""Mentions: where entities occur, by chunk and by document.
+"""Mentions: occurrences of entities, by chunk and by document.
 
 On disk: ``mentions`` (chunk → occurrences in its text) and ``place_mentions`` (document → occurrences in its title and
-headings), each a list of three numbers an occurrence. Damage is a CorruptionError.
+headings), each a list with three numbers per occurrence. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .. import tables
 
 
 class Occurrence(NamedTuple):
-    """An occurrence inside a chunk: offset and length in bytes, from the chunk's start."""
+    """An occurrence in a chunk: offset from the start of the chunk, and length, in bytes."""
 
     entity: int
     start: int
     length: int
 
 
-#: What ``Occurrence._make`` does, for very many.
+#: A faster ``Occurrence._make``, for large numbers of rows.
 _make_occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
 _SORT_KEY = itemgetter(1, 2, 0)
@@ -40,7 +40,7 @@ _HEADING_SORT_KEY = itemgetter(1, 2, 0)
 
 
 class HeadingOccurrence(NamedTuple):
-    """An occurrence in a title or heading: the rank of its address, and the abstract that stands for it."""
+    """An occurrence in a title or heading: the rank of its address, and the abstract of the title or section."""
 
     entity: int
     rank: int
@@ -48,17 +48,17 @@ class HeadingOccurrence(NamedTuple):
 
 
 class Mentions:
-    """Where entities occur, by chunk and by document."""
+    """The mentions of one view, by chunk and by document."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def get_in_chunk(self, chunk: int) -> list[Occurrence]:
-        """Occurrences in a chunk's text, in order of start, length and entity."""
+        """Return the occurrences in a chunk's text, ordered by start, length and entity."""
         return self.get_in_chunks([chunk])[0]
 
     def get_in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Occurrences in each of some chunks; see :meth:`get_in_chunk`."""
+        """Return the occurrences in each chunk; see :meth:`get_in_chunk`."""
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         return [
@@ -66,14 +66,16 @@ class Mentions:
         ]
 
     def count_occurrences(self, entity: int, chunks: Iterable[int]) -> int:
-        """How often an entity occurs in the texts of some chunks."""
+        """Count the occurrences of an entity in the texts of some chunks."""
         keys = list(map(records.encode_u64, chunks))
         values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
     def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
-        """Of each of some chunks the occurrences that lie in no longer one, in order of the text: entity, start and
-        end, shape (n, 3)."""
+        """Return the occurrences in each chunk that are not part of a longer one: entity, start and end, shape (n, 3).
+
+        They are in order of the text.
+        """
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         try:
@@ -86,11 +88,11 @@ class Mentions:
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
     def get_in_headings(self, document: int) -> list[HeadingOccurrence]:
-        """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
+        """Return the occurrences in a document's title and headings, ordered by rank, abstract and entity."""
         return self.get_in_headings_many([document])[0]
 
     def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Occurrences in the title and headings of each of some documents; see :meth:`get_in_headings`."""
+        """Return the occurrences in the title and headings of each document; see :meth:`in_headings`."""
         keys = list(map(records.encode_u64, documents))
         occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
@@ -99,14 +101,16 @@ class Mentions:
         return occurrences
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
-        """All chunks with mentions, in order of their ids."""
+        """Yield all chunks with mentions, in order of their ids."""
         for key, value in self._view.scan(tables.MENTIONS):
             yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
 
 class MentionWriter(Mentions):
-    """The mentions of one write transaction; no occurrences remove the row. What is put is at hand until
-    :meth:`flush` writes it."""
+    """The mentions of one write transaction. An empty list of occurrences removes the row.
+
+    Changes are kept in memory, visible to reads, until :meth:`flush` writes them.
+    """
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
@@ -131,21 +135,21 @@ class MentionWriter(Mentions):
         return [self._pending_headings[one] if one in self._pending_headings else rows[one] for one in documents]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
-        """Store what a chunk mentions; returns it in order."""
+        """Store the mentions in a chunk, and return them in order."""
         rows = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
         return rows
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
-        """Store what the title and headings of a document mention."""
+        """Store the mentions in the title and headings of a document."""
         self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
-        """Forget what documents mention that are about to go: their chunks, their titles and headings."""
+        """Remove the mentions of documents about to be deleted: in their chunks, titles and headings."""
         self._pending_rows.update((chunk, []) for chunk in chunks)
         self._pending_headings.update((document, []) for document in documents)
 
     def flush(self) -> None:
-        """Write what has been put, each row once."""
+        """Write the pending rows, each once."""
         changes: dict[bytes, bytes | None] = {}
         for chunk, rows in self._pending_rows.items():
             previous_start = 0
@@ -169,6 +173,6 @@ def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
 
 
 def _iter_numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:
-    """Of each occurrence the entity, the start (stored is its distance from the one before), and the length."""
+    """Decode entity, start and length of each occurrence; starts are stored as differences."""
     row = records.unpack(value, tables.MENTIONS, key)
     return zip(row[::3], accumulate(row[1::3]), row[2::3], strict=True)

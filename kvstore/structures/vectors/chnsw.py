@@ -1,8 +1,8 @@
 """C-HNSW: one graph over all layers of a hierarchy of unit vectors (ArchRAG, arXiv 2502.09891, section 3.1.3).
 
-In: the vectors of each layer, the widest first, who is a member of whom, and a digest of each node's name. Out: named
-arrays that an index file keeps, and the nearest nodes of every layer in one descent over these arrays where they lie,
-read or mapped. The kernel ``kvstore_cext.chnsw`` says how they are built and walked.
+In: the vectors of each layer, the widest first, the parent of each node in the next layer, and a digest of each node's
+name. Out: named arrays for an index file, and the nearest nodes of every layer in one descent. The search uses the
+arrays in place, read or memory-mapped. The kernel ``kvstore_cext.chnsw`` documents how graphs are built and searched.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ...arguments import Option
 from ...errors import IndexUnavailableError
 from .vectors import Matrix
 
-#: What it is built with.
+#: The build options.
 LAYERED_OPTIONS: Mapping[str, Option] = {
     "m": Option(16, 4, 100, "links that a node has in its layer; twice as many in the lowest"),
     "exact_below": Option(20_000, 0, 10**9, "with fewer nodes there are no links, and all nodes are compared"),
 }
-#: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
+#: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
 CHECKED_IN_PLACE = ("vectors", "links0", "links", "down")
-#: Candidates looked at for the links of a node.
+#: Candidates examined for the links of a node.
 _EF_CONSTRUCTION = 100
-#: Nodes inserted between two looks at whether to go on.
+#: Nodes inserted between two checks for cancellation.
 _INSERT_BATCH = 500
 
 
@@ -43,12 +43,14 @@ def build_layered_arrays(
     progress: Callable[[int, int], None] = lambda done, total: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, npt.NDArray[Any]] | None:
-    """The arrays of a graph over unit vectors, shape (nodes, dimension) a layer, layer 0 first; None once cancelled.
+    """Build the arrays of a graph over unit vectors, shape (nodes, dimension) per layer, layer 0 first.
 
-    A function of the vectors, of ``parents``, which say of all layers but the highest for each node which one of the
-    next layer it is a member of (-1: none), and of ``digests``, which say for each node when it is inserted, ties by
-    number: an order that does not follow the names' and does not change with what else there is. ``progress`` hears
-    nodes done of all.
+    Returns None once cancelled.
+
+    The result depends only on the vectors, ``parents`` and ``digests``. ``parents`` holds for each node, except in the
+    highest layer, its parent in the next layer (-1: none). ``digests`` determine the order of insertion, ties by
+    number. This order is independent of the order of the names and of other nodes. ``progress`` receives the counts of
+    completed and of all nodes.
     """
     layer_starts = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
     vectors = np.ascontiguousarray(np.concatenate(layers), np.float32)
@@ -81,7 +83,7 @@ def build_layered_arrays(
 def _group_members(
     layer_starts: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Where the members of each node above layer 0 begin and end, and all of them."""
+    """Return the bounds of the members of each node above layer 0, and all members."""
     owner_arrays = [
         np.where(layer_parents < 0, -1, layer_parents + start)
         for layer_parents, start in zip(parents, layer_starts[1:], strict=False)
@@ -94,9 +96,9 @@ def _group_members(
 
 
 class LayeredVectors:
-    """The graph that :func:`build_layered_arrays` made, searched where its arrays lie; any number of threads may.
+    """A graph built by :func:`build_layered_arrays`, searched in place; any number of threads may search it.
 
-    Raises IndexUnavailableError where the arrays do not fit each other.
+    Raises IndexUnavailableError if the arrays are inconsistent.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -106,19 +108,19 @@ class LayeredVectors:
         except (TypeError, ValueError) as error:
             raise IndexUnavailableError(f"the layers of the graph contradict each other: {error}") from error
         self._layer_starts = arrays["layers"].tolist()
-        #: Whether a search walks links; else all nodes are compared.
+        #: True if a search follows links; otherwise it compares all nodes.
         self.is_linked = arrays["links0"].shape[1] > 0
 
     @property
     def sizes(self) -> list[int]:
-        """Nodes of each layer, layer 0 first."""
+        """The number of nodes of each layer, layer 0 first."""
         return [layer_stop - layer_start for layer_start, layer_stop in pairwise(self._layer_starts)]
 
     def find_nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
-        """About the ``counts[l]`` nodes of largest cosine of each layer l and their cosines, best first.
+        """Return about ``counts[l]`` nodes of largest cosine in each layer l and their cosines, best first.
 
-        Nodes are numbered within their layer. ``query`` is a unit vector; ``ef`` candidates are kept while a layer is
-        walked. Raises IndexUnavailableError where a node that is met fails its checksum.
+        Nodes are numbered within their layer. ``query`` is a unit vector. The search keeps ``ef`` candidates per layer.
+        Raises IndexUnavailableError if a visited node fails its checksum.
         """
         try:
             nodes, cosines, bounds, _ = self._graph.search(query, np.array(counts, np.int64), ef)

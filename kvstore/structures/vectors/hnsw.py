@@ -1,9 +1,9 @@
-"""Graphs of near neighbours over codes: hierarchical navigable small worlds (Malkov and Yashunin 2018).
+"""Graphs of near neighbors over codes: hierarchical navigable small worlds (Malkov and Yashunin 2018).
 
-In: unit vectors under ascending labels of 64 bits, quantised to a byte a number. Out: named arrays that an index file
-keeps, and the labels of largest cosine, approximately: found by walking the links, or, where there are none, by
-comparing every code. The arrays are used where they lie, read or mapped. The kernel ``kvstore_cext.hnsw`` says how
-graphs are built and walked.
+In: unit vectors with ascending 64-bit labels, quantized to one byte per component. Out: named arrays for an index file,
+and approximately the labels of largest cosine. A search follows the links, or compares every code if there are none. It
+uses the arrays in place, read or memory-mapped. The kernel ``kvstore_cext.hnsw`` documents how graphs are built and
+searched.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from ..documents.allowed import AllowedDocuments, ChunkSet
 from ..documents.chunks import GROUP_SIZE
 from .vectors import Ids, Matrix
 
-#: Decides the layers that nodes are drawn into, so that a graph is the same whenever it is built of the same.
+#: The seed for drawing the layers of nodes, fixed so that the same input gives the same graph.
 SEED = 0x6B76
-#: What a graph is built with, after which it cannot have others.
+#: The build options, which cannot change afterwards.
 GRAPH_OPTIONS: Mapping[str, Option] = {
     "m": Option(16, 4, 100, "links that a vector has in a layer of the graph; twice as many in the lowest"),
     "ef_construction": Option(200, 8, 2000, "candidates looked at for the links of a new vector"),
 }
-#: A graph is built anew when more than this share of it is what is no more.
+#: A graph is rebuilt if more than this fraction of its nodes is deleted.
 MAX_DEAD_SHARE = 0.2
-#: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
+#: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
 CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
-#: Comparing so many codes takes about as long as finding one candidate by walking.
+#: The number of codes compared in about the time of finding one candidate through links.
 CODES_A_CANDIDATE = 50
-#: How far the cosine of a code may be from the vector's, in units of its scale: the errors of its numbers lie evenly
-#: within half a scale, so that of the cosine has a standard deviation of a scale / √12, and this is four of them.
+#: The maximum difference between the cosines of a code and of its vector, in units of its scale. The component errors
+#: are uniform within half a scale, so the error of the cosine has a standard deviation of scale / √12; this is four of
+#: them.
 MAX_COSINE_ERROR = 1.2
-#: Runs of ids are looked up one by one where the labels are at least this many times as many.
+#: Ranges of ids are looked up one by one if there are at least this many times as many labels.
 _SPARSE_FACTOR = 4
 
 _MAX_LAYERS = 15
@@ -54,7 +55,7 @@ class CodedRows(NamedTuple):
 
     @classmethod
     def from_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
-        """Unit vectors, shape (n, dimension), quantised: whole numbers to 127, and what makes them of unit length."""
+        """Quantize unit vectors, shape (n, dimension): integers up to 127, and scales that restore unit length."""
         count, dimension = vectors.shape
         codes = np.zeros((count, -(-dimension // CODE_SIDE) * CODE_SIDE), np.int8)
         peaks = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), np.float32(1e-30))
@@ -64,16 +65,16 @@ class CodedRows(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[CodedRows]) -> CodedRows:
-        """Rows one after the other."""
+        """Concatenate rows."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def select(self, rows: Any) -> CodedRows:
-        """Some of them."""
+        """Return the selected rows."""
         return CodedRows(*(column[rows] for column in self))
 
 
 class NearCodes(NamedTuple):
-    """Labels with the cosines of their codes, best first; ``is_exhaustive`` where no other may answer."""
+    """Labels with the cosines of their codes, best first; ``all_met`` if no other label may answer."""
 
     labels: Ids
     cosines: Matrix
@@ -82,9 +83,9 @@ class NearCodes(NamedTuple):
 
 
 class HnswGraph:
-    """Codes and the links between near ones; any number of threads may search it.
+    """Codes with links between near ones; any number of threads may search the graph.
 
-    Raises IndexUnavailableError where the arrays do not fit each other, and where a node met fails its checksum.
+    Raises IndexUnavailableError if the arrays are inconsistent, or if a visited node fails its checksum.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry: int) -> None:
@@ -97,9 +98,10 @@ class HnswGraph:
         self.arrays = arrays
         self.entry = entry
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
-        #: Whether a search may walk links; else all codes are compared.
+        #: True if a search may follow links; otherwise it compares all codes.
         self.is_linked = len(arrays["starts"]) > 1
-        #: Where the chunks of documents stand that were asked for: who restricts a search restricts many.
+        #: The row ranges of the documents in recent restrictions, because a restriction is usually used for many
+        #: searches.
         self._ranges: WeakKeyDictionary[AllowedDocuments, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
         self._ranges = WeakKeyDictionary()
 
@@ -107,19 +109,19 @@ class HnswGraph:
         return len(self.rows.labels)
 
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
-        """About the ``ef`` labels of largest cosine with a unit vector, of those ``allowed``.
+        """Return about the ``ef`` labels of largest cosine with a unit vector, among those ``allowed``.
 
-        They are found by walking where that is quicker than comparing all that may answer.
+        The search follows links if that is faster than comparing all allowed codes.
         """
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
         count = len(labels) if allowed is None else min(allowed.count, len(labels))
         try:
             can_walk = self.is_linked and (allowed is None or groups is not None)
-            # A walk meets len / count times as many as may answer.
+            # A walk visits len / count times as many nodes as may answer.
             if can_walk and count * count > CODES_A_CANDIDATE * ef * len(labels):
                 near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
-                if len(near_codes[0]) == ef:  # else a part of the graph cannot be reached from the rest
+                if len(near_codes[0]) == ef:  # otherwise a part of the graph is unreachable from the rest
                     return NearCodes(*near_codes, False)
             if allowed is None or (
                 isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) > len(labels)
@@ -136,7 +138,7 @@ class HnswGraph:
         return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Of each document that may answer the first row of its chunks, and the one behind the last."""
+        """Return for each allowed document the first row of its chunks, and the row after the last."""
         ranges = self._ranges.get(allowed)
         if ranges is None:
             labels = self.rows.labels
@@ -144,7 +146,7 @@ class HnswGraph:
         return ranges
 
     def verify(self) -> None:
-        """Verify every node."""
+        """Verify every node; raise IndexUnavailableError if one is damaged."""
         try:
             self._graph.verify()
         except ValueError as error:
@@ -152,14 +154,15 @@ class HnswGraph:
 
 
 def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
-    """A graph without links, of which every code is compared."""
+    """Return a graph without links, which is searched by comparing every code."""
     return _make_graph(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
 
 
 class HnswBuilder:
-    """Links rows to a graph; the first of them are those of ``base``, where that is given, and linked already.
+    """Links rows to a graph. The first rows are those of ``base``, if given, and are already linked.
 
-    ``m`` links a row and layer (twice as many in the lowest), ``ef_construction`` candidates looked at for them.
+    Each row has ``m`` links per layer (twice as many in the lowest). ``ef_construction`` is the number of candidates
+    examined for them.
     """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
@@ -186,27 +189,30 @@ class HnswBuilder:
         )
 
     def advance(self, count: int) -> int:
-        """Link up to so many rows, without the interpreter's lock; how many are left."""
+        """Link up to ``count`` rows without holding the GIL, and return how many are left."""
         remaining = self._builder.advance(count)
         self.num_linked = len(self._rows.labels) - remaining
         return remaining
 
     def build_graph(self) -> HnswGraph:
-        """The graph of those rows that are linked; to be asked for once."""
+        """Return the graph of the linked rows; may be called once."""
         stop, rows = self.num_linked, self._rows.select(slice(0, self.num_linked))
         starts, links = packed(self._links[:stop], self._bounds[: stop + 1], self._upper)
         return _make_graph(rows, starts, links, self._builder.entry)
 
 
 def _make_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
-    """The graph of some rows with their packed links."""
+    """Return the graph of some rows with their packed links."""
     checks = checksums(*rows, starts, links)
     return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)
 
 
 def _draw_heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
-    """How many layers above the lowest each label stands in: a function of the label (SplitMix64, Steele et al. 2014),
-    by the distribution that the paper has, in which the share of every layer in the one below is 1 / m."""
+    """Draw for each label the number of layers above the lowest that contain it.
+
+    The result is a function of the label (SplitMix64, Steele et al. 2014). Its distribution is that of the paper: each
+    layer has 1 / m of the nodes of the layer below.
+    """
     with np.errstate(over="ignore"):
         hashes = labels + np.uint64(SEED) * np.uint64(0x9E3779B97F4A7C15)
         hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,9 +1,10 @@
-"""Vectors of chunks in memory, as far as they were read.
+"""An in-memory cache of chunk vectors.
 
-In: vectors of one state, read once, and those of later states. Out: all that a state of some change number has, and
-perhaps more. What is held is described by a coverage, a list of (change, stop): every chunk with an id below ``stop``
-that the store had at ``change`` is held. Ids only grow and a chunk never changes, so what is there at a later state too
-is held as well; the rest begins at ``stop``. Chunks that are no more stay, for the states that still have them.
+In: vectors of one state, read once, and those of later states. Out: all vectors of the state with some change number,
+and possibly others. The content of the cache is described by a coverage, a list of (change, stop): the cache has every
+chunk with an id below ``stop`` that the store had at ``change``. Ids only grow and a chunk never changes, so those
+chunks that still exist in a later state are cached too; the other chunks of that state begin at ``stop``. Deleted
+chunks stay cached for the states that still have them.
 """
 
 from __future__ import annotations
@@ -18,35 +19,37 @@ import numpy.typing as npt
 
 from .vectors import Ids, Matrix
 
-#: Ids of chunks and their vectors.
+#: Chunk ids and their vectors.
 VectorPart = tuple[Ids, Matrix]
-#: (change, stop) pairs, both ascending.
+#: Pairs (change, stop), both ascending.
 ChangeRanges = tuple[tuple[int, int], ...]
 
-#: Pairs kept; a state older than all of them is searched exactly.
+#: The maximum number of pairs kept; a state older than all of them is searched exactly.
 _MAX_COVERAGE_PAIRS = 32
 
 
 def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
-    """The id up to which a coverage holds what the store had at ``change``; None where it begins later."""
+    """Return the id up to which a coverage has the chunks of the store at ``change``, or None if it begins later."""
     return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
 
 
 def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRanges:
-    """A coverage to which the chunks below ``stop`` were added, as they were at ``change``."""
+    """Extend a coverage by the chunks below ``stop``, as they were at ``change``."""
     return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
 
 
 @dataclass(frozen=True)
 class CachedVectors:
-    """Vectors in memory, and how far they go."""
+    """Cached vectors and their coverage."""
 
     coverage: ChangeRanges
     parts: tuple[VectorPart, ...] = ()
 
     def get_many(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-        """The vectors of those of some chunks that are held, in their order, and which those are. A chunk has the same
-        vector as long as there is one, so it does not matter how far a state is."""
+        """Return the vectors of the cached chunks among ``chunks``, in their order, and a mask of these chunks.
+
+        The vector of a chunk never changes, so the result is valid for any state.
+        """
         is_cached = np.zeros(len(chunks), np.bool_)
         matrix = np.empty((len(chunks), self.parts[0][1].shape[1] if self.parts else 0), np.float32)
         for (ids, vectors), order in zip(self.parts, self._part_orders, strict=True):
@@ -59,11 +62,11 @@ class CachedVectors:
 
     @cached_property
     def _part_orders(self) -> list[npt.NDArray[np.intp]]:
-        """Of each part its rows in order of the ids."""
+        """The row order of each part by ascending id."""
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
     def extend(self, part: VectorPart, change: int, stop: int) -> CachedVectors:
-        """These and those that were new at ``change``."""
+        """Return a cache extended by the vectors that were new at ``change``."""
         parts = [*self.parts, part]
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
             parts[-2:] = [join_parts(parts[-2:])]
@@ -72,9 +75,9 @@ class CachedVectors:
 
 @dataclass
 class VectorCache:
-    """The vectors that the states of one open store share; whoever changes ``vectors`` has the lock.
+    """The vectors shared by the states of one open store. A thread must hold ``lock`` to change ``held``.
 
-    ``limit`` is the most bytes that are held; beyond it they are read every time.
+    ``limit`` is the maximum size in bytes; larger sets of vectors are read for every search.
     """
 
     vectors: CachedVectors | None = None

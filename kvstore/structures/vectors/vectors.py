@@ -1,10 +1,10 @@
-"""Vectors of one space, in page-like blocks of rows: of chunks, or of what a system derives from documents.
+"""Vectors of one space, in page-like blocks of rows: of chunks, or of data that a system derives from documents.
 
-In: unit vectors of the store's dimension, float32. On disk: two tables a space, for chunks ``get_vectors`` (block number →
-header, ids, matrix) and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and
-no other row moves. Whose a vector is says where it stands. A row of a quantised space is whole numbers of a byte, 127
-the greatest, and what makes them of unit length: stored again, it is the same again. Out: dense search over all rows or
-some. A block that fails its checksum or names another dimension is a CorruptionError.
+In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``vectors`` (block number
+→ header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
+other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
+at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
+search over all or some rows. A block that fails its checksum or has another dimension raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Ids = npt.NDArray[np.uint64]
 #: Blocks and rows of vectors: pairs, or an array of shape (n, 2).
 VectorLocations = Sequence[tuple[int, int]] | npt.NDArray[np.int64]
 
-#: Encoding names, of float32 and of quantised rows: each changes whenever its layout does.
+#: Encoding names of float32 and of quantized rows. Each changes whenever its layout does.
 ENCODING, QUANTISED_ENCODING = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
 _FREE_COUNT_STRUCT = struct.Struct("<H")
-_BODY_START = 8  # where the checksummed part begins
+_BODY_START = 8  # the start of the checksummed part
 FREE_ID = 2**64 - 1
-#: Tells a checksum that was noted from none.
+#: A flag that distinguishes a recorded checksum from a missing one.
 _VERIFIED_FLAG = 1 << 32
 
 
 class VectorSpace(NamedTuple):
-    """Vectors that are searched together: the name of the space, its tables, and whether a number takes a byte."""
+    """A set of vectors that are searched together: its name, its tables, and whether it is quantized to one byte."""
 
     name: str
     blocks: str
@@ -55,7 +55,7 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
 def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
-    """Bytes of a block and its rows: the smallest whole number of pages that wastes at most 3 %."""
+    """Return the size in bytes and the rows of a block: the smallest whole number of pages that wastes at most 3 %."""
     row_size = 8 + (4 + dimension if quantised else 4 * dimension)
     best = (0.0, 0, 0)
     for pages in range(1, 65):
@@ -73,7 +73,7 @@ def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, i
 
 
 class _VectorBlock:
-    """One block: a buffer, with its ids and matrix as views of it."""
+    """A block: a buffer, with its ids and matrix as views of it."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
         self.buffer = buffer
@@ -83,7 +83,7 @@ class _VectorBlock:
         )
 
     def get_vectors(self, rows: Any) -> Matrix:
-        """The vectors of some rows."""
+        """Return the vectors of some rows."""
         found: Matrix = self._matrix[rows]
         return found
 
@@ -98,7 +98,7 @@ class _VectorBlock:
 
 
 class _QuantisedBlock(_VectorBlock):
-    """One block of whole numbers: a row is ``codes · scale``, and the scale what makes that of unit length."""
+    """A block of quantized rows: a vector is ``codes · scale``, with the scale that gives it unit length."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
         self.buffer = buffer
@@ -125,9 +125,10 @@ class _QuantisedBlock(_VectorBlock):
 
 
 class VerifiedBlocks:
-    """Which blocks of a space were verified in this process, by number, and the checksum that they had.
+    """The blocks of a space that were verified in this process, by number, with their checksums.
 
-    A block that has another checksum is another block. Any thread may look and note: who sees less verifies again.
+    A changed checksum means another block. Any thread may read and write it: a lost entry only means another
+    verification.
     """
 
     def __init__(self) -> None:
@@ -139,11 +140,14 @@ class VerifiedBlocks:
         return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
 
     def note(self, number: int, checksum: int) -> None:
-        """Note that a block was verified."""
+        """Record that a block was verified."""
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
     def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """The checksums of some blocks, ascending, plus 2^32; 0 of one that was not verified."""
+        """Return the checksums of the blocks plus 2^32, or 0 for one that was not verified.
+
+        ``numbers`` must be ascending.
+        """
         checksums = self._checksums
         block_checksums = np.zeros(len(numbers), np.uint64)
         num_known = int(np.searchsorted(numbers, len(checksums)))
@@ -151,7 +155,7 @@ class VerifiedBlocks:
         return block_checksums
 
     def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Note what some blocks have, ascending, as :meth:`get_many` gives it."""
+        """Record the checksums of blocks, ascending, in the form that :meth:`of` returns."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
@@ -160,8 +164,10 @@ class VerifiedBlocks:
 
 
 class Vectors:
-    """The vectors of one space in one view; ``dimension`` is the store's, ``verified_blocks`` the blocks that need not be
-    verified again."""
+    """The vectors of one space in one view.
+
+    ``dimension`` is that of the store. ``verified`` are the blocks that need not be verified again.
+    """
 
     def __init__(
         self,
@@ -179,7 +185,10 @@ class Vectors:
         self._block_type = _QuantisedBlock if space.quantised else _VectorBlock
 
     def gather(self, locations: VectorLocations) -> Matrix:
-        """The vectors at (block, row) places, in that order; shape (n, dimension). Each block is read once."""
+        """Return the vectors at (block, row) locations, in that order; shape (n, dimension).
+
+        Each block is read once.
+        """
         location_array = np.array(locations, np.int64).reshape(len(locations), 2)
         order = np.lexsort((location_array[:, 1], location_array[:, 0]))
         blocks, rows = location_array[order].T
@@ -203,30 +212,30 @@ class Vectors:
         return vectors
 
     def get_ids(self, locations: Sequence[tuple[int, int]]) -> list[int]:
-        """The ids of the vectors at (block, row) places."""
+        """Return the ids of the vectors at (block, row) locations."""
         blocks = {number: self._get_block(number).ids for number, _ in locations}
         return [int(blocks[number][row]) for number, row in locations]
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
-        """Blocks in order of their numbers: ids (n) and vectors (n, dimension); free rows left out."""
+        """Yield blocks in order of their numbers: ids (n) and vectors (n, dimension), without free rows."""
         for key, value in self._view.scan(self.space.blocks):
             block = self._open_block(value, int(records.U32.unpack(key)[0]))
             is_used = block.ids != FREE_ID
             yield block.ids[is_used], block.get_vectors(is_used)
 
     def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
-        """Block numbers, each with the ids of all its rows; FREE where a row is free."""
+        """Yield block numbers, each with the ids of all its rows; FREE for a free row."""
         for key, value in self._view.scan(self.space.blocks):
             number = int(records.U32.unpack(key)[0])
             yield number, self._open_block(value, number).ids
 
     def count_vectors(self) -> int:
-        """How many vectors there are."""
+        """Return the number of vectors."""
         free = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
         return self._rows_per_block * self._view.count(self.space.blocks) - sum(free)
 
     def count_free_rows(self, number: int) -> int:
-        """How many rows of a block are recorded as free."""
+        """Return the number of rows of a block that are recorded as free."""
         value = self._view.get(self.space.free_rows, records.encode_u32(number))
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
@@ -268,8 +277,10 @@ class VectorWriter(Vectors):
         self._open_blocks: list[int] | None = None
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
-        """Store the vector of an id; returns its block and row. ``next_block`` numbers the block made when all are
-        full."""
+        """Store the vector of an id and return its block and row.
+
+        ``next_block`` is the number of the block to create if all are full.
+        """
         if self._open_blocks is None:
             self._open_blocks = self._list_blocks_with_room()
         if not self._open_blocks:
@@ -289,8 +300,10 @@ class VectorWriter(Vectors):
         return number, row
 
     def _list_blocks_with_room(self) -> list[int]:
-        """The blocks with free rows, those to be filled first at the end: blocks that are changed in any case, then
-        those of the lowest numbers."""
+        """Return the blocks with free rows, those to fill first at the end.
+
+        Blocks that have already been changed are filled first, then those with the lowest numbers.
+        """
         changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE_ID).any()]
         listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
         return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
@@ -303,9 +316,9 @@ class VectorWriter(Vectors):
         block.clear(row)
 
     def pack(self, limit: int) -> list[tuple[int, int, int]]:
-        """Empty the last blocks, at most ``limit``, as far as earlier ones have free rows for their vectors.
+        """Empty up to ``limit`` of the last blocks, as far as earlier ones have free rows for their vectors.
 
-        Returns the vectors that were moved: id, block, row. To be called when nothing else waits for a flush.
+        Returns the vectors that were moved: id, block, row. Must be called when no other changes are pending.
         """
         free_records = self._view.scan(self.space.free_rows)
         free_counts = {
@@ -316,7 +329,7 @@ class VectorWriter(Vectors):
         moves: list[tuple[int, int, int]] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
         for number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
-            room -= self._rows_per_block  # its own free rows, and those that its vectors take elsewhere
+            room -= self._rows_per_block  # its own free rows, and those that its vectors take in other blocks
             if room < 0:
                 break
             block = self._get_private_block(number)
@@ -324,12 +337,12 @@ class VectorWriter(Vectors):
                 chunk = int(block.ids[row])
                 moves.append(
                     (chunk, *self.add(chunk, block.get_vectors(slice(row, row + 1))[0], number))
-                )  # the first free row, never here
+                )  # the first free row, which is never in this block
             block.ids[:] = FREE_ID
         return moves
 
     def flush(self) -> None:
-        """Put changed blocks into the transaction; a block left empty is removed."""
+        """Write changed blocks to the transaction; remove empty ones."""
         for number, block in self._dirty.items():
             key = records.encode_u32(number)
             num_free = int((block.ids == FREE_ID).sum())
@@ -380,8 +393,10 @@ class VectorWriter(Vectors):
 
 
 def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
-    """The cosines of unit rows, all or some, with a unit vector; the same bits wherever a row stands, and whatever
-    beside it."""
+    """Return the cosines of unit rows, all or some, with a unit vector.
+
+    The bits of a cosine do not depend on the position of its row or on the other rows.
+    """
     row_cosines: Matrix = np.empty(len(matrix) if rows is None else len(rows), np.float32)
     matrix, query = np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32)
     if rows is None:
@@ -394,11 +409,10 @@ def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = N
 def find_nearest(
     parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
 ) -> tuple[Ids, Matrix]:
-    """The ``top`` rows of largest cosine with ``query`` (unit vectors) and all that tie with the last of them, best
-    first, equals in no order: chunk ids and cosines.
+    """Return the ``top`` rows of largest cosine with ``query``, best first, and all that tie with the last.
 
-    ``parts`` are blocks as :meth:`Vectors.scan` gives them; ``allowed`` restricts the chunk ids: the
-    cosines of others are not taken.
+    All vectors are unit vectors. Returns chunk ids and cosines; ties are in no order. ``parts`` are blocks as
+    :meth:`Vectors.scan` yields them. ``allowed`` restricts the chunk ids; the cosines of others are not computed.
     """
     best_ids: Ids = np.empty(0, np.uint64)
     best_scores: Matrix = np.empty(0, np.float32)
@@ -418,7 +432,10 @@ def find_nearest(
 
 
 def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
-    """A user's vectors as unit rows, shape (rows, dimension); one vector serves all rows. Raises InputError."""
+    """Normalize a user's vectors to unit rows, shape (rows, dimension); one vector serves all rows.
+
+    Raises InputError.
+    """
     try:
         matrix = np.atleast_2d(np.asarray(vectors, np.float32))
     except (TypeError, ValueError, OverflowError) as error:
@@ -427,9 +444,9 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDA
         raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
     if matrix.shape[0] not in (1, rows):
         raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
-    # Row by row, so that a vector's length does not depend on those beside it.
+    # Compute norms row by row, so that a vector's norm does not depend on the other rows.
     norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-    # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
+    # Unit rows stay as they are, bit for bit, so that importing an export changes nothing.
     is_unit = abs(norms - 1) < 1e-6
     if not is_unit.all():
         if not np.isfinite(norms).all() or (norms == 0).any():

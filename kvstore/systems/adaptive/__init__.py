@@ -1,4 +1,4 @@
-"""The default: direct search and the walk over the graph, each weighed by how much it knows."""
+"""The default strategy: direct search and the walk over the graph, each weighted by how much it contributes."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

@@ -1,22 +1,24 @@
-"""Strategy ``adaptive``: direct search and the walk over the graph, the walk weighing by how much it knows.
+"""Strategy ``adaptive``: direct search and a walk over the graph, which gets more weight the more it can contribute.
 
-A question that names something rare and asks for what is said elsewhere is answered by a walk; a question about what
-one chunk says is answered by search. Most questions do not tell which they are, so every chunk gets the sum of two
-scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct`), and the weight of the walk times its
-share there (:mod:`~kvstore.systems.graph.strategy`). The weight goes up and down with three things that
-the store knows:
+A walk answers a question that names something rare and asks for a fact stated elsewhere. Search answers a question
+about the content of one chunk. Most questions do not show which kind they are, so every chunk gets the sum of two
+scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct`), and its share of the walk
+(:mod:`~kvstore.systems.graph.strategy`) times the weight of the walk. The weight depends on three properties that the
+store can measure:
 
-- how specific the names are: those in few chunks lead somewhere, those that are everywhere lead everywhere;
-- how much the question asks beside its names: where all is asked, the names say little; where next to nothing is, there
-  is nowhere to go from them; and where one word is ("What is meant by X?", "X's husband"), the chunks of the name
-  itself have it, since a chain leaves a name by one thing and ends at another; names that are compared are two ends;
-- how much of the question the best chunk of direct search has already.
+- How specific the names are. Names in few chunks lead somewhere; names that are everywhere lead everywhere.
+- How much the question asks in addition to its names. If almost everything is asked, the names say little. If almost
+  nothing is asked, the walk has no direction. If a single word is asked ("What is meant by X?", "X's husband"), the
+  chunks of the name contain the answer, since a chain needs one word to leave a name and one to end at. Compared names
+  are two ends.
+- How much of the question the best chunk of direct search already covers.
 
-Names that are in too many chunks are no starts and stay in the question. Where the weight is next to nothing, nothing
-is walked. However much the walk weighs, what direct search is surest of keeps a place near the top.
+Names in too many chunks are not starts and remain part of the question. If the weight is close to zero, there is no
+walk. For any weight of the walk, the best result of direct search keeps a place near the top.
 
-After Adaptive-RAG (Jeong et al. 2024), which lets a trained classifier choose between retrieving once and in several
-steps; here nothing is trained, and nothing is chosen but weighed. In: a query. Out: evidence; EXPLAIN has the reasons.
+After Adaptive-RAG (Jeong et al. 2024), in which a trained classifier selects between retrieving once and in several
+steps. Here nothing is trained, and both are weighted instead of one being selected. In: a query. Out: evidence; EXPLAIN
+shows the reasons.
 """
 
 from __future__ import annotations
@@ -39,31 +41,32 @@ from ..graph.strategy import NUM_NEAREST, WALK_OPTIONS, WalkResult, decompose_qu
 from ..hybrid.direct import DIRECT_OPTIONS, DirectResult, get_weights, search_directly
 from ..passage_graph.walk import Spread, compute_spreads, describe_paths, make_all_words_request, make_degree_request
 
-#: A name in one of n chunks says log n. The share of it that the rarest name has to say, lest the walk weighs less;
-#: and how fast it does so.
+#: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
+#: the walk gets less weight; the exponent sets how fast the weight falls.
 _MIN_INFORMATION = 0.75
 _SPECIFICITY_EXPONENT = 8
-#: The share that a name has to say, lest it is no name to start at but a word of the question.
+#: The least share of information at which a name is a start and not just a word of the question.
 _MIN_NAME_INFORMATION = 0.5
-#: Of all that a question says, the share beside its names below which the walk weighs less.
+#: The share of the question in addition to its names below which the walk gets less weight.
 _MIN_ASKED_SHARE = 0.15
-#: The share that the names have, below which the walk weighs less; by its square.
+#: The share of the names in the question below which the walk gets less weight, by its square.
 _MIN_NAMED_SHARE = 0.3
-#: How many words beside the names a chain takes: one to leave a name by, and one to end at.
+#: The number of words a chain needs in addition to the names: one to leave a name by, and one to end at.
 _MIN_CHAIN_WORDS = 2
-#: The share that the best chunk may lack of a question, below which the walk weighs less.
+#: The share of the question missing from the best chunk below which the walk gets less weight.
 _MIN_MISSING_SHARE = 0.3
-#: How flat the shares of a walk are laid: those of chunks at its end are small.
+#: Exponent that flattens the shares of a walk: the chunks at its end have small shares.
 _SHARE_EXPONENT = 0.25
-#: What the best of direct search keeps of the walk's weight, and how soon the share falls below the best.
+#: The share of the walk's weight that the best result of direct search keeps, and the exponent by which lower results
+#: lose it.
 _DIRECT_RESERVE = 0.3
 _TOP_EXPONENT = 16
-#: The least weight that is worth a walk.
+#: The least weight for which a walk is run.
 _MIN_WALK_WEIGHT = 0.05
 
 
 class AdaptiveStrategy:
-    """What resembles the question, and what its names lead to, as far as they lead anywhere."""
+    """Hybrid search plus the walk from the question's names, weighted by how specific they are."""
 
     name = "adaptive"
     description = "hybrid search and the walk of graph in one ranking, the walk weighed by what its names say"
@@ -93,7 +96,7 @@ class AdaptiveStrategy:
             walk_result = walk_graph(
                 query, self, names, name_degrees, parts, [direct.vectors[:num_chunks], direct.words[:num_chunks]]
             )
-        if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or nothing on the way may answer
+        if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or no chunk on the way is allowed
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
             return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks))
         ranking, pool = _merge_rankings(query, direct, walk_result, weight)
@@ -106,7 +109,7 @@ def _get_stemmer(query: Query) -> Callable[[str], str]:
 
 
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
-    """The names that some chunk has, but not very many, and those that the question compares."""
+    """Return the names that some chunks but not very many have, and the names that the question compares."""
     compared = decompose(query.question, names).compared_keys
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
@@ -115,15 +118,20 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
 
 
 def _compute_specificity(spread: float, chunks: int) -> float:
-    """How much a name in some of all chunks is worth as a start, from 0 to 1."""
+    """Return the value of a name as a start, from 0 to 1, given the number of chunks that have it and that of all
+    chunks."""
     return min(1.0, math.pow(math.pow(chunks, 1 - _MIN_INFORMATION) / spread, _SPECIFICITY_EXPONENT))
 
 
 @dataclass(frozen=True, slots=True)
 class _WalkWeight:
-    """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all chunks it
-    is, the share of the question beside its names and how many words that are, whether it compares names, and the share
-    that the best chunk has."""
+    """The inputs of the walk's weight.
+
+    ``name`` is the rarest name (None if no name is suitable), ``spread`` the number of chunks that have it, and
+    ``chunks`` the number of all chunks. ``asked`` and ``words`` are the share and the number of the question's words in
+    addition to names. ``compares`` is true if the question compares names. ``covered`` is the share of the question
+    that the best chunk covers.
+    """
 
     name: str | None
     spread: float
@@ -148,7 +156,7 @@ class _WalkWeight:
         )
 
     def __str__(self) -> str:
-        """How EXPLAIN shows it."""
+        """Return the text that EXPLAIN shows."""
         name_text = (
             "no name to start at"
             if self.name is None
@@ -164,7 +172,7 @@ class _WalkWeight:
 def _weigh_walk(
     query: Query, direct: DirectResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _WalkWeight:
-    """How much the walk is worth for a question."""
+    """Compute the inputs of the walk's weight for a question."""
     stem = get_stemmer(query.reading.settings.stemmer)
     informative = get_informative_terms(query.question, stem)
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
@@ -179,8 +187,8 @@ def _weigh_walk(
 
 
 def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
-    """Of the names that some chunk has and that the question writes as names, the one in fewest chunks, and in how
-    many it is; None where there is none."""
+    """Return the name in the fewest chunks and their number, among names that the question writes as names and that
+    some chunk has. Returns (None, 0.0) if there is no such name."""
     candidates = [
         (spreads[seed.key].chunks, seed.key)
         for seed in names
@@ -193,7 +201,7 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
 
 
 def _merge_rankings(query: Query, direct: DirectResult, walk_result: WalkResult, weight: float) -> tuple[Ranking, int]:
-    """The ranking of all candidates by both scores, and how many they are."""
+    """Return the ranking of all candidates by both scores, and the number of candidates."""
     chunks = merge_distinct(direct.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
     top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT

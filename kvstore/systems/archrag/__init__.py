@@ -1,4 +1,4 @@
-"""ArchRAG: entities and attributed communities, searched layer by layer in one descent over one graph."""
+"""ArchRAG: entities and attributed communities in one layered graph, searched by a single descent."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The index file ``community_graph``: entities and communities as one graph of near neighbours (C-HNSW).
+"""The index file ``community_graph``: entities and communities as one graph of near neighbors (C-HNSW).
 
-In: the communities of a store, and the stored vectors of the passages that name their members. Out: the arrays of
-:mod:`~kvstore.structures.vectors.chnsw`, walked where they lie; layer 0 are the entities, above it the communities from
-the finest level to the coarsest. It is made after the generation of ``communities`` that it belongs to, and used with
-no other; whatever it says is looked up in the state that asks.
+In: the communities of a store, and the stored vectors of the chunks that mention their members. Out: the arrays of
+:mod:`~kvstore.structures.vectors.chnsw`, searched in place. Layer 0 holds the entities; the layers above hold the
+communities from the finest level to the coarsest. The file is built after its generation of ``communities`` and is
+valid for that generation only. Every node found in it is looked up in the state of the query.
 
-An entity's vector is the centroid of the passages that name it (ArchRAG embeds a text that a model wrote of each), so
-that nothing is embedded.
+The vector of an entity is the centroid of the chunks that mention it, so nothing is embedded. ArchRAG embeds a text
+that a model wrote about each entity.
 """
 
 from __future__ import annotations
@@ -36,15 +36,18 @@ from ..graphrag.entity_graph import build_entity_graph
 
 @dataclass(frozen=True)
 class CommunityGraph:
-    """What the file holds: ``nodes`` are the entities of layer 0 and the communities of each layer above, by layer;
-    ``change`` is the change number of the communities that it belongs to."""
+    """The content of the file.
+
+    ``nodes`` are the entities of layer 0, then the communities of each layer above. ``change`` is the change number of
+    the communities that the file belongs to.
+    """
 
     change: int
     nodes: list[npt.NDArray[np.uint32]]
     vectors: LayeredVectors
 
     def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Entities and communities of largest cosine by layer, as :meth:`LayeredVectors.find_nearest` gives them."""
+        """Return the nearest nodes of each layer with their cosines, like :meth:`LayeredVectors.nearest`."""
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [
             [(int(nodes[number]), cosine) for number, cosine in layer]
@@ -53,7 +56,7 @@ class CommunityGraph:
 
 
 class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
-    """Entities and communities by their vectors."""
+    """The index of entities and communities by their vectors."""
 
     name = "community_graph"
     description = "entities and communities as one graph of near neighbours, for USING archrag"
@@ -91,8 +94,10 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 
 
 def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
-    """What the file would hold. Raises IndexUnavailableError where that takes long, for there are many nodes, or cannot
-    be told, for the state has changed since the communities were made."""
+    """Build the graph in memory, without its file.
+
+    Raises IndexUnavailableError if there are too many nodes, or if the state changed since the communities were built.
+    """
 
     def build() -> CommunityGraph:
         if state.counters.change != communities.change:
@@ -100,10 +105,10 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
         record = Indexes(state.lmdb).get(COMMUNITY_GRAPH) or IndexRecord(COMMUNITY_GRAPH)
         if communities.entity_count + len(communities) >= record.get_int_option("exact_below"):
             raise IndexUnavailableError("there are too many entities and communities to do without")
-        all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is kept for every state
+        all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is shared by all states
         assert all_communities is not None
         arrays = _build_layers(state.unrestricted, all_communities).build_arrays(record)
-        assert arrays is not None  # nobody cancels
+        assert arrays is not None  # without a callback it cannot be cancelled
         return COMMUNITY_GRAPH.read(IndexContent({"change": communities.change}, arrays))
 
     return communities.get_cached(COMMUNITY_GRAPH.name, build)
@@ -111,7 +116,7 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
 
 @dataclass(frozen=True)
 class _NodeLayers:
-    """What the graph is made of: vectors, nodes and names by layer, and the parents of all but the highest."""
+    """The input of the graph: vectors, nodes and names of each layer, and the parents below the highest layer."""
 
     vectors: list[Matrix]
     parents: list[npt.NDArray[np.int64]]
@@ -124,7 +129,7 @@ class _NodeLayers:
         progress: Callable[[int, int], None] = lambda done, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays of the file; None once cancelled."""
+        """Return the arrays of the file, or None if cancelled."""
         digests, options = list(map(_compute_digests, self.names)), record.get_int_options(LAYERED_OPTIONS)
         built = build_layered_arrays(
             self.vectors, self.parents, digests, progress=progress, is_cancelled=cancelled, **options
@@ -133,7 +138,7 @@ class _NodeLayers:
 
 
 def _build_layers(state: State, communities: Communities) -> _NodeLayers:
-    """The layers of a state."""
+    """Return the layers of a state."""
     graph = build_entity_graph(state)
     layers = _NodeLayers(
         [compute_entity_vectors(graph, load_chunk_vectors(state, graph))], [], [graph.entities], [graph.keys]
@@ -151,7 +156,7 @@ def _build_layers(state: State, communities: Communities) -> _NodeLayers:
 
 
 def _group_by_level(communities: Communities) -> list[list[int]]:
-    """The communities of each level, from the finest to the coarsest."""
+    """Return the communities of each level, from the finest to the coarsest."""
     levels: list[list[int]] = [[] for _ in range(communities.levels)]
     for number in range(len(communities)):
         levels[communities.get(number).level].append(number)
@@ -159,10 +164,10 @@ def _group_by_level(communities: Communities) -> list[list[int]]:
 
 
 def _compute_digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """An order of names that follows nothing they say, and is that of each whatever others there are."""
+    """Return a hash of each name, which gives an order independent of the names' content and of the other names."""
     numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
     return np.array(numbers, np.uint64)
 
 
-#: The one that the strategy asks for.
+#: The instance that the strategy uses.
 COMMUNITY_GRAPH = CommunityGraphIndex()

@@ -1,18 +1,18 @@
-"""Strategy ``archrag``: the nearest entities and communities of every layer, and what they lead to (ArchRAG).
+"""Strategy ``archrag``: chunks and reports reached from the nearest entities and communities of every layer (ArchRAG).
 
-One descent over the layers gives the nearest of each (Wang et al. 2025, section 3.2.1): entities, and above them
-communities from the finest to the coarsest. An entity leads to the passages that name it, a community to those at home
-in it, the more the nearer it is; that is added to what a passage itself has in common with the question, as hybrid
-search tells it. Behind the passages come reports of the nearest communities, of each layer by turns.
+One descent over the layers returns the nearest nodes of each (Wang et al. 2025, section 3.2.1): entities, then
+communities from the finest to the coarsest. An entity leads to the chunks that mention it, and a community to its home
+chunks. The nearer the node, the more it adds to the chunk's own score, which is that of hybrid search. After the chunks
+come reports of the nearest communities, taken from each layer in turn.
 
-*Adaptive filtering* (section 3.2.2): with a model ASK has it take points from what each layer gave, layer by layer, and
-writes the answer from them, the best first; the paper puts what the model says without any evidence beside them, which
-is left out here. Without a model an answer has the best sentences of each layer.
+*Adaptive filtering* (section 3.2.2): with a model, ASK makes it extract points from the result of each layer, and write
+the answer from them, best first. The paper also adds what the model says without any evidence; kvstore does not.
+Without a model, the answer has the best sentences of each layer.
 
-What was found is looked up in the state that asks: who is gone leads nowhere, and more are asked for in its place; what
-is newer than the communities is found by its own resemblance.
+All nodes are looked up in the state of the query. A deleted node leads nowhere, and further ones are requested in its
+place. Chunks newer than the communities are found by their own scores.
 
-In: a query, the index ``communities`` and the file that goes with it. Out: evidence, with a group of hits a layer.
+In: a query, the index ``communities`` and its file. Out: evidence, with a group of hits for each layer.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
 from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_in_memory
 
-#: Passages of an entity, and of a community, that leads anywhere in particular, at most.
+#: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.
 _MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
-#: How often more nodes are asked for in place of such as are gone.
+#: The maximum number of retries with larger counts to replace deleted nodes.
 _MAX_RETRIES = 3
-#: Cosines are rounded to a multiple of this before they decide.
+#: Cosines are rounded to a multiple of this before they are compared.
 _COSINE_STEP = 1 / (1 << 16)
 
 #: Entities or communities with their cosines, best first.
@@ -55,7 +55,7 @@ _RankedNodes = list[tuple[int, float]]
 
 @dataclass
 class _ChunkSource:
-    """What led to a passage: the layer (0: entities), the node, and its cosine as a share of the layer's best."""
+    """The node that led to a chunk: its layer (0: entities), its id, and its cosine as a share of the layer's best."""
 
     layer: int
     node: int
@@ -64,19 +64,19 @@ class _ChunkSource:
 
 @dataclass
 class _NearestLayers:
-    """The nearest of every layer: ``near[0]`` entities, above them communities from the finest level."""
+    """The nearest nodes of every layer: ``near[0]`` are entities, the others communities, from the finest level."""
 
     communities: Communities
     nearest: list[_RankedNodes]
     chunk_sources: dict[int, _ChunkSource] = field(default_factory=dict)
 
     def format_layer(self, layer: int) -> str:
-        """What a layer is called."""
+        """Return the name of a layer."""
         return f"communities of level {self.communities.levels - layer}" if layer else "entities"
 
 
 class ArchragStrategy:
-    """The nearest entities and communities of every layer, and the passages and reports they lead to."""
+    """A strategy that searches entities and communities of every layer, and the chunks and reports they lead to."""
 
     name = "archrag"
     needs = COMMUNITIES.name
@@ -111,7 +111,7 @@ class ArchragStrategy:
         return replace(passages, hits=hits, groups=groups)
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Have the model take points from what each layer gave, a call a layer."""
+        """Make the model extract points from the result of each layer, one call for each layer."""
         with distiller.open_query(evidence.question) as query:
             layers = self._find_nearest(query)
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"]]
@@ -125,7 +125,7 @@ class ArchragStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _find_nearest(self, query: Query) -> _NearestLayers:
-        """The nearest that are still there of every layer."""
+        """Return the nearest nodes of every layer that still exist."""
         communities = require_communities(query)
         num_nearest, ef = (int(option(query, self, name)) for name in ("k", "ef"))
         num_layers = 1 + min(communities.levels, int(option(query, self, "levels")))
@@ -150,7 +150,7 @@ class ArchragStrategy:
         return _NearestLayers(communities, layers)
 
     def _rank_chunks(self, query: Query, layers: _NearestLayers, reports: Sequence[Hit]) -> Evidence:
-        """The passages that resemble the question or are led to, best first, as many as reports leave room for."""
+        """Return the best chunks, by their own score and the nodes that lead to them, leaving room for reports."""
         with query.trace.step("passages of entities and communities") as step:
             for layer, nearest in enumerate(layers.nearest):
                 for (node, cosine), chunks in zip(nearest, _iter_led_chunks(query, layers, layer), strict=True):
@@ -177,7 +177,7 @@ class ArchragStrategy:
         return evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(direct.chunks))
 
     def _select_reports(self, query: Query, layers: _NearestLayers) -> list[tuple[int, Hit]]:
-        """Reports of the nearest communities, of each layer by turns, within their share; each with its layer."""
+        """Return reports of the nearest communities with their layers, from each layer in turn, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
         token_budget = math.inf if query.within is None else share * query.within
@@ -197,7 +197,7 @@ class ArchragStrategy:
 def _search_layers(
     query: Query, communities: Communities, graph: CommunityGraph, vector: Matrix, limits: Sequence[int], ef: int
 ) -> list[_RankedNodes]:
-    """The nearest of each layer that are still there: more are asked for in place of such as are gone."""
+    """Return the nearest nodes of each layer that still exist, requesting more in place of deleted ones."""
     counts = [*limits, *(0 for _ in graph.nodes[len(limits) :])]
     layers: list[_RankedNodes] = []
     for _ in range(_MAX_RETRIES + 1):
@@ -227,7 +227,7 @@ def _round_cosine(cosine: float) -> float:
 
 
 def _iter_led_chunks(query: Query, layers: _NearestLayers, layer: int) -> Iterator[Sequence[int]]:
-    """The passages that each of the nearest of a layer leads to."""
+    """Yield the chunks that each of the nearest nodes of a layer leads to."""
     nodes = [node for node, _ in layers.nearest[layer]]
     if layer:
         for community in nodes:
@@ -243,7 +243,7 @@ def _iter_led_chunks(query: Query, layers: _NearestLayers, layer: int) -> Iterat
 
 
 def _interleave_layers(nearest: Sequence[_RankedNodes]) -> Iterator[tuple[int, int]]:
-    """Communities with their layers: the nearest of each layer, then the next of each."""
+    """Yield layers and communities: first the nearest of each layer, then the second nearest of each, and so on."""
     for turn in zip_longest(*nearest):
         for layer, scored_node in enumerate(turn, 1):
             if scored_node is not None:
@@ -251,7 +251,7 @@ def _interleave_layers(nearest: Sequence[_RankedNodes]) -> Iterator[tuple[int, i
 
 
 def _build_report(query: Query, layers: _NearestLayers, layer: int, community: int) -> Hit | None:
-    """The report of a community that was found."""
+    """Return the report of one of the nearest communities."""
     cosine = dict(layers.nearest[layer])[community]
     return build_community_report(
         query, layers.communities, community, path=f"near the question, {layers.format_layer(layer)}", score=cosine
@@ -259,7 +259,7 @@ def _build_report(query: Query, layers: _NearestLayers, layer: int, community: i
 
 
 def _format_path(query: Query, layers: _NearestLayers, chunk: int) -> str:
-    """What led to a passage."""
+    """Describe the node that led to a chunk."""
     source = layers.chunk_sources[chunk]
     entity = None if source.layer else query.view.entities.get(source.node).name
     communities = [source.node] if source.layer else layers.communities.find_by_entity(source.node)[-1:]

@@ -1,4 +1,4 @@
-"""Bridge-RAG: from entities over abstracts to chunks."""
+"""Bridge-RAG: retrieval from entities through abstracts to chunks."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

@@ -1,7 +1,7 @@
-"""The candidates of bridge: from entities over the abstracts that name them, and their relatives, to chunks.
+"""The candidates of ``bridge``: from entities through the abstracts that name them, and their relatives, to chunks.
 
-In: the entities of a question, rarest first, and how many levels of abstracts are walked. Out: :class:`CandidatePool`,
-chunks with the way that led to each and their cosines with the question. Abstracts and chunks are read many at a time.
+In: the entities of a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
+    chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ...structures.filter import addresses
 from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
 
-#: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
-#: taken: names in that many places lead nowhere in particular.
+#: Addresses read per entity, the most specific first. A rank with more addresses than remain is skipped entirely: a
+#: name in that many places is not specific.
 _MAX_ADDRESSES = 512
-#: Addresses whose surroundings are read together, where the pool has seldom room for more.
+#: Addresses expanded in one batch. The pool rarely has room for more.
 _ADDRESSES_PER_READ = 64
-#: Chunks of one abstract that are read together.
+#: Chunks of one abstract read in one batch.
 _CHUNKS_PER_READ = 256
 
 
 class AbstractRoute(NamedTuple):
-    """How an abstract was reached: from which abstract of the entity, and over how many levels up (negative: down)."""
+    """The route to an abstract: from which abstract of the entity, and over how many levels up (negative: down)."""
 
     entity: str
     abstract: int
@@ -42,9 +42,9 @@ class AbstractRoute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """Candidate chunks, ids ascending, their cosines with the question, and the way to each.
+    """Candidate chunks, ids ascending, their cosines with the question, and the route to each.
 
-    ``num_abstracts`` says how many were looked at; ``has_leads`` is false where no entity leads anywhere in particular.
+    ``abstracts`` is the number of abstracts visited. ``leading`` is false if every entity is too common to be specific.
     """
 
     chunks: Ids
@@ -56,8 +56,10 @@ class CandidatePool:
 
 @dataclass(frozen=True, slots=True)
 class Candidates(ReadRequest[CandidatePool]):
-    """The chunks below the abstracts of some entities and their relatives up to ``depth`` levels away, at most
-    ``max_chunks`` of those that may answer, with their cosines with a unit ``vector``."""
+    """A request for the chunks below the abstracts of some entities and their relatives up to ``depth`` levels away.
+
+    Returns at most ``most`` allowed chunks with their cosines with the unit ``vector``.
+    """
 
     seeds: Sequence[Seed]
     depth: int
@@ -84,7 +86,7 @@ class Candidates(ReadRequest[CandidatePool]):
 
 
 def _list_abstracts(state: State, seed: Seed) -> list[int]:
-    """Addresses of the abstracts of an entity, whole ranks, the most telling first."""
+    """Return the abstract addresses of an entity, the most specific rank first, in complete ranks."""
     numbers: list[int] = state.find_addresses(seed.identity, _MAX_ADDRESSES + 1).tolist()
     if len(numbers) > _MAX_ADDRESSES:
         rank, _ = addresses.split_address(numbers[-1])
@@ -93,7 +95,7 @@ def _list_abstracts(state: State, seed: Seed) -> list[int]:
 
 
 class _PoolBuilder:
-    """The pool as it fills, and what was read for it."""
+    """A builder of the pool, with a cache of the records it read."""
 
     def __init__(self, state: State, request: Candidates) -> None:
         self._state = state
@@ -104,12 +106,12 @@ class _PoolBuilder:
         self.visited_abstracts: set[int] = set()
 
     def fill(self, seed_addresses: Iterable[tuple[Seed, list[int]]]) -> None:
-        """Fill the pool from entities with their addresses."""
+        """Fill the pool from entities and their addresses."""
         for seed, numbers in seed_addresses:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
             routes = dict(islice(self._iter_new_chunks(seed, numbers, visited), capacity + 1))
             if len(routes) > capacity:
-                # Only where not all have room does it matter which of them come first.
+                # The order of chunks matters only if they do not all fit.
                 visited.clear()
                 routes = dict(islice(self._iter_new_chunks(seed, self._sort_addresses(numbers), visited), capacity))
             self.pool |= routes
@@ -118,7 +120,7 @@ class _PoolBuilder:
                 return
 
     def _sort_addresses(self, numbers: Sequence[int]) -> list[int]:
-        """Addresses of abstracts by rank, document key and place."""
+        """Return addresses of abstracts in order of rank, document key and abstract id."""
         positions = {number: addresses.split_address(number) for number in numbers}
         self._read_abstracts(abstract for _, abstract in positions.values())
         documents = {number: self._abstracts[abstract].document for number, (_, abstract) in positions.items()}
@@ -133,8 +135,10 @@ class _PoolBuilder:
     def _iter_new_chunks(
         self, seed: Seed, numbers: Sequence[int], visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
-        """The chunks below the abstracts of an entity and their relatives, as far as they are not in the pool;
-        abstracts are put into ``visited``, those seen before are passed over."""
+        """Yield the chunks below the abstracts of an entity and their relatives that are not in the pool.
+
+        Visited abstracts are added to ``met``, and abstracts seen before are skipped.
+        """
         allowed = self._request.allowed
         yielded: set[int] = set()
         for first in range(0, len(numbers), _ADDRESSES_PER_READ):
@@ -155,11 +159,11 @@ class _PoolBuilder:
                         yield chunk, route
 
     def _list_relatives(self, abstracts: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """Of each abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1): how
-        many levels above it each is, and its id."""
+        """Return for each abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1),
+        each as the number of levels above it and its id."""
         depth, records = self._request.depth, self._abstracts
         relatives = [[(0, abstract)] for abstract in abstracts]
-        # Of a leaf without relatives nothing has to be read.
+        # A leaf without relatives needs no record.
         self._read_abstracts(abstract for abstract in abstracts if depth or abstract >= FIRST_UPPER_ABSTRACT)
         if not depth:
             return relatives
@@ -187,14 +191,14 @@ class _PoolBuilder:
         return relatives
 
     def _get_chunk_ids(self, abstract: int) -> range:
-        """Ids that the chunks of an abstract that was read lie in; holes included."""
+        """Return the id range of the chunks of an abstract already read. Some ids can be unused."""
         if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self._abstracts[abstract]
         return range(record.first_chunk, record.last_chunk + 1)
 
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
-        """The chunks of an abstract."""
+        """Yield the chunks of an abstract."""
         ids = self._get_chunk_ids(abstract)
         for first in range(0, len(ids), _CHUNKS_PER_READ):
             batch = ids[first : first + _CHUNKS_PER_READ]

@@ -1,9 +1,9 @@
 """Strategy ``bridge``: entity → abstract → chunk (Bridge-RAG, Algorithm 1 and §4.3).
 
 Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
-top ones, with their abstracts. The rarest entities come first and the pool of candidates is capped, so that a common
-name does not make it an exact scan. Where no entity is known, or none that leads anywhere in particular, the search is
-dense, and EXPLAIN says so.
+top chunks, with their abstracts. The rarest entities come first and the pool of candidates is limited, so a common name
+does not cause an exact scan. If no entity is known, or every known one is too common, the search is dense, and EXPLAIN
+says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .candidates import AbstractRoute, CandidatePool, Candidates
 
 
 class BridgeStrategy:
-    """From the question's entities over abstracts to chunks, ranked by cosine."""
+    """Retrieval from the question's entities through abstracts to chunks, ranked by cosine."""
 
     name = "bridge"
     description = "Bridge-RAG: entities lead through the cuckoo filter to abstracts, and these to chunks"
@@ -50,7 +50,7 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) -> CandidatePool:
-    """The candidate chunks, at most so many."""
+    """Fetch at most ``most`` candidate chunks."""
     request = Candidates(seeds, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)
@@ -60,7 +60,7 @@ def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) ->
 
 
 def _format_route(passage: LoadedChunk, route: AbstractRoute) -> str:
-    """A way in words; abstracts are called by their numbers in the document."""
+    """Describe a route in words. Abstracts are called by their ordinals in the document."""
     document = passage.document
     text = f"{route.entity} → abstract {document.get_abstract_ordinal(route.abstract)}"
     if not route.levels:

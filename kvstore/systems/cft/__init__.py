@@ -1,4 +1,4 @@
-"""CFT-RAG: entity trees found through the cuckoo filter."""
+"""CFT-RAG: retrieval of entity trees through the cuckoo filter."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

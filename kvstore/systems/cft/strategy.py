@@ -1,8 +1,8 @@
-"""Strategy ``cft``: chunks by vector, with what the entity forest says of the question's entities (CFT-RAG §3.4).
+"""Strategy ``cft``: chunks by vector, with the relations of the question's entities in the forest (CFT-RAG §3.4).
 
-The question's nearest chunks (Figure 1) and its entities → filter → every place of each in the forest → the first *n*
-ancestors and descendants of each place (Algorithm 3) → sentences by template, the evidence's ``context``. The chunks in
-which those relations were stated are ranked by cosine and joined by rank with the chunks near the question.
+The question's nearest chunks (Figure 1) and its entities → filter → the nodes of each entity in the forest → the first
+*n* ancestors and descendants of each node (Algorithm 3) → template sentences, the evidence's ``context``. The chunks
+that state those relations are ranked by cosine and fused by rank with the chunks near the question.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .told_relations import Relations, RelationMention, StatingChunks
 
 
 class CftStrategy:
-    """From the question's entities to their places in the forest, told beside the chunks."""
+    """Retrieval of chunks by vector, with sentences about the question's entities in the forest."""
 
     name = "cft"
     description = "CFT-RAG: the cuckoo filter leads to places in the entity forest, which are told beside the chunks"
@@ -63,7 +63,7 @@ class CftStrategy:
 
 
 def _rank_stating_chunks(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
-    """The chunks in which relations were stated, best first by cosine, and the first relation of each, in words."""
+    """Return the chunks that state the relations, best first by cosine, and the first relation of each in words."""
     ranking: Ranking = []
     chunk_relations: dict[int, tuple[str, float]] = {}
     request = StatingChunks(relations, query.vector)

@@ -1,7 +1,7 @@
-"""What the entity forest and documents say of some entities: places, relations, and the chunks that state them.
+"""Relations of entities in the forest, in words, and the chunks that state them.
 
-In: normal forms of names. Out: :class:`RenderedRelations`, a sentence a place and the relations around it, each with
-where a document states it; and for such places the chunks there.
+In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per forest node and the relations around it, each
+    with the position at which a document states it; and the chunks at those positions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...structures.state import State
 
 
 class RelationMention(NamedTuple):
-    """A relation in words, and where it is stated: in which document, at which byte of its text."""
+    """A relation in words, with the document that states it and the byte offset in its text."""
 
     relation: str
     document: int
@@ -34,8 +34,8 @@ class RelationMention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RenderedRelations:
-    """What the forest says of some entities: how many places of each are told, a sentence a place, and the relations
-    around them that documents state."""
+    """The relations of some entities in words: the number of nodes used per entity, a sentence per node, and the
+    relations around them that documents state."""
 
     place_counts: list[int]
     sentences: list[str]
@@ -44,8 +44,11 @@ class RenderedRelations:
 
 @dataclass(frozen=True, slots=True)
 class Relations(ReadRequest[RenderedRelations]):
-    """What the forest says of entities, each by the normal forms of its names: at most ``max_places`` places of each, with at
-    most ``max_relatives`` ancestors and as many descendants of each."""
+    """A request for the relations of entities, each given by the normal forms of its names.
+
+    Uses at most ``most`` nodes of each entity, and at most ``relatives`` ancestors and as many descendants of each
+    node.
+    """
 
     names: Sequence[Sequence[str]]
     max_places: int
@@ -76,7 +79,8 @@ class Relations(ReadRequest[RenderedRelations]):
 
 @dataclass(frozen=True, slots=True)
 class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
-    """The chunks in which relations are stated, each with the first of them and its cosine with a unit ``vector``."""
+    """A request for the chunks that state relations, each with its first relation and its cosine with a unit
+    ``vector``."""
 
     relations: Sequence[RelationMention]
     vector: Matrix
@@ -96,7 +100,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 
 
 def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
-    """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
+    """Return the chunk of a document that covers a byte of its text, or None, as for documents of pairs."""
     chunk_ids = list(record.chunk_ids())
     index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)
     return chunk_ids[index - 1] if index else None

@@ -1,4 +1,4 @@
-"""CUE-RAG: a graph of chunks, units (sentences) and entities, and paths through it."""
+"""CUE-RAG: retrieval along paths in a graph of chunks, units (sentences) and entities."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

@@ -1,8 +1,8 @@
-"""Where a search for units starts: what a question names, and what the units nearest to it name (CUE-RAG, Algorithm 4).
+"""Anchors of a search for units: entities of the question, and entities of its nearest units (CUE-RAG, Algorithm 4).
 
-Spreading activation: the entities that the question names, with the longer and shorter forms of titles that are theirs;
-names that the store does not know are stood in for by the nearest that it does, with an index of kind ``synonyms``.
-Knowledge anchoring: the units nearest to the question, and every entity that they name.
+Spreading activation yields the entities that the question names, including those whose titles are longer or shorter
+forms of the name. With an index of kind ``synonyms``, an unknown name is replaced by the nearest known ones. Knowledge
+anchoring yields the units nearest to the question, and every entity that they mention.
 
 In: a query and the units around it. Out: :class:`Anchors`.
 """
@@ -26,21 +26,21 @@ from ..synonyms.synonym_index import SYNONYMS
 from .unit_graph import UnitGraph
 from .units import UNITS
 
-#: Passages of which units are compared with the question, for each unit that is wanted.
+#: The number of chunks whose units are compared with the question, for each unit wanted.
 CHUNKS_PER_UNIT = 3
 _WORD_RUN_PATTERN = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """Entities by the name of the question that they are, and the units (rows) nearest to it."""
+    """The entities of each name in the question, and the units (rows) nearest to the question."""
 
     names: dict[str, list[int]]
     units: list[int]
 
 
 def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
-    """What a question starts at: its names, and so many units of the passages ``near_ranking`` it."""
+    """Return the anchors of a question: its names, and the ``nearest`` best units of the chunks ``near`` it."""
     seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
         names = {seed.key: _add_title_forms(query, seed.identity.entities) for seed in seeds}
@@ -59,18 +59,18 @@ def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking:
 
 
 def _format_name(query: Query, name: str, entities: Sequence[int]) -> str:
-    """A name, with what else it stands for."""
+    """Return a name, followed by the other entities it matches."""
     others = [key for entity in entities if (key := query.view.entities.get(entity).key) != name]
     return f"{name} ({', '.join(others)})" if others else name
 
 
 def quote(text: str, max_chars: int = 80) -> str:
-    """A text in quotation marks, cut where it is long."""
+    """Return a text in quotation marks, truncated if it is long."""
     return f'"{text}"' if len(text) <= max_chars else f'"{text[:max_chars].rstrip()} …"'
 
 
 def _add_title_forms(query: Query, entities: Sequence[int]) -> list[int]:
-    """Entities, and those that are the same title with or without what stands in brackets at its end."""
+    """Return entities, plus those whose title differs only by a bracketed addition at the end."""
     graph = query.view.get_part(GRAPH)
     entity_ids = np.array(entities, np.uint32)
     links = graph.read_link_rows(entity_ids[graph.read_degrees(entity_ids).linked])
@@ -79,7 +79,7 @@ def _add_title_forms(query: Query, entities: Sequence[int]) -> list[int]:
 
 
 def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[int]]:
-    """The known names nearest to each that is not known."""
+    """Return the nearest known names of each unknown name."""
     index = bind_index(query.view, SYNONYMS)
     if index is None or query.given_vector is not None:
         return {}
@@ -90,7 +90,7 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
 
 
 def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
-    """What a question writes with capitals, and no known name covers."""
+    """Yield the capitalized names of a question that no known name covers."""
     data = bytearray(question.encode())
     for seed in seeds:
         for start, end in seed.spans:

@@ -1,10 +1,11 @@
-"""Clauses of a sentence that can stand alone, by its dependency parse.
+"""Clauses of a sentence that make sense on their own, found in its dependency parse.
 
-In: a parsed sentence. Out: its clauses, in characters, each with the noun phrase that it is about where that stands
-elsewhere. A coordinate clause ("was born in Kelloe *and died in London*") ends the one before it, and has the subject
-of that where it has none of its own; a relative clause ("London, *which he loved*" has another subject and is none)
-has the noun phrase that it describes for its subject, and what it stands in stays whole. (Del Corro, Gemulla 2013,
-"ClausIE: clause-based open information extraction", section 3, has a fuller set of clauses.)
+In: a parsed sentence. Out: its clauses as character ranges, each with its subject if that lies outside the clause. A
+coordinate clause ("was born in Kelloe *and died in London*") ends the one before it. If it has no subject, it takes
+that of the clause before. A relative clause whose subject is the relative pronoun takes the noun phrase that it
+modifies as subject; the sentence around it is not split. "London, *which he loved*" has another subject and is not
+extracted. (Del Corro, Gemulla 2013, "ClausIE: clause-based open information extraction", section 3, has a fuller set of
+clauses.)
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import NamedTuple
 
 from ...extraction.syntax import Sentence
 
-#: Words of the shortest clause, its subject apart, and of the longest subject that is repeated.
+#: The minimum number of words of a clause without its subject, and the maximum of a subject that is repeated.
 _MIN_WORDS, _MAX_SUBJECT_WORDS = 3, 12
-#: What a clause is joined to the one before it by.
+#: The words and punctuation that join a clause to the one before it.
 _CONNECTIVES = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", "yet", "so"))
 
 
 class Clause(NamedTuple):
-    """A clause: characters ``start`` to ``end`` of the text, and those of its subject where it stands elsewhere."""
+    """A clause: characters ``start`` to ``end`` of the text, and those of its subject if it lies outside the clause."""
 
     start: int
     end: int
@@ -29,7 +30,7 @@ class Clause(NamedTuple):
 
 
 def find_clauses(sentence: Sentence) -> list[Clause]:
-    """The clauses of a sentence, in its order; the sentence alone where it has only one."""
+    """Return the clauses of a sentence in order, or the whole sentence if it has only one."""
     words = sentence.words
     subtrees = _Subtrees(sentence)
     cuts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
@@ -82,7 +83,7 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
 
 
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
-    """Whether a predicate is coordinated with another, or only stands beside it: what begins with no conjunction."""
+    """True if a predicate is coordinated with another, or juxtaposed without a conjunction."""
     label = sentence.words[index].label
     return label == "conj" or (
         label == "advcl" and not any(True for _ in sentence.find_dependents(index, "mark", "advmod"))
@@ -90,7 +91,7 @@ def _is_coordinate(sentence: Sentence, index: int) -> bool:
 
 
 def _is_finite(sentence: Sentence, index: int) -> bool:
-    """Whether a verb, or what helps it, has a tense."""
+    """True if a verb or one of its auxiliaries has a tense."""
     tags = {
         sentence.words[index].tag,
         *(sentence.words[child].tag for child in sentence.find_dependents(index, "aux", "cop")),
@@ -99,7 +100,7 @@ def _is_finite(sentence: Sentence, index: int) -> bool:
 
 
 def _ends_clause(sentence: Sentence, end: int, last: int) -> bool:
-    """Whether nothing but marks or further clauses stands behind a word."""
+    """True if only punctuation or further clauses follow a word."""
     following = sentence.words[end + 1 : last + 1]
     return (
         not following
@@ -109,7 +110,7 @@ def _ends_clause(sentence: Sentence, end: int, last: int) -> bool:
 
 
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
-    """Where the subject of a predicate stands, or of the one that it is coordinated with."""
+    """Return the range of the subject of a predicate, or of the predicate that it is coordinated with."""
     words = sentence.words
     while index >= 0:
         for child in sentence.find_dependents(index, "nsubj"):
@@ -122,18 +123,18 @@ def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[
 
 
 class _Subtrees:
-    """The words under each word of a sentence."""
+    """The subtrees of the words of a sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
         self._spans: dict[int, tuple[int, int, int]] = {}
 
     def get_span(self, index: int) -> tuple[int, int]:
-        """The first and the last word under a word."""
+        """Return the first and the last word of the subtree of a word."""
         return self._compute_span(index)[:2]
 
     def is_contiguous(self, index: int) -> bool:
-        """Whether all words from the first to the last under a word are under it."""
+        """True if the subtree of a word is contiguous."""
         first, last, count = self._compute_span(index)
         return last - first + 1 == count
 

@@ -1,12 +1,12 @@
-"""Paths of units through the graph of units and entities, by beam search (CUE-RAG, Algorithm 3, Q-Iter).
+"""Beam search for paths in the graph of units and entities (CUE-RAG, Algorithm 3, Q-Iter).
 
-From an entity a path goes to the units that name it and are nearest to what is still asked, from a unit to every entity
-that it names. What is still asked is the question's vector less those of the units on the path: what they say is not
-looked for again. After each hop the paths with the best scores go on. The score of a path is the cosine of the question
-with the sum of its units' vectors, plus the share of the question's words that its units have: the paper asks a
-cross-encoder, which is used where one is set.
+From an entity, a path continues to the units that mention it and are nearest to the rest of the question. From a unit,
+it continues to every entity that the unit mentions. The rest of the question is its vector minus those of the units on
+the path, so their content is not searched for again. After each hop, only the best paths are kept. The score of a path
+is the cosine of the question with the sum of its units' vectors, plus the share of the question's words in its units.
+The paper uses a cross-encoder for the score; kvstore does if one is configured.
 
-In: a :class:`~.unit_graph.UnitGraph` and the entities where a beam starts. Out: the paths kept after each hop.
+In: a :class:`~.unit_graph.UnitGraph` and the entities that a beam starts at. Out: the paths kept after each hop.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ import numpy.typing as npt
 from ...structures.vectors.vectors import Matrix
 from .unit_graph import UnitGraph, UnitRows
 
-#: Scores of texts, each read together with the question.
+#: A function that scores texts, each together with the question.
 Scorer = Callable[[Sequence[str]], Iterable[float]]
 
 
 @dataclass(frozen=True, slots=True)
 class UnitPath:
-    """Units (rows) and the entity by which each was reached, in order; the sum of the units' vectors, its square, and
-    its product with the question; which of the question's words they have (bits), and the score."""
+    """A path: its units (rows), and the entity by which each was reached.
+
+    ``total`` is the sum of the units' vectors, ``square`` its squared norm, and ``product`` its product with the
+    question. ``words`` are the question's words in the units, as bits.
+    """
 
     rows: tuple[int, ...]
     entities: tuple[int, ...]
@@ -41,8 +44,10 @@ class UnitPath:
 
 
 class _Extension(NamedTuple):
-    """A path and the unit that it may go to, with the entity that leads there, and the product of the unit's vector
-    with the sum of the path's."""
+    """A candidate next unit of a path, and the entity that leads to it.
+
+    ``likeness`` is the product of the unit's vector with the sum of the path's vectors.
+    """
 
     path: UnitPath
     entity: int
@@ -52,8 +57,12 @@ class _Extension(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """How a beam is searched: units taken of an entity, paths kept after a hop, hops, how much of a unit is taken from
-    what is asked, and how much words count in a score beside cosines."""
+    """Parameters of a beam search.
+
+    ``nearest`` is the number of units taken of each entity, ``paths`` the number of paths kept after each hop, and
+    ``hops`` the number of hops. ``update`` is the fraction of each unit subtracted from the question, and ``words`` the
+    weight of words in a score relative to the cosine.
+    """
 
     units_per_entity: int
     width: int
@@ -65,7 +74,7 @@ class Beam:
 def search_paths(
     graph: UnitGraph, start_entities: Sequence[int], beam: Beam, scorer: Scorer | None
 ) -> list[list[UnitPath]]:
-    """The paths kept after each hop from some entities, best first."""
+    """Return the paths kept after each hop from the start entities, best first."""
     empty = UnitPath((), (), np.zeros(graph.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
     frontier: list[tuple[UnitPath, Sequence[int]]] = [(empty, start_entities)]
     paths_by_hop: list[list[UnitPath]] = []
@@ -82,7 +91,7 @@ def search_paths(
             if scorer is None
             else _score_texts(graph, list(extensions), scorer)
         )
-        # Of equal scores what comes first by name and place: rows are in no order that means anything.
+        # Break ties by document key and position, since the order of rows is arbitrary.
         ranked = sorted(zip(scores, extensions.values(), strict=True), key=lambda pair: -pair[0])
         if len(ranked) > beam.width and ranked[beam.width - 1][0] == ranked[beam.width][0]:
             ranked.sort(key=lambda pair: (-pair[0], *map(graph.get_sort_key, (*pair[1].path.rows, pair[1].row))))
@@ -93,7 +102,7 @@ def search_paths(
 
 
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
-    """The units that a path may go to: of each entity those nearest to what is still asked."""
+    """Yield the possible next units of a path: for each entity, those nearest to the rest of the question."""
     for entity, rows in graph.get_entity_rows(entities).items():
         for row in path.rows:
             rows = rows[rows != row]
@@ -106,7 +115,7 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 
 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
-    """The scores of paths with one unit more: the cosine of the sum of the vectors, and the share of words."""
+    """Return the scores of extended paths: the cosine of the sum of the vectors, plus the share of words."""
     return [
         (extension.path.dot_product + float(graph.cosines[extension.row]))
         / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
@@ -120,12 +129,12 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
 
 
 def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
-    """The square of the sum of the vectors with one unit more."""
+    """Return the squared norm of the sum of an extended path's vectors."""
     return max(0.0, extension.path.squared_norm + 2 * extension.similarity + float(graph.squares[extension.row]))
 
 
 def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitPath:
-    """A path with one unit more."""
+    """Return the path extended by one unit."""
     path, entity, row, _ = extension
     return UnitPath(
         (*path.rows, row),
@@ -139,15 +148,15 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
 
 
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
-    """The scores of the texts of paths' units, joined in the order of the documents."""
+    """Score the texts of paths, with units joined in document order."""
     texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
     return [float(score) for score in scorer(texts)]
 
 
 def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
-    """The places of the greatest of some rows' values, best first; equals in the order of their documents."""
+    """Return the indices of the greatest values, best first, ties in document order."""
     order = np.argsort(-values, kind="stable")
-    if len(order) > count:  # all that ties with the last one taken stays in
+    if len(order) > count:  # keep everything that ties with the last one
         order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]
     indexes: list[int] = order.tolist()
     if len(set(values[order].tolist())) < len(indexes):

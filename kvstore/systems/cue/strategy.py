@@ -1,9 +1,9 @@
-"""Strategy ``cue``: paths from what a question names over units and entities to passages (CUE-RAG, Q-Iter).
+"""Strategy ``cue``: paths from the names in a question over units and entities to chunks (CUE-RAG, Q-Iter).
 
-A beam is searched from each name of the question and one from the units nearest to it: in one beam for all, a name that
-is compared with another starves. What a path has found counts to the end: a passage has the score of the best path
-through it, as a share of the best of all, beside its own likeness to the question. (In the paper paths only nominate,
-and a cross-encoder ranks what they nominate; the passage in the middle of a chain resembles no question.)
+Each name in the question has its own beam, and the units nearest to the question share one. In a single beam, names
+would compete and some would lose all their paths. The score of a chunk adds the best path through it, as a share of the
+best of all, to its own similarity to the question. In the paper, paths only nominate candidates, which a cross-encoder
+ranks; but a chunk in the middle of a chain does not resemble the question.
 
 In: a query, on a store with an index ``units``. Out: evidence, with the path to each chunk: name → "unit" → name → …
 """
@@ -31,13 +31,13 @@ from .path_search import Beam, Scorer, UnitPath, search_paths
 from .unit_graph import MAX_START_CHUNKS, UnitGraph
 from .units import UNITS
 
-#: The nearest passages, which are candidates beside those that paths lead to.
+#: The number of nearest chunks that are candidates in addition to those on paths.
 _NUM_NEAREST = 20
-#: How much the best path to a passage counts, where its own cosine and words count one half each.
+#: The weight of the best path to a chunk, and the weight of its cosine and of its words.
 _PATH_WEIGHT = 2.0
 _OWN_WEIGHT = 0.5
 
-#: The options of a search for paths.
+#: The options of the path search.
 PATH_OPTIONS: Mapping[str, Option] = {
     "nearest": Option(3, 1, 100, "units nearest to the question that are anchors, and units that an entity leads to"),
     "beam": Option(5, 1, 100, "paths of each beam that go on after a hop"),
@@ -51,7 +51,7 @@ PATH_OPTIONS: Mapping[str, Option] = {
 
 
 class CueStrategy:
-    """From the question's names and nearest units along units to passages."""
+    """A strategy that follows units from the question's names and nearest units to chunks."""
 
     name = "cue"
     description = "CUE-RAG: beams from names and nearest units over units and entities (needs CREATE INDEX units)"
@@ -82,13 +82,13 @@ class CueStrategy:
 
 
 def has_units(state: State) -> bool:
-    """Whether a store has vectors of units of all its documents."""
+    """True if a store has vectors of the units of all its documents."""
     units = state.get_part(UNITS)
     return units.is_present and units.is_complete and not state.settings.embedder.startswith("none:")
 
 
 def _check_units(query: Query) -> None:
-    """Raise InputError on a store that has no units to compare."""
+    """Raise InputError if a store has no units to compare."""
     if query.view.settings.embedder.startswith("none:"):
         raise InputError(
             "strategy cue compares the question with vectors of units, and a store that is given its vectors has none; "
@@ -99,8 +99,11 @@ def _check_units(query: Query) -> None:
 
 
 def find_paths(query: Query, graph: UnitGraph, options: Mapping[str, float], near_ranking: Ranking) -> list[UnitPath]:
-    """The paths kept of all beams, after all hops; ``near_ranking`` are the passages nearest to the question, and ``options``
-    of :data:`PATH_OPTIONS` that are left out are as they come."""
+    """Return the paths of all beams kept after each hop.
+
+    ``near`` are the chunks nearest to the question. Options missing from ``options`` have the defaults in
+    :data:`PATH_OPTIONS`.
+    """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
     starts = list(_iter_starts(graph, find_anchors(query, graph, beam.units_per_entity, near_ranking), values))
@@ -123,13 +126,13 @@ def find_paths(query: Query, graph: UnitGraph, options: Mapping[str, float], nea
 
 
 def _get_scorer(query: Query) -> Scorer | None:
-    """The cross-encoder that is set as the reranker."""
+    """Return the cross-encoder configured as reranker, or None."""
     reranker = query.rerank
     return partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None
 
 
 def _iter_starts(graph: UnitGraph, anchors: Anchors, values: Mapping[str, float]) -> Iterator[Sequence[int]]:
-    """The entities where each beam starts."""
+    """Yield the start entities of each beam."""
     groups = list(anchors.names.values()) if values["names"] else []
     if values["units"]:
         groups.append(list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))))
@@ -139,7 +142,7 @@ def _iter_starts(graph: UnitGraph, anchors: Anchors, values: Mapping[str, float]
 
 
 def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
-    """The best path through each chunk that some path leads through."""
+    """Return the best path through each chunk that lies on any path."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
@@ -158,13 +161,13 @@ def _score_chunks(query: Query, chunks: Ids, paths_by_chunk: Mapping[int, UnitPa
 
 
 def _format_chunk(query: Query, chunk: int) -> str:
-    """What a chunk is called: the key of its document and its number there."""
+    """Return the name of a chunk: its document key and ordinal."""
     record = query.view.chunks.get(chunk)
     return f"{query.view.documents.get_key(record.document)} {record.ordinal}"
 
 
 def _format_path_to(query: Query, graph: UnitGraph, path: UnitPath, chunk: int) -> str:
-    """A path as far as a chunk, in words."""
+    """Format a path up to a chunk."""
     end = next(index for index, row in enumerate(path.rows, 1) if graph.chunks[row] == chunk)
     return _format_path(graph, path, end)
 

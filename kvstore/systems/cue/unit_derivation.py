@@ -1,10 +1,11 @@
 """Units: the sentences of a document, each with a vector (CUE-RAG, section 4.1: the middle part of its graph).
 
-In: a document cut into chunks, and the units that a model has written for some of these. Out, for each document, plain
-data: of each chunk the places of its units, and how many a model wrote in place of those. A unit is a sentence of
-prose, an item of a list, or a row of a table, of four words or more where it is no row; a chunk that has none is one
-unit itself. What is embedded is the title, the headings and the sentence: where it stands says whom a sentence means,
-as the full names do that the paper has a model write. A chunk of one unit is not embedded twice.
+In: a document split into chunks, and the units that a model has written for some of them. Out, for each document, plain
+data: for each chunk the spans of its units, or the number of units written by a model instead. A unit is a sentence of
+prose, a list item, or a table row. Sentences and items need at least four words. A chunk without any is a single unit.
+
+The text embedded is the title, the headings and the sentence. This context shows who a sentence refers to; in the paper
+a model writes full names into it for that. A chunk with one unit is not embedded twice.
 """
 
 from __future__ import annotations
@@ -28,15 +29,14 @@ from ..contract import Derivation, MaintainedIndex
 from .clauses import Clause, find_clauses
 from .written_units import WRITTEN_UNITS, compute_unit_digest
 
-#: Kinds of blocks of which the parts are units.
+#: The kinds of blocks that are split into units.
 _UNIT_KINDS = ("prose", "item", "table")
-#: Words of the shortest sentence.
+#: The minimum number of words of a sentence.
 _MIN_WORDS = 4
 
 
 class UnitSpan(NamedTuple):
-    """Where a unit of a chunk stands, and the subject of a clause that has none of its own: bytes of the document's
-    text."""
+    """The span of a unit in bytes of the document's text, and that of its subject if the clause itself has none."""
 
     start: int
     end: int
@@ -44,9 +44,9 @@ class UnitSpan(NamedTuple):
 
 
 class UnitPart(NamedTuple):
-    """What is derived of a document: of each chunk the places of its units, and how many texts a model wrote of it.
+    """The units of a document: for each chunk, the spans of its units and the number of units written by a model.
 
-    A chunk of which a model wrote some has no places.
+    A chunk with units written by a model has no spans.
     """
 
     spans: list[list[UnitSpan]]
@@ -54,9 +54,9 @@ class UnitPart(NamedTuple):
 
 
 def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
-    """A part as plain data: of each chunk a list of distances and lengths, or how many texts a model wrote.
+    """Encode units as plain data: for each chunk a list of distances and lengths, or the number of units by a model.
 
-    Of a clause with another's subject the length is negative, and the subject's distance and length follow.
+    For a clause with a separate subject, the length is negative, and the distance and length of the subject follow.
     """
     rows: list[Any] = []
     for chunk, spans, num_written in zip(chunks, part.spans, part.written_counts, strict=True):
@@ -73,7 +73,7 @@ def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
 
 
 def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
-    """The part that is plain data; ``starts`` are those of the chunks."""
+    """Decode the plain data of a document; ``starts`` are the start offsets of its chunks."""
     part = UnitPart([], [])
     for row, start in zip(rows, starts, strict=True):
         part.spans.append(decode_spans(row, start))
@@ -82,7 +82,7 @@ def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
 
 
 def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
-    """The places of the units of one chunk, of which the start is given, in plain data as :func:`encode_part` makes it."""
+    """Decode the spans of one chunk from the form that :func:`encoded` writes; ``last`` is the start of the chunk."""
     spans: list[UnitSpan] = []
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:
@@ -96,25 +96,25 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 
 
 def count_units(row: Any) -> int:
-    """How many units a chunk has, in plain data; the places are looked at only where subjects may stand among them."""
+    """Return the number of units of an encoded chunk; decodes spans only if there can be subjects among them."""
     if isinstance(row, int):
         return row
     return len(row) // 2 if min(row, default=0) >= 0 else len(decode_spans(row, 0))
 
 
 def render_unit(piece: str) -> str:
-    """A unit as a reader sees it: without the marks of its list, of emphasis and of links."""
+    """Return the display form of a unit, without list markers, emphasis and link markup."""
     text = to_plain_text(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
 
 def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
-    """What the vector of a unit is made from: where it stands, then what it says."""
+    """Return the text to embed for a unit: its title and headings, then its text."""
     return ". ".join([*dict.fromkeys(part for part in [title, *headings] if part), text])
 
 
 class UnitDerivation(Derivation):
-    """The units of a document."""
+    """The derivation of units from a document."""
 
     name = "units"
     version = 1
@@ -168,20 +168,23 @@ class UnitDerivation(Derivation):
 
 
 def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
-    """The units that a model wrote of a chunk, by its number in the document; none where it wrote none."""
+    """Return the units that a model wrote for a chunk, given its ordinal; empty if there are none."""
     value = document.facts.get(WRITTEN_UNITS.name)
     entry = None if value is None else value.get_texts(compute_unit_digest(document, chunk))
     return () if entry is None else entry[1]
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
-    """What a unit that stands in a text says, to a reader."""
+    """Return the display form of the unit at a span of a text."""
     text_shown = render_unit(text[span.start : span.end].decode())
     return text_shown if span.subject is None else f"{render_unit(text[slice(*span.subject)].decode())} {text_shown}"
 
 
 def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
-    """The clauses of sentences; a sentence with marks, or one that is no English to ``en``, stays whole."""
+    """Yield the clauses of sentences.
+
+    A sentence with markup stays whole, and so does text that is not English if the language is ``en``.
+    """
     sentence_spans = list(spans)
     texts = [document.text[span.start : span.end].decode() for span in sentence_spans]
     pipeline = open_language(language)
@@ -213,7 +216,7 @@ def _extract_clauses(_: str, parses: Sequence[Parse]) -> list[Clause]:
 
 
 def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitSpan]:
-    """The places of sentences, items and rows, in bytes of the text, in its order."""
+    """Yield the spans of sentences, items and rows, in bytes of the text, in order."""
     text = document.text.decode()
     to_byte = compute_byte_offsets(text, len(document.text))
     _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens)
@@ -223,14 +226,14 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
             if unit.kind not in _UNIT_KINDS or _is_table_rule(piece) or is_mail_header(text, unit.start, unit.end):
                 continue
             if next_unit is not None and _is_table_rule(text[next_unit.start : next_unit.end]):
-                continue  # the names of columns say nothing alone
+                continue  # skip the header row: column names alone mean nothing
             num_words = sum(any(map(str.isalnum, word)) for word in render_unit(piece).split())
             if num_words >= (1 if unit.kind == "table" else _MIN_WORDS):
                 yield UnitSpan(int(to_byte[unit.start]), int(to_byte[unit.end]))
 
 
 def _is_table_rule(piece: str) -> bool:
-    """Whether a row only parts the head of a table from its body."""
+    """True if a row only separates the head of a table from its body."""
     return piece.startswith(("|--", "|:", "| -", "| :")) and not any(map(str.isalnum, piece))
 
 

@@ -1,9 +1,9 @@
-"""The graph of units and entities around a question, as far as a search has read it.
+"""The part of the graph of units and entities that a search has read so far.
 
-In: a state's units and the passages that name an entity. Out: the units of entities, many at a time, as rows of one
-matrix; for each row the entities that it names, its cosine with the question, and the share of the question's words
-that it has. Everything is read once. Of an entity in many passages those come first that are near the question, and
-one that is in very many leads nowhere.
+In: a state's units and the chunks that mention an entity. Out: the units of entities as rows of one matrix. Each row
+has the entities that the unit mentions, its cosine with the question, and the share of the question's words in it.
+Everything is read at most once. For an entity in many chunks, those near the question are read; an entity in very many
+chunks is ignored.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from ..passage_graph import edges
 from ..passage_graph.structure import GRAPH
 from .units import UNITS, StoredUnit
 
-#: Passages of an entity whose units are read, where a path begins and where it goes on: of one that has more, those
-#: nearest to the question.
+#: The maximum number of chunks whose units are read for an entity, at the start of a path and along it. If there are
+#: more, those nearest to the question are read.
 MAX_START_CHUNKS = 50
 _MAX_REACHED_CHUNKS = 8
-#: An entity in more passages is walked neither to nor through.
+#: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
 
 UnitRows = npt.NDArray[np.int64]
 
-#: What an edge of the passage graph has where the title names the entity, and where a unit may.
+#: Features of an edge of the passage graph if the title names the entity, and if a unit can name it.
 _TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
 _NAME_FLAGS = np.uint16(edges.CAPITALISED | _TITLE_FLAGS)
 
 
 class UnitGraph:
-    """Units read so far, a row each."""
+    """The units read so far, one row each."""
 
     def __init__(self, query: Query) -> None:
         state = query.view
@@ -57,7 +57,7 @@ class UnitGraph:
         self._rows_by_entity: dict[int, UnitRows] = {}
         self._units_by_chunk: dict[int, list[StoredUnit]] = {}
         self._entities_by_row: dict[int, list[int]] = {}
-        #: By row: the unit's id, and its chunk.
+        #: The id and the chunk of each row's unit.
         self.ids: list[int] = []
         self.chunks: list[int] = []
         self.vectors: Matrix = np.empty((0, state.settings.dimension), np.float32)
@@ -66,11 +66,11 @@ class UnitGraph:
         self._word_bits: dict[int, int] = {}
         self._texts: dict[int, str] = {}
         self._headings: dict[int, tuple[str | None, list[str]]] = {}
-        #: What an entity is called.
+        #: Returns the key of an entity.
         self.get_key: Callable[[int], str] = lru_cache(None)(lambda entity: state.entities.get(entity).key)
 
     def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
-        """The rows of the units of some entities, by entity; of ``max_chunks`` passages of each that is read now."""
+        """Return the rows of the units of entities, by entity; reads at most ``most`` chunks of a new entity."""
         entity_ids = list(dict.fromkeys(entities))
         missing = np.array([entity for entity in entity_ids if entity not in self._rows_by_entity], np.uint32)
         if len(missing):
@@ -103,19 +103,19 @@ class UnitGraph:
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
     def get_rows(self, ids: Sequence[int]) -> list[int]:
-        """The rows of some units."""
+        """Return the rows of units."""
         self._read_chunks({unit.chunk for unit in self._units.get(ids)})
         return [self._rows_by_id[id] for id in ids]
 
     def get_entities(self, row: int) -> list[int]:
-        """The entities that a unit names, in the order of their names."""
+        """Return the entities that a unit mentions, sorted by key."""
         if row not in self._entities_by_row:
             (entities,) = self._units.list_entities([self.ids[row]])
             self._entities_by_row[row] = sorted(entities, key=self.get_key)
         return self._entities_by_row[row]
 
     def get_word_bits(self, row: int) -> int:
-        """Which of the question's words a unit has, in its text or above it, as bits."""
+        """Return the question's words in a unit, its headings or its title, as bits."""
         bits = self._word_bits.get(row)
         if bits is None:
             terms = count_chunk_terms(*self._headings_above(self.chunks[row]), self.get_text(row), self._stem)
@@ -125,7 +125,7 @@ class UnitGraph:
         return bits
 
     def compute_share(self, word_bits: int) -> float:
-        """The share of the question that some of its words are, weighed by rarity, from 0 to 1."""
+        """Return the share of some of the question's words in all of them, weighted by rarity, from 0 to 1."""
         found = self._shares.get(word_bits)
         if found is None:
             held_rarity = sum(
@@ -135,23 +135,23 @@ class UnitGraph:
         return found
 
     def get_text(self, row: int) -> str:
-        """A unit as a reader sees it."""
+        """Return the display form of a unit."""
         if row not in self._texts:
             self._texts[row] = self._units.list_texts([self.ids[row]])[0]
         return self._texts[row]
 
     @property
     def num_chunks(self) -> int:
-        """The number of passages read."""
+        """The number of chunks read."""
         return len(self._units_by_chunk)
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
-        """What decides between equals: the key of a unit's document, and its place there."""
+        """Return the sort key that breaks ties: the document key of a unit, and its number there."""
         document, number = split_vector_id(self.ids[row])
         return self._query.view.documents.get_key(document), number
 
     def compute_similarities(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
-        """The products of some units' vectors with another."""
+        """Return the products of units' vectors with another vector."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _headings_above(self, chunk: int) -> tuple[str | None, list[str]]:
@@ -164,7 +164,7 @@ class UnitGraph:
         return headings
 
     def _find_naming_rows(self, entity: int, chunk: int, features: int) -> list[int]:
-        """The rows of a chunk's units that name an entity, or whose title does."""
+        """Return the rows of a chunk's units that mention an entity, or all of them if the title does."""
         units = self._units_by_chunk[chunk]
         if not features & _TITLE_FLAGS:
             units = self._units.find_units_mentioning(entity, units, not features & edges.LOWER)
@@ -173,13 +173,13 @@ class UnitGraph:
     def _select_nearest(self, chunks: list[int], max_chunks: int) -> list[int]:
         if len(chunks) <= max_chunks:
             return chunks
-        # Vectors that are in memory, or in an index, need not be read from the store.
+        # This search uses vectors in memory or in an index, and avoids reading them from the store.
         chunk_set = ChunkList(np.array(sorted(chunks), np.uint64))
         nearest, _ = find_nearest_chunks(self._query.view, self._query.vector, max_chunks, chunk_set)
         return [chunk for chunk, _ in nearest]
 
     def _read_chunks(self, chunks: Iterable[int]) -> None:
-        """Have the units of some chunks as rows."""
+        """Read the units of chunks into rows."""
         missing = sorted(chunk for chunk in chunks if chunk not in self._units_by_chunk)
         if not missing:
             return

@@ -1,4 +1,4 @@
-"""The tables ``units`` and ``unit_mentions`` of SELECT."""
+"""The SQL tables ``units`` and ``unit_mentions``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Units as a state has them: their places, texts, vectors, and the entities that they name.
+"""The units of a state: their spans, texts and vectors, and the entities that they mention.
 
-In: a state. Out: :class:`Units`, by ``state.part(UNITS)``. The edges between units and entities are stored nowhere:
-they follow from the mentions of a unit's chunk that lie in its span, and from the document's title.
+In: a state. Out: :class:`Units`, by ``state.part(UNITS)``. The edges between units and entities are not stored. They
+are computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from ..passage_graph.rows import classify_form, find_heading_names, mark_nested
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
 from .written_units import WRITTEN_UNITS, compute_unit_digest
 
-#: Documents whose units are kept, as long as no more are asked for together.
+#: The maximum number of documents whose units are cached, unless more are requested at once.
 _MAX_CACHED_DOCUMENTS = 512
-#: Chunks of which it is kept where names stand in them.
+#: The maximum number of chunks whose mentions are cached.
 _MAX_CACHED_CHUNKS = 2048
-#: Who wrote a unit that is a sentence of the text.
+#: The source of a unit that is a sentence of the text.
 RULE = "rule"
 
 
 class StoredUnit(NamedTuple):
-    """A unit: its document, its chunk and its number in that; bytes ``start`` to ``end`` of the document's text, those
-    of the chunk for one that a model wrote. ``source`` is that model, or :data:`RULE`; a clause may have its
-    ``subject`` elsewhere."""
+    """A unit: its document, its chunk and its number in the chunk.
+
+    ``start`` and ``end`` are bytes of the document's text, those of the whole chunk for a unit written by a model.
+    ``source`` is that model, or :data:`RULE`. ``subject`` is the span of a clause's subject if it lies outside the
+    clause.
+    """
 
     id: int
     document: int
@@ -52,8 +55,10 @@ class StoredUnit(NamedTuple):
 
 
 class _DocumentUnits:
-    """The units of a document: of each chunk how many, where the first of it is among all, and places when they are
-    asked for; and where the vectors stand."""
+    """The units of a document.
+
+    Holds the number of units of each chunk and the positions of their vectors; spans are decoded on demand.
+    """
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class _DocumentUnits:
         self.vector_positions = [] if derived_part is None else derived_part.vector_locations
         self.first_numbers = [0, *accumulate(self.counts)]
         self._spans: dict[int, list[UnitSpan]] = {}
-        #: By chunk, the model that wrote its units, and these.
+        #: The model and the units it wrote, by chunk ordinal.
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
         if any(isinstance(row, int) and row for row in self._rows):
             value = WRITTEN_UNITS.find(state, self.record.key)
@@ -82,22 +87,22 @@ class _DocumentUnits:
             self.written_units = {number: entry for number, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
-        """The ordinal of the chunk of a unit."""
+        """Return the ordinal of the chunk of a unit."""
         return bisect_right(self.first_numbers, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
-        """The places of the units of a chunk; none where a model wrote them."""
+        """Return the spans of the units of a chunk; empty if a model wrote them."""
         spans = self._spans.get(ordinal)
         if spans is None:
             spans = self._spans[ordinal] = decode_spans(self._rows[ordinal], self.chunk_records[ordinal].start)
         return spans
 
     def list_units(self, ordinal: int) -> list[StoredUnit]:
-        """The units of a chunk, in order of the text."""
+        """Return the units of a chunk, in order of the text."""
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """A unit of a chunk."""
+        """Return one unit of a chunk."""
         if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:
@@ -107,7 +112,7 @@ class _DocumentUnits:
 
 
 class Units:
-    """The units of one state; what has been read of it is kept as long as it is."""
+    """The units of one state, with caches that live as long as the state."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -131,27 +136,27 @@ class Units:
 
     @property
     def is_present(self) -> bool:
-        """Whether the store has the index."""
+        """True if the store has the index."""
         return self._derivation is not None
 
     @property
     def is_complete(self) -> bool:
-        """Whether every document has its units."""
+        """True if every document has its units."""
         return self._derivation is not None and self._derivation.built >= self._derivation.until
 
     @cached_property
     def count(self) -> int:
-        """How many units there are."""
+        """The number of units."""
         return self._parts.vectors.count_vectors()
 
     def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
-        """The units of each chunk, in order of the text."""
+        """Return the units of each chunk, in order of the text."""
         records = self._state.chunks.get_many(chunks)
         documents = self._get_documents(record.document for record in records)
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
-        """Some units."""
+        """Return units by their ids."""
         owners = list(map(split_vector_id, ids))
         documents = self._get_documents(number for number, _ in owners)
         units = []
@@ -162,23 +167,25 @@ class Units:
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
-        """Units as a reader sees them."""
+        """Return the display forms of units."""
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
-        """The document of a unit, and the section of its outline (-1: before the first heading)."""
+        """Return the document of a unit, and its section in the outline (-1: before the first heading)."""
         document = self._get_document(unit.document)
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
-        """The vectors of units, shape (n, dimension), of unit length."""
+        """Return the unit-length vectors of units, shape (n, dimension)."""
         owners = list(map(split_vector_id, ids))
         documents = self._get_documents(number for number, _ in owners)
         return self._parts.vectors.gather([documents[number].vector_positions[index] for number, index in owners])
 
     def find_nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
-        """The units of largest cosine with a vector, of all or of some chunks, best first, and their cosines; equals in
-        order of their documents' keys and their places."""
+        """Return the ids and cosines of the units nearest to a vector, best first, of all chunks or only some.
+
+        Ties are in order of document keys and positions.
+        """
         if chunks is None:
             ids, scores = find_nearest(self._parts.vectors.scan(), vector, count)
         else:
@@ -190,14 +197,14 @@ class Units:
         return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
-        """The entities that each unit names, and those of its document's title, ascending."""
+        """Return the entities that each unit mentions, including those of its document's title, ascending."""
         entities = []
         for unit in self.get(ids):
             entities.append(sorted({*self._find_entities(unit), *self._get_title_names(unit.document)}))
         return entities
 
     def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
-        """The units of some chunks that name an entity, or whose title does, in the order of the chunks."""
+        """Return the units of chunks that mention an entity, or whose title does, in the order of the chunks."""
         unit_ids: list[int] = []
         for units in self.list_chunk_units(list(chunks)):
             named = self.list_entities([unit.id for unit in units])
@@ -207,8 +214,10 @@ class Units:
     def find_units_mentioning(
         self, entity: int, units: Sequence[StoredUnit], is_name: bool = False
     ) -> list[StoredUnit]:
-        """Of the units of one chunk, those that name an entity in what they say; ``written_units`` says that the chunk writes
-        it as a name wherever it does, so that no text need be read."""
+        """Return the units of one chunk that mention an entity in their own text.
+
+        ``written`` means that the chunk always writes the entity as a name, so its text need not be read.
+        """
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._find_entities(unit)]
         name_spans = [(start, end) for _, start, end in self._iter_name_spans(units[0], entity)]
@@ -222,7 +231,7 @@ class Units:
         return self._get_documents([document])[document]
 
     def _get_documents(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
-        """The units of some documents at least, by document; those that were not read yet are read together."""
+        """Return a mapping with at least the units of the given documents; those not cached are read together."""
         cache, document_ids = self._documents, dict.fromkeys(documents)
         missing = [document for document in document_ids if document not in cache]
         if missing:
@@ -249,7 +258,7 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
-        """The entities that a unit names in what it says."""
+        """Return the entities that a unit mentions in its own text."""
         if unit.source == RULE:
             spans = _list_spans(unit)
             return {
@@ -265,15 +274,17 @@ class Units:
         return (entity for start, end, entity in outermost if classify_form(text[start:end]) == (True, False))
 
     def read_names(self, chunks: Iterable[int]) -> None:
-        """Read together where names stand in some chunks whose units were read."""
+        """Load the positions of names in several chunks together; their units must have been read."""
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_spans]
         if len(missing) + len(self._name_spans) > _MAX_CACHED_CHUNKS:
             self._name_spans = {}
         self._name_spans.update(zip(missing, self._state.mentions.get_outermost_in_chunks(missing), strict=True))
 
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """Where the names in the chunk of a unit stand that are in no longer one, or one of them: entity, and bytes of
-        the document."""
+        """Yield the outermost names in the chunk of a unit as entity and bytes of the document.
+
+        With ``entity``, only the names of that entity.
+        """
         if unit.chunk not in self._name_spans:
             self.read_names([unit.chunk])
         rows = self._name_spans[unit.chunk]
@@ -284,7 +295,7 @@ class Units:
         return ((name, base + start, base + end) for name, start, end in rows.tolist())
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
-        """Whether a name is written as one: with a capital or a digit."""
+        """True if a name is written as a name: with a capital letter or a digit."""
         return classify_form(bytes(self._get_text(document)[span[0] : span[1]])) == (True, False)
 
     def _get_title_names(self, document: int) -> frozenset[int]:
@@ -306,7 +317,7 @@ def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
 
 
 def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
-    """Those of largest score, and all that tie with the last of them."""
+    """Return the items with the highest scores, including all that tie with the last."""
     if len(scored) <= count:
         return scored
     min_score = sorted((score for _, score in scored), reverse=True)[count - 1]

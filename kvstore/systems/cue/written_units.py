@@ -1,8 +1,8 @@
-"""Units that a language model writes: short statements, each of which can be understood alone (CUE-RAG, section 3.1).
+"""Units written by a language model: short statements that are understandable alone (CUE-RAG, section 3.1).
 
-In: the chunks of a document. On disk: table ``unit_texts``. Out: the statements of each chunk, in place of its
-sentences wherever units are read. What a model is told is our own; the paper's prompt asks for the same: simple
-sentences, names in full, pronouns resolved.
+In: the chunks of a document. On disk: table ``unit_texts``. Out: the statements of each chunk, which replace its
+sentences wherever units are read. The prompt is kvstore's; it asks for the same as the paper's: simple sentences, full
+names, resolved pronouns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..chunked_text import ChunkedText
 from ..fact import Fields
 from ..written_passages import SourcePassage, WrittenFact, passage_digest
 
-#: Characters of the longest statement, and how many times as long as a passage its statements may be together.
+#: The maximum characters of a statement, and the maximum total length of statements relative to their chunk.
 _MAX_STATEMENT_CHARS, _MAX_EXPANSION = 1000, 6
 
 _TASK = (
@@ -38,7 +38,7 @@ _SCHEMA = build_object_schema(
 
 
 def compute_unit_digest(document: ChunkedText, chunk: int) -> bytes:
-    """The digest of what a model is shown of a chunk, by its number in the document."""
+    """Return the digest of the text that a model is shown of a chunk, given its ordinal."""
     return passage_digest(document.title, document.list_headings(chunk), document.get_chunk_text(chunk).decode())
 
 
@@ -90,8 +90,10 @@ def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -
 
 
 def _check_statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
-    """The statements on one line each, without those that share no word with what they were written from; raises
-    ValueError where they are too long, or repeat the marks of the quotation."""
+    """Return the statements, each on one line, without those that share no word with their source.
+
+    Raises ValueError if they are too long or repeat the quotation mark of the prompt.
+    """
     statements = list(dict.fromkeys(to_printable(" ".join(text.split())) for text in texts if text.strip()))
     if any(len(text) > _MAX_STATEMENT_CHARS for text in statements):
         raise ValueError(f"a statement is one sentence, of at most {_MAX_STATEMENT_CHARS} characters")
@@ -105,5 +107,5 @@ def _check_statements(texts: Sequence[str], passage: SourcePassage, quotation: Q
     return tuple(text for text in statements if not source_words.isdisjoint(segment_words(text)))
 
 
-#: The units that models wrote, by chunk; EXTRACT units has one write them.
+#: The units written by models, by chunk; EXTRACT units has a model write them.
 WRITTEN_UNITS = _WrittenUnits()

@@ -11,7 +11,7 @@ from ...retrieval.query import Query, evidence_of, option
 
 
 class VectorStrategy:
-    """Nearest chunks by cosine of their vectors with the question's."""
+    """Retrieval of the chunks whose vectors have the largest cosine with the question's."""
 
     name = "vector"
     description = "dense retrieval: the chunks whose vectors have the largest cosine with the question's"

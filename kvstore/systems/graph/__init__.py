@@ -1,4 +1,4 @@
-"""HippoRAG 2's walk from names and passages, after this house's own manner: with relevance, and with paths of units."""
+"""A walk from names and chunks after HippoRAG 2, combined with relevance and with paths of units."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

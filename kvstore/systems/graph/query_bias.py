@@ -1,14 +1,15 @@
-"""A bias of the walk: of the passages of a name it goes to those the more that talk about what is asked beside it.
+"""A bias of the walk towards those chunks of a name that match what the question asks about it.
 
-A walk that leaves a name by every passage alike goes astray where the name has many. Here the weight of the step from
-an entity to a passage is multiplied by e to the power of strength · the passage's cosine with the question *without its
-names*, as a share of the best passage's: a topic-sensitive walk (Haveliwala 2002, "Topic-Sensitive PageRank"; a biased
-one, in the terms of Backstrom and Leskovec 2011, "Supervised Random Walks") whose topic is the rest of the question.
-Steps from passages to entities stay as they are: what a passage names does not depend on what is asked.
+A walk that leaves a name by all its chunks equally loses its way if the name has many. Here the weight of the step from
+an entity to a chunk is multiplied by e to the power of strength · the chunk's cosine with the question *without its
+names*, as a share of the best chunk's. This is a topic-sensitive walk (Haveliwala 2002, "Topic-Sensitive PageRank"; a
+biased walk in the terms of Backstrom and Leskovec 2011, "Supervised Random Walks") whose topic is the rest of the
+question. Steps from chunks to entities are unchanged, because the names in a chunk do not depend on the question.
 
-In: a query and its parts. Out: factors for chunks, or nothing where the rest tells no passage from another: where the
-question names nothing, or asks so little beside its names ("X's husband") that every passage about such things is as
-near as the one on the way; and where the user gave the vector, which speaks of the names as well.
+In: a query and its parts. Out: factors for chunks, or None if the rest of the question cannot distinguish chunks. This
+    is so if the question names nothing, or asks so little in addition to its names ("X's husband") that every chunk
+    about such things is as near as the right one. It is also so if the user supplied the vector, which covers the names
+    as well.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from ...structures.reading import Ids, Matrix
 from ...text.words import get_informative_terms, get_stemmer
 from ..passage_graph.pagerank import Masses
 
-#: Informative words beside the names that tell passages apart.
+#: The number of informative words, in addition to names, needed to distinguish chunks.
 _MIN_TELLING_TERMS = 3
 
 
 class QueryBias:
-    """Factors of the steps from entities to chunks, from 1 to e^strength, by the cosines of chunks with ``vector``;
-    ``chunks`` are those that were compared."""
+    """Factors of the steps from entities to chunks, from 1 to e^strength, by the cosines of chunks with ``vector``.
+    ``chunks`` are the compared chunks."""
 
     def __init__(self, vector: Matrix, max_cosine: float, strength: float) -> None:
         self.vector = vector
@@ -38,7 +39,7 @@ class QueryBias:
         self._factors: Masses = np.empty(0)
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Take note of the cosines of further chunks, ids ascending."""
+        """Add the cosines of further chunks, ids ascending."""
         if len(chunks):
             factors = np.exp(self._scale * np.maximum(0.0, cosines))
             order = np.argsort(np.concatenate((self.chunks, chunks)))
@@ -46,29 +47,30 @@ class QueryBias:
             self._factors = np.concatenate((self._factors, factors))[order]
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """The factors of chunks that were compared."""
+        """Return the factors of compared chunks."""
         found: Masses = self._factors[np.searchsorted(self.chunks, chunks)]
         return found
 
 
 def can_distinguish_chunks(query: Query, parts: Decomposition) -> bool:
-    """Whether a question names something, and asks enough beside it for one passage to fit better than another."""
+    """True if a question has names and asks enough in addition to them for some chunks to match better than others."""
     if parts.remainder == query.question:
         return False
     terms = get_informative_terms(parts.remainder, get_stemmer(query.reading.settings.stemmer))
-    # A letter alone is what a name leaves behind when it is cut out: "'s".
+    # A single letter is the remainder of a name: "'s".
     return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_TELLING_TERMS
 
 
 def make_nearest_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:
-    """What asks for the passage nearest to the rest of a question; None where the walk has no bias."""
+    """Return a request for the chunk nearest to the question without its names, or None if the walk has no bias."""
     if strength <= 0 or query.given_vector is not None or not can_distinguish_chunks(query, parts):
         return None
     return NearestChunksRequest(query.embed_part(parts.remainder), 1)
 
 
 def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, strength: float) -> QueryBias | None:
-    """The bias of a walk, by what :func:`make_nearest_request` found; None where nothing resembles the rest."""
+    """Return the bias of a walk from the result of :func:`make_nearest_request`, or None if no chunk is similar to the
+    rest."""
     if not nearest_ranking or nearest_ranking[0][1] <= 0:
         return None
     return QueryBias(request.vector, nearest_ranking[0][1], strength)

@@ -1,6 +1,6 @@
-"""The relations that documents state: in what was imported for them, and in edges of the forest.
+"""The relations that documents state, in imported triples and in edges of the forest.
 
-In: chunks. Out: for each of their documents, in order of the chunks, the relations stated there, as words.
+In: chunks. Out: for each of their documents, in order of the chunks, the stated relations in words.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ...structures.reading import ReadRequest
 from ...structures.state import State
 from ..passage_graph.rows import iter_stated_relations
 
-#: Normal forms of two names, and what joins them between.
+#: Normal forms of two names, with the relation between them in the middle.
 RelationInWords = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class StatedRelations(ReadRequest[list[RelationInWords]]):
-    """What the documents of chunks state; at most ``max_relations`` relations of each that were imported, and as many edges, by
-    name."""
+    """A request for the relations that the documents of chunks state: per document at most ``most`` imported ones, and
+    at most as many edges, in order of name."""
 
     chunks: Sequence[int]
     max_relations: int

@@ -1,21 +1,22 @@
-"""Strategy ``graph``: one walk from the question's names and nearest chunks, joined with direct relevance.
+"""Strategy ``graph``: one walk from the question's names and nearest chunks, combined with direct relevance.
 
-A walk over passages and entities starts at the entities of the question (weighted by how specific they are; those that
-it compares count alike) and, with little weight, at its best passages by vector and by words and at the relations
-stated around them whose words are the question's. Of the passages of a name it goes to those the more that talk about
-what is asked (:mod:`.build_query_bias`). Where the walk leads are the passages a chain of facts runs through, whether or not
-they resemble the question. Among those the ones come first that talk about what the question asks: passages are ranked
-by the mass that reaches them times e to the power of their relevance to the question *without its names*, cosine plus
-BM25, each as a share of the best candidate's. The names have done their part in the walk; counted again they would only
-favour further passages about the same names.
+The walk over chunks and entities starts at the entities of the question. They are weighted by how specific they are;
+compared entities get equal weight. With little weight it also starts at the best chunks by vector and by words, and at
+relations stated near them that share words with the question. From a name it prefers the chunks that match what is
+asked (:mod:`.query_bias`). The walk reaches the chunks along a chain of facts, whether or not they resemble the
+question.
 
-Where the store has an index ``units``, their scores are also multiplied by e to the power of the best path of units
-through them, as a share of the best of all (:mod:`~kvstore.systems.cue.strategy`): the walk and the paths err on
+The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
+cosine plus BM25, each as a share of the best candidate's. The names already determined the walk; counting them again
+would only favor more chunks about the same names.
+
+If the store has an index ``units``, the scores are also multiplied by e to the power of the best path of units through
+each chunk, as a share of the best of all (:mod:`~kvstore.systems.cue.strategy`). The walk and the paths fail on
 different questions.
 
-After HippoRAG (Gutiérrez et al. 2024, section 2); passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al. 2025,
-section 3). In: a query. Out: evidence with the way to each chunk. A question without a known name starts at its best
-passages alone.
+After HippoRAG (Gutiérrez et al. 2024, section 2), with passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al.
+2025, section 3). In: a query. Out: evidence with the path to each chunk. A question without a known name starts only at
+its best chunks.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, mak
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import StatedRelations
 
-#: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
+#: Candidate chunks from dense and from lexical search each, and the number of them that the walk starts at.
 NUM_NEAREST = 20
 _MAX_STARTS = 10
-#: Passages, the best of each search, whose documents' relations are compared with the question.
+#: The best chunks of each search, whose documents' relations are compared with the question.
 _NUM_STATING_CHUNKS = 5
-#: Passages with most mass that become candidates, at least.
+#: The minimum number of chunks with most mass that become candidates.
 _MIN_REACHED = 100
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
 _UNREACHED_MASS = 1e-5
@@ -72,7 +73,7 @@ WALK_OPTIONS: Mapping[str, Option] = {
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """Where a walk led: ids of the candidates, ascending, the scores of each, and how each was reached."""
+    """The result of a walk: ids of the candidates, ascending, the score of each, and the PageRank that reached them."""
 
     chunks: Ids
     scores: npt.NDArray[np.float64]
@@ -80,7 +81,7 @@ class WalkResult:
 
 
 def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
-    """What a question consists of, as a step of its trace."""
+    """Decompose a question as a step of its trace."""
     with query.trace.step("decompose question") as step:
         parts = decompose(query.question, names)
         step.detail, step.count = str(parts), len(names)
@@ -95,9 +96,9 @@ def walk_graph(
     parts: Decomposition,
     rankings: Sequence[Ranking],
 ) -> WalkResult | None:
-    """Walk from the names of a question and its nearest chunks; None where there is nothing to start at.
+    """Walk from the names of a question and its nearest chunks. Returns None if there is nothing to start at.
 
-    ``degrees`` are those of the names, ``rankings`` are rankings of chunks, ``strategy`` one with the options of a walk.
+    ``degrees`` are those of the names, ``nearest`` are rankings of chunks, and ``strategy`` has the options of a walk.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)
@@ -131,7 +132,8 @@ def walk_graph(
 def _prepare_rest(
     query: Query, parts: Decomposition, strength: float
 ) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
-    """Of what a question asks beside its names the terms, in how many chunks each is, and the bias of the walk."""
+    """Return the terms of the question without its names, the number of chunks that have each, and the bias of the
+    walk."""
     words = parse_question_words(parts.remainder, get_stemmer(query.reading.settings.stemmer))
     request = make_nearest_request(query, parts, strength)
     if request is None:
@@ -144,7 +146,7 @@ def _prepare_rest(
 
 
 class GraphStrategy:
-    """From the question's names and nearest passages over the graph to what else is needed."""
+    """Retrieval by a walk from the question's names and nearest chunks over the graph."""
 
     name = "graph"
     description = "PageRank over passages and entities from the question's names and best passages, with relevance"
@@ -187,8 +189,8 @@ class GraphStrategy:
     def _compute_path_shares(
         self, query: Query, parts: Decomposition, chunks: Ids, near_ranking: Ranking
     ) -> npt.NDArray[np.float64]:
-        """The scores of the best paths of units through some chunks, as shares of the best of all; 0 where no path
-        leads, or there are no units."""
+        """Return the scores of the best paths of units through some chunks, as shares of the best of all. A chunk
+        without a path gets 0, as does every chunk if there are no units."""
         shares = np.zeros(len(chunks))
         if not option(query, self, "units") or not has_units(query.view) or not can_distinguish_chunks(query, parts):
             return shares
@@ -203,7 +205,7 @@ class GraphStrategy:
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
-    """Add chunks to the starts, ``share`` among them in proportion to their scores."""
+    """Add chunks to the starts, dividing ``share`` among them in proportion to their scores."""
     total = sum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and share > 0:
@@ -212,7 +214,7 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
 
 
 def _find_relation_starts(query: Query, rarities: Mapping[str, float], rankings: Sequence[Ranking]) -> dict[int, float]:
-    """Entities of the relations that talk about what is asked, stated around the nearest chunks."""
+    """Return the masses of the entities whose relations, stated near the nearest chunks, match the question."""
     reading = query.reading
     with query.trace.step("relations that match") as step:
         chunks = [chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]
@@ -230,7 +232,7 @@ def _find_relation_starts(query: Query, rarities: Mapping[str, float], rankings:
 def _select_candidates(
     query: Query, ranks: PageRank, rankings: Sequence[Ranking]
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
+    """Return the ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
     keep = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
     reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, max(_MIN_REACHED, query.reach))]
@@ -246,7 +248,7 @@ def _select_candidates(
 
 
 def _score_relevance(query: Query, rest_text: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
-    """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
+    """Return the relevance of each chunk to the question without its names, from 0 to 2."""
     vector = query.embed_part(rest_text)
     with query.trace.step("relevance of candidates") as step:
         cosines, word_scores = query.reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))

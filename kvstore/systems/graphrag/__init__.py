@@ -1,4 +1,4 @@
-"""Communities of entities that belong together, at several levels, and what they are about."""
+"""GraphRAG: communities of related entities at several levels, and reports on them."""
 
 from ...retrieval.query import Strategy
 from ..contract import Description, System

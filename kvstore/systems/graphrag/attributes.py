@@ -1,11 +1,11 @@
-"""Entities and communities as vectors, and a graph that knows them (ArchRAG: Wang et al. 2025, sections 3.1 and 3.2).
+"""Vectors of entities and communities, and edges weighted by them (ArchRAG: Wang et al. 2025, sections 3.1 and 3.2).
 
-In: an :class:`~.entity_graph.EntityGraph`, and the stored vectors of chunks. Out: the vector of each node, the
-strength-weighted centroid of the passages that name it, so that nothing new is embedded; and edges weighed by cosine,
-with nodes joined that are near to each other and share no passage (KNN augmentation).
+In: an :class:`~.entity_graph.EntityGraph` and the stored vectors of chunks. Out: the vector of each node, the
+strength-weighted centroid of the chunks that mention it, so nothing new is embedded. Also the edges weighted by cosine,
+plus edges between similar nodes that share no chunk (KNN augmentation).
 
-The paper's algorithm 1 weighs edges by 1 - cosine, a distance, where what is clustered needs a nearness: here it is the
-cosine. Cosines that decide are rounded to 2^-16 first, and equals fall by the order of the nodes.
+The paper's algorithm 1 weights edges by 1 - cosine, which is a distance, but clustering needs a similarity. kvstore
+uses the cosine. Cosines that decide an edge are first rounded to 2^-16, and ties are broken by the order of the nodes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from .entity_graph import EntityGraph
 
-#: Vectors read, and pairs multiplied, at a time.
+#: The number of vectors read, or pairs multiplied, at a time.
 _BATCH_SIZE = 8192
-#: The cosine from which two nodes are joined where no edges say what is near.
+#: The minimum cosine of joined nodes if the graph has no edges to derive it from.
 _DEFAULT_MIN_COSINE = 0.8
-#: The least cosine that joins is rounded down to a multiple of this, so that a document more or less seldom moves it.
+#: The minimum cosine is rounded down to a multiple of this, so that adding one document seldom changes it.
 _COSINE_STEP = 1 / 64
 
 
 def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
-    """The vectors of the passages of a graph, in its order, shape (passages, dimension)."""
+    """Return the vectors of the chunks of a graph, in its order, shape (chunks, dimension)."""
     vectors = np.empty((len(graph.chunks), state.settings.dimension), np.float32)
     for first in range(0, len(vectors), _BATCH_SIZE):
         records = state.chunks.get_many(graph.chunks[first : first + _BATCH_SIZE].tolist())
@@ -37,7 +37,7 @@ def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
 
 
 def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
-    """Unit vectors of the nodes, shape (nodes, dimension); ``chunk_vectors`` are those of :func:`load_chunk_vectors`."""
+    """Return unit vectors of the nodes, shape (nodes, dimension), from those of :func:`load_chunk_vectors`."""
     order = np.argsort(graph.mention_nodes, kind="stable")
     starts = np.searchsorted(graph.mention_nodes[order], np.arange(len(graph.entities) + 1))
     sums = np.zeros((len(graph.entities), chunk_vectors.shape[1]), np.float64)
@@ -54,7 +54,10 @@ def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
 def compute_centroids(
     groups: npt.NDArray[np.int64], count: int, vectors: Matrix, masses: npt.NDArray[np.int64]
 ) -> Matrix:
-    """Unit vectors of ``count`` groups of rows, each row with its mass; ``groups`` of -1 are left out."""
+    """Return the unit centroids of ``count`` groups of rows, each row weighted by its mass.
+
+    Rows with group -1 are ignored.
+    """
     order = np.argsort(groups, kind="stable")
     order = order[np.searchsorted(groups[order], 0) :]
     sums = np.zeros((count, vectors.shape[1]), np.float64)
@@ -66,7 +69,7 @@ def compute_centroids(
 
 
 def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
-    """Rows at length one; a row of nothing stays so."""
+    """Scale rows to length one; a zero row stays zero."""
     norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     norms[norms == 0] = 1
     normalized: Matrix = (sums / norms[:, None]).astype(np.float32)
@@ -74,10 +77,11 @@ def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
 
 
 def augment_edges(count: int, edges: Edges, vectors: Matrix, percentile: float) -> Edges:
-    """Edges weighed by the cosine of their ends, with near nodes joined that no edge joins (ArchRAG, algorithm 1).
+    """Weight edges by the cosine of their ends, and join similar nodes that have no edge (ArchRAG, algorithm 1).
 
-    Of the ⌊1.5 m⌋ + 1 nearest of each node at most m are joined to it, m the mean degree, where their cosine exceeds
-    the ``percentile`` of those of the edges. Without an edge m is ⌊√n / 2⌋, and the cosine one that is near.
+    Let m be the mean degree of the nodes that have edges. Each node is joined to at most m of its ⌊1.5 m⌋ + 1 nearest
+    nodes. Their cosine must exceed the quantile ``percentile`` of the cosines of the existing edges. Without any edge,
+    m is ⌊√n / 2⌋ and the minimum cosine is fixed.
     """
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
@@ -112,7 +116,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, percentile: float) 
 def _compute_cosines(
     vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Cosines of pairs of rows, rounded, as whole numbers."""
+    """Return the cosines of pairs of rows as integers, in units of 2^-16."""
     cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _BATCH_SIZE):
         part = slice(start, start + _BATCH_SIZE)

@@ -1,8 +1,8 @@
-"""Communities as one state may use them: nothing is named that the state does not have.
+"""The communities of one generation, filtered to what one state contains.
 
-In: the rows of one generation of the index ``communities``, and a state. Out: members, passages, sentences, texts and
-vectors. Documents and chunks are never numbered twice, so what is gone is told by its number, and a chunk that came
-after the generation by being numbered behind it: such a one is placed on the spot, by the names in it.
+In: the rows of one generation of the index ``communities``, and a state. Out: members, chunks, sentences, texts and
+vectors. Document and chunk ids are never reused, so a deleted chunk is recognized by its missing id. A chunk added
+after the build has an id past the end of the generation; it is assigned to a community on read, by its entities.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ from .stored_tree import StoredTree
 
 Value = TypeVar("Value")
 
-#: Names of members that make a title, and the strongest members that are looked at for them.
+#: The number of member names in a title, and the number of strongest members considered for it.
 _NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 _REMEDY = "DROP INDEX communities, and make it anew"
-#: Whether a community is alive, where that is not known yet; else 0 or 1.
+#: Marks a community not yet checked for being alive; otherwise the value is 0 or 1.
 _UNKNOWN = -1
-#: Newer chunks that are placed, the first of them; strategies look at newer chunks themselves.
+#: The maximum number of newer chunks assigned to communities; strategies search the others themselves.
 _MAX_PLACED_CHUNKS = 20_000
 
 
 class Community(NamedTuple):
-    """A community as it was built: ``level`` 0 is the coarsest; how many entities, passages and documents there are.
+    """A community as it was built.
 
-    ``rating`` is 10 times its share of the passages of the largest of its level. ``content`` is the digest of what a
-    text on it is written from.
+    Level 0 is the coarsest. ``entities``, ``passages`` and ``documents`` are counts. ``rating`` is 10 times its number
+    of chunks divided by that of the largest community of its level. ``content`` is the digest of the material that its
+    report is written from.
     """
 
     id: int
@@ -63,8 +64,7 @@ class Community(NamedTuple):
 
 
 class _StateCache:
-    """What was found out about the communities in the states of one change: titles by number, and whether each is
-    alive."""
+    """Cached titles of communities, and flags for which of them are alive, valid for one change number."""
 
     def __init__(self, count: int) -> None:
         self.titles: dict[int, str] = {}
@@ -79,7 +79,7 @@ class Communities:
         self._state = state
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
-        #: How many levels there are.
+        #: The number of levels.
         self.levels: int = rows.head["levels"]
         self._count: int = rows.head["communities"]
         self._records: dict[int, list[Any]] = {}
@@ -88,11 +88,14 @@ class Communities:
         return self._count
 
     def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
-        """What ``make`` makes, kept for all states that read this generation: it must be the same for all."""
+        """Return the result of ``make``, cached for all states that read this generation.
+
+        The result must not depend on the state.
+        """
         return self._rows.get_cached(name, lambda _: make())
 
     def get(self, community: int) -> Community:
-        """A community by its number, which must be one; raises CorruptionError where it is not stored."""
+        """Return a community by its number, which must be valid; raises CorruptionError if its record is missing."""
         row = self._get_record(community)
         level, parent, children, entity_count, chunk_count, document_count, rating, content = row[:8]
         return Community(
@@ -100,17 +103,17 @@ class Communities:
         )
 
     def list_level(self, level: int) -> list[int]:
-        """The living communities of a level, and those above that are not parted further: a partition."""
+        """Return the living communities of a level, plus coarser ones that are not split further: a partition."""
         communities: list[int] = self.filter_alive(self.tree.get_partition(level)).tolist()
         return communities
 
     def list_roots(self) -> list[int]:
-        """The living communities of the coarsest level."""
+        """Return the living communities of the coarsest level."""
         return self.list_level(0)
 
     @property
     def tree(self) -> StoredTree:
-        """Which are parted into which; raises CorruptionError where they are not a tree."""
+        """The hierarchy of communities; raises CorruptionError if the stored records do not form a tree."""
         return self._rows.get_cached("tree", self._read_tree)
 
     def _read_tree(self, rows: GenerationRows) -> StoredTree:
@@ -124,7 +127,7 @@ class Communities:
         return tree
 
     def get_key(self, community: int) -> str:
-        """What a community is called in statements: its level and its first living member, as in ``1/vienna``."""
+        """Return the key of a community in statements, such as ``1/vienna``: its level and its first living member."""
         first_member = self._get_record(community)[8]
         members = (
             [first_member] if self._has_entity(first_member) else (entity for entity, _ in self.list_members(community))
@@ -133,7 +136,7 @@ class Communities:
         return f"{self.get(community).level}/{min(keys, default='')}"
 
     def find(self, key: str) -> int | None:
-        """The community that is called so, or None."""
+        """Return the community with this key, or None."""
         level, _, name = key.partition("/")
         identity = self._state.resolve(to_entity_key(name)) if level.isdecimal() and name else None
         candidates = [] if identity is None else self.find_by_entity(identity.entry.entity)
@@ -141,43 +144,46 @@ class Communities:
         return next((community for community in candidates if self.get_key(community) == normalized_key), None)
 
     def list_members(self, community: int) -> list[tuple[int, float]]:
-        """The entities in it that the state has, with the weight of what joins each to the others, strongest first."""
+        """Return the members that exist in the state, strongest first, with the weight of their edges within the
+        community."""
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
-        """The same one after another: of a large community only those are looked for that are taken."""
+        """Yield the same as :meth:`members` lazily, which avoids checking every member of a large community."""
         return self._iter_living_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_member_names(self, community: int) -> list[str]:
-        """The names of the living members that a text on it is written from, the strongest, in order of names."""
+        """Return the names of the strongest living members, which a report is written from, sorted by entity key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
         return [record.name for record in sorted(self._state.entities.get_many(entities), key=lambda one: one.key)]
 
     def list_chunks(self, community: int) -> list[tuple[int, float]]:
-        """The chunks at home in it that the state has, newer ones among them, each with the share of its names that
-        belong there, the largest share first."""
+        """Return the home chunks of a community that exist in the state, including newer ones, largest share first.
+
+        The share of a chunk is the fraction of its names that belong to the community.
+        """
         chunks = self._filter_existing(list(self._iter_stored_chunks(community)), lambda one: one[0])
         chunks += self._newer_by_community.get(community, ())
         return sorted(chunks, key=lambda one: -one[1])
 
     def count_documents(self, community: int) -> int:
-        """The documents of its passages that the state has."""
+        """Return the number of documents in the state that have home chunks in the community."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
     def get_title(self, community: int) -> str:
-        """The names of its strongest living members, which are no parts of each other."""
+        """Return the names of the strongest living members, skipping names that contain each other."""
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """The titles of some communities, see :meth:`get_title`; what is not known yet is read together."""
+        """Return the titles of several communities, see :meth:`title`; reads the uncached ones together."""
         known = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in known]
         members = [
             [entity for entity, _ in islice(self._iter_living_members(row), MAX_TITLE_CANDIDATES)]
             for row in self._rows.get_many(MEMBERS, list(map(records.encode_u32, missing)))
         ]
-        # Few names are parts of others: mostly the first are enough.
+        # The first few names usually suffice, since few names contain each other.
         first_entities = list(
             dict.fromkeys(entity for entities in members for entity in entities[: _NUM_TITLE_NAMES + 1])
         )
@@ -191,18 +197,20 @@ class Communities:
         return [known[community] for community in communities]
 
     def list_summary_spans(self, community: int) -> list[SentenceSpan]:
-        """The sentences that sum it up, of documents that the state has, in order of documents and places."""
+        """Return the summary sentences whose chunks exist in the state, in order of documents and offsets."""
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
     def list_findings(self, community: int) -> list[Finding]:
-        """Sentences that say how members belong together, of documents that the state has, the strongest first."""
+        """Return the sentences that relate two members and whose chunks exist in the state, strongest first."""
         row = self._get_record(community)[10]
         found = [Finding((first, second), weight, SentenceSpan(*span)) for first, second, weight, *span in row]
         return self._filter_existing(found, lambda finding: finding.span.chunk)
 
     def get_written_text(self, community: int) -> WrittenText | None:
-        """Return the text that a language model wrote of it; None if there is none, or if a document or a name that it
-        was written from is gone or has changed."""
+        """Return the report that a language model wrote, or None.
+
+        Also returns None if any chunk or member that the report was written from is gone or changed.
+        """
         if not self._has_written_texts:
             return None
         text = get_written_text(self._state.lmdb, self.get(community).content)
@@ -210,24 +218,29 @@ class Communities:
         return text if has_sources else None
 
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
-        """The terms of titles and reports as they were built, which is what they say while :attr:`is_as_built`; raises
-        CorruptionError where they are not stored."""
+        """Return the terms of titles and reports at build time, which are current while :attr:`is_as_built`.
+
+        Raises CorruptionError if they are not stored.
+        """
         terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
         if None in terms:
             raise _make_missing_error(communities[terms.index(None)])
         return cast(list[str], terms)
 
     def read_text(self, span: SentenceSpan) -> str:
-        """The text at a place of a document that the state has."""
+        """Return the text of a span whose document exists in the state."""
         return self._state.documents.text_slice(span.document, span.start, span.end)
 
     def has_spans(self, spans: Sequence[SentenceSpan]) -> bool:
-        """Whether the state has all of some places."""
+        """True if the chunks of all spans exist in the state."""
         return all(self._has_chunk(span.chunk) for span in spans)
 
     def list_sources(self, community: int) -> list[SentenceSpan]:
-        """The places that a text on it is written from: the sentences chosen below it, then its own passages, whole, in
-        order of document keys and ordinals (those that are gone first)."""
+        """Return the spans that a report on the community is written from.
+
+        These are the sentences chosen for its children, then its own home chunks in full, in order of document keys and
+        ordinals. Deleted chunks come first.
+        """
         child_rows = [self._get_record(child) for child in self.get(community).children]
         sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
         found = dict.fromkeys(SentenceSpan(*span) for span in sentences)
@@ -243,7 +256,7 @@ class Communities:
         return list(found)
 
     def is_stale(self, community: int) -> bool:
-        """Whether a member, a passage or a sentence of it is gone, or a newer chunk is at home in it."""
+        """True if a member, chunk or sentence of the community is gone, or a newer chunk belongs to it."""
         row = iter(self._rows.get(MEMBERS, records.encode_u32(community)) or ())
         members = zip(row, row, strict=True)
         return (
@@ -254,11 +267,11 @@ class Communities:
         )
 
     def is_alive(self, community: int) -> bool:
-        """Whether it has a living member, and a living passage unless it was built without any."""
+        """True if the community has a living member, and also a living chunk unless it was built without any."""
         return len(self.filter_alive(np.array([community], np.int64))) > 0
 
     def filter_alive(self, communities: Partition) -> Partition:
-        """Those of some communities that are alive, see :meth:`is_alive`, in their order."""
+        """Return the communities that are alive, see :meth:`alive`, in the given order."""
         if self._is_current:
             return communities
         alive = self._cache.alive
@@ -269,34 +282,35 @@ class Communities:
         return alive_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
-        """The communities of an entity, the coarsest first; none where it has none, or is newer."""
+        """Return the communities of an entity, coarsest first; empty if it has none or is newer than the generation."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_one(entity)))
         return [] if row is None or row[0] is None else self._get_root_path(row[0])
 
     def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
-        """The communities that each of some chunks is at home in, the coarsest first; from the names in it."""
+        """Return the home communities of each chunk, coarsest first, computed from the entities it mentions."""
         homes, _ = self._place_chunks(chunks)
         return [self._get_root_path(home) for home in homes.tolist()]
 
     def list_newer_chunks(self) -> list[int]:
-        """The chunks that came after this was built, in order of document keys and ordinals."""
+        """Return the chunks added after the build, in order of document keys and ordinals."""
         chunks = list(self._state.chunks.scan(self.chunk_stop))
         key_of = self._state.documents.get_key
         chunks.sort(key=lambda one: (key_of(one[1].document), one[1].ordinal))
         return [chunk for chunk, _ in chunks]
 
     def list_entities(self) -> list[int]:
-        """The living entities that were looked at, in order of normal forms; not all belong to a community."""
+        """Return the living entities that were nodes of the graph, sorted by normal form, with or without a
+        community."""
         nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
     @property
     def entity_count(self) -> int:
-        """How many entities were looked at."""
+        """The number of entities that were nodes of the graph."""
         return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
     def find_faults(self) -> Iterator[str]:
-        """What does not fit together, as sentences."""
+        """Yield a sentence for each inconsistency in the stored rows."""
         stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
         if stored_count != self._count:
             yield f"index communities: {stored_count} communities are stored, not {self._count}"
@@ -314,16 +328,18 @@ class Communities:
                 yield f"index communities: the terms of community {number} are not stored"
 
     def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
-        """The cosines of communities with a unit vector."""
+        """Return the cosines of communities with a unit vector."""
         return cosines(self._vectors, vector, communities)
 
     def get_vectors(self, communities: Sequence[int]) -> Matrix:
-        """Unit vectors of communities, the centroids of their members', shape (n, dimension)."""
+        """Return the unit vectors of communities, the centroids of their members' vectors, shape (n, dimension)."""
         return self._vectors[np.asarray(communities, np.int64)]
 
     def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
-        """The ``count`` living communities (of a partition, see :meth:`list_level`) nearest to a unit vector, with their
-        cosines, best first."""
+        """Return the ``count`` living communities nearest to a unit vector, with their cosines, best first.
+
+        With ``level``, only the communities of that partition are considered, see :meth:`at_level`.
+        """
         scores = cosines(self._vectors, vector)
         candidates = None if level is None else set(self.list_level(level))
         found: list[tuple[int, float]] = []
@@ -334,10 +350,10 @@ class Communities:
                 found.append((number, float(scores[number])))
         return found
 
-    # What is read -----------------------------------------------------------------------------------------------------
+    # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_living_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Members, and weights, of a row, as far as the state has them."""
+        """Yield the members of a row that exist in the state, with their weights."""
         numbers = iter(row or ())
         for entity, weight in zip(numbers, numbers, strict=True):
             if self._is_current or self._has_entity(entity):
@@ -345,20 +361,22 @@ class Communities:
 
     @cached_property
     def _is_current(self) -> bool:
-        """True if nothing has changed since it was built and all documents may answer: all that it names is there."""
-        # A write transaction numbers its change when it commits.
+        """True if nothing changed since the build and all documents may answer, so that every stored id exists."""
+        # A write transaction gets its change number at commit.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
 
     @cached_property
     def _has_written_texts(self) -> bool:
-        """Whether a model has written anything at all."""
+        """True if the store has any text written by a model."""
         return self._state.lmdb.count(tables.WRITTEN) > 0
 
     @property
     def is_as_built(self) -> bool:
-        """Whether nothing has changed since it was built, and no model has written on it: all that it says is the same
-        for every state of which this is true."""
+        """True if nothing changed since the build and no model has written a report.
+
+        Everything the communities return is then the same for every state.
+        """
         return self._is_current and not self._has_written_texts
 
     @cached_property
@@ -374,21 +392,21 @@ class Communities:
         return cache
 
     def _filter_existing(self, items: list[Value], chunk_of: Callable[[Value], int]) -> list[Value]:
-        """Those of documents that the state has."""
+        """Return the items whose chunks exist in the state."""
         if self._is_current:
             return items
         present = self._state.chunks.has_many(map(chunk_of, items))
         return list(compress(items, present))
 
     def _mask_with_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
-        """Whether a member is left of each of some communities."""
+        """Return a mask of the communities that still have a member."""
         mask = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
         for position in np.flatnonzero(~mask).tolist():
             mask[position] = next(self.iter_members(int(communities[position])), None) is not None
         return mask
 
     def _mask_with_chunks(self, communities: Partition) -> npt.NDArray[np.bool_]:
-        """Whether a passage is left of each of some communities, or it had none."""
+        """Return a mask of the communities that still have a chunk, or never had one."""
         first = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first == NO_COMMUNITY
         mask[~mask] = self._state.chunks.has_many(first[~mask].tolist())
@@ -403,7 +421,7 @@ class Communities:
         return self._rows.get_cached("first passages", lambda rows: _read_first_chunks(rows, self.tree))
 
     def preload(self, communities: Sequence[int]) -> None:
-        """Read the records of some communities together, before each is asked for."""
+        """Load the records of several communities together, ahead of single lookups."""
         missing = [community for community in communities if community not in self._records]
         for community, row in zip(
             missing, self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing))), strict=True
@@ -424,7 +442,7 @@ class Communities:
         return [SentenceSpan(*span) for span in self._get_record(community)[9]]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
-        """The chunks whose finest community it was."""
+        """Return the chunks, with shares, that have the community as their finest home."""
         row = iter(self._rows.get(CHUNK_HOMES, records.encode_u32(community)) or ())
         return [(chunk, share / 10_000) for chunk, share in zip(row, row, strict=True)]
 
@@ -434,7 +452,7 @@ class Communities:
             yield from self._iter_stored_chunks(child)
 
     def _get_root_path(self, community: int) -> list[int]:
-        """A community with those above it, the coarsest first."""
+        """Return a community and its ancestors, coarsest first."""
         path = [] if community == NO_COMMUNITY else [community]
         while path and (parent := int(self.tree.parents[path[-1]])) != NO_COMMUNITY:
             path.append(parent)
@@ -444,7 +462,7 @@ class Communities:
         return self._state.chunks.find(chunk) is not None
 
     def _has_named_members(self, community: int) -> bool:
-        """True if the state has each of the members that a text on a community names."""
+        """True if the state has each member that a report on the community names."""
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()
         return self._is_current or all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2]))
 
@@ -463,10 +481,10 @@ class Communities:
         blocks = [np.frombuffer(block, "<f4") for _, block in rows.scan(VECTORS)]
         return np.concatenate([np.empty(0, np.float32), *blocks]).reshape(self._count, self._state.settings.dimension)
 
-    # Chunks that came later -------------------------------------------------------------------------------------------
+    # Chunks newer than the generation ---------------------------------------------------------------------------------
 
     def _place_chunks(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
-        """The finest community that each chunk is at home in, and the share."""
+        """Return the finest home community of each chunk, and the share."""
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
         bounds, entities, features = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
@@ -481,7 +499,10 @@ class Communities:
         )
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
-        """The finest community of each of some entities, and how many passages each had: none of one that is newer."""
+        """Return the finest community of each entity and its number of chunks at build time.
+
+        A newer entity has :data:`NOWHERE` and 0.
+        """
         positions, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
         finest, degrees = np.full(len(entities), NO_COMMUNITY), np.zeros(len(entities), np.int64)
         finest[positions], degrees[positions] = rows.T
@@ -491,7 +512,7 @@ class Communities:
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
-        """The newer chunks at home in each community, in those above it too."""
+        """The newer chunks, with shares, that have each community or a descendant of it as their home."""
         chunks = self.list_newer_chunks()[:_MAX_PLACED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:
@@ -503,7 +524,7 @@ class Communities:
 
 
 def build_title(names: Iterable[str]) -> str:
-    """The title of a community whose strongest members have these names: the first that are no parts of each other."""
+    """Return a title made of the first names, strongest member first, that do not contain each other."""
     title: list[str] = []
     for name in names:
         if not any(name in other or other in name for other in title):
@@ -514,8 +535,10 @@ def build_title(names: Iterable[str]) -> str:
 
 
 def _iter_largest(values: Matrix, first: int) -> Iterator[int]:
-    """The places of values from the largest down, equals in their order; so many of the first are found without
-    ordering all."""
+    """Yield the indices of values in descending order, ties by index.
+
+    The first ``first`` of them are found without sorting all values.
+    """
     if first < len(values):
         last = len(values) - first
         largest = np.flatnonzero(values >= np.partition(values, last)[last])
@@ -527,7 +550,7 @@ def _iter_largest(values: Matrix, first: int) -> Iterator[int]:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
-    """Of each community that had passages one of them, else :data:`NO_COMMUNITY`."""
+    """Return one home chunk of each community that has any, otherwise :data:`NOWHERE`."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]

@@ -1,12 +1,13 @@
-"""Communities built from a state: who belongs to each, which passages are at home there, and what they are called by.
+"""Construction of communities from a state: their members, their home chunks and their vectors.
 
-In: a state, and options. Out: a :class:`CommunityTree`, a function of documents, edges, aliases and options, and with
-``neighbours = knn`` of vectors. Communities are numbered level by level from the coarsest, each by its least member;
-all orders are those of the entity graph.
+In: a state and options. Out: a :class:`CommunityTree`, a function of documents, edges, aliases and options, and with
+``neighbours = knn`` also of vectors. Communities are numbered level by level from the coarsest, within a level by their
+smallest member. All orders are those of the entity graph.
 
-A group of one entity is no community; one that the next level does not part further stands at the coarser of the two
-levels alone, as in GraphRAG. A passage is at home in one community of every level, from the top down: in the one whose
-members it names most of what it names, each name counted by its strength there over the root of its passages.
+A group of one entity is not a community. A community that the next level does not split exists only at the coarser of
+the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down: the one whose
+members account for most of the weight of its names. The weight of a name is its strength in the chunk, divided by the
+square root of the number of chunks that mention it.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from .attributes import compute_centroids, compute_entity_vectors, load_chunk_ve
 from .community_levels import CommunityOptions, partition_entities
 from .entity_graph import EntityGraph, build_entity_graph
 
-#: No community.
+#: Marks the absence of a community.
 NO_COMMUNITY = -1
 
 
 @dataclass(frozen=True)
 class CommunityTree:
-    """Communities over an entity graph.
+    """The communities of an entity graph.
 
-    ``partitions`` (coarsest first) are the community of every node at each level, shape (levels, nodes): where the level
-    has no other, the one at the level above; :data:`NO_COMMUNITY` for a node in none.
-    ``levels`` and ``parents`` are those of each community. ``homes`` and ``shares`` are those of the passages: the finest
-    community that each is at home in, and how much of what it names is there. ``vectors`` are unit vectors of the
-    communities, the centroids of their members'.
+    ``levels`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has no
+    new community at a level, the one of the level above is repeated; a node in none has :data:`NOWHERE`. ``level`` and
+    ``parent`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk: its finest home
+    community, and the fraction of its names' weight in that community. ``vectors`` are unit vectors of the communities,
+    the centroids of their members' vectors.
     """
 
     graph: EntityGraph
@@ -56,8 +57,10 @@ class CommunityTree:
         return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
     def group_members(self) -> tuple[Partition, Partition, Partition]:
-        """Communities, their members (nodes), and the weight of the edges of each member that do not leave the
-        community; in order of communities, weights from the greatest, and nodes."""
+        """Return three parallel arrays: community, member node, and the weight of the member's edges inside.
+
+        Sorted by community, descending weight and node.
+        """
         edges, count = self.graph.edges, len(self.graph.entities)
         parts = []
         for number, row in enumerate(self.partitions):
@@ -76,7 +79,7 @@ class CommunityTree:
 
 
 def build_communities(state: State, options: CommunityOptions | None = None) -> CommunityTree:
-    """The communities of a state; raises InputError where the method needs a library that is not installed."""
+    """Build the communities of a state; raises InputError if the method needs a library that is not installed."""
     options = options or CommunityOptions()
     graph = build_entity_graph(state)
     vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
@@ -88,7 +91,7 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
 
 
 def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
-    """Of each node its community at each level; of each community its level and parent."""
+    """Return the community of each node at each level, and the level and parent of each community."""
     parent_labels: Partition = np.full(count, NO_COMMUNITY)
     parent_sizes: Partition = np.zeros(count, np.int64)
     levels: list[Partition] = []
@@ -112,21 +115,22 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
-    """How much each name of a passage says of where it is at home, as whole numbers."""
+    """Return the integer weight of each name in choosing the home community of its chunk."""
     return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 
 
 def assign_homes(
     count: int, mention_chunks: Partition, partitions: Partition, weights: Partition
 ) -> tuple[Partition, npt.NDArray[np.float64]]:
-    """The finest community that each of ``count`` passages is at home in, and its share of what the passage names.
+    """Return the finest home community of each of ``count`` chunks, and the share of the chunk's names in it.
 
-    Passage ``naming[i]`` names a member, with ``weights[i]``, of the communities ``levels[:, i]`` (coarsest first).
+    Chunk ``naming[i]`` mentions a member of the communities ``levels[:, i]`` (coarsest first) with weight
+    ``weights[i]``.
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, mention_chunks, weights)
     homes: Partition = np.full(count, NO_COMMUNITY)
-    is_active = np.ones(len(mention_chunks), np.bool_)  # the names that are members of the home so far
+    is_active = np.ones(len(mention_chunks), np.bool_)  # names that are members of the current home
     for row in partitions:
         is_active &= row != NO_COMMUNITY
         stop = int(row.max(initial=0)) + 1
@@ -143,7 +147,7 @@ def assign_homes(
 
 
 def _compute_community_vectors(partitions: Partition, level: Partition, vectors: Matrix) -> Matrix:
-    """The vectors of the communities."""
+    """Return the centroids of the communities' members."""
     community_vectors = np.zeros((len(level), vectors.shape[1]), np.float32)
     ones = np.ones(len(vectors), np.int64)
     for number, row in enumerate(partitions):

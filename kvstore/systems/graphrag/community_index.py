@@ -1,7 +1,7 @@
-"""The index of kind ``iter_communities``: made of one state by REFRESH, read as communities of another.
+"""The index of kind ``communities``: REFRESH builds it from one state, and later states read it.
 
-In: a state. On disk: a generation of the rows of :mod:`.build_community_rows`. Out: :class:`~.communities.Communities`, what
-a state may use of them.
+In: a state. On disk: a generation of the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`, the
+communities filtered to one state.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .community_writing import build_report_prompt
 from .leiden import require_leiden
 from .report_terms import build_term_rows
 
-#: Reports between two words of progress.
+#: The number of reports between two progress reports.
 _PROGRESS_INTERVAL = 256
 
 
 class CommunityIndex(GenerationIndex[Communities]):
-    """Entities that belong together."""
+    """The index of communities of related entities."""
 
     name = "communities"
     description = "entities that belong together, at several levels, and what they are about"
@@ -164,5 +164,5 @@ def _iter_outline(bound: Communities, numbers: Iterable[int]) -> Iterator[Outlin
         )
 
 
-#: The one that strategies ask for.
+#: The instance that strategies use.
 COMMUNITIES = CommunityIndex()

@@ -1,9 +1,9 @@
-"""Which entities belong together, at every level: the partitions that communities are made of.
+"""Partitions of the entities, one for each level, that communities are made from.
 
 In: an :class:`~.entity_graph.EntityGraph`, and with ``neighbours = knn`` the vectors of its nodes. Out: partitions of
-the nodes, the coarsest first. One builder for GraphRAG (Edge et al. 2024; ``neighbours = none``: what stands together)
-and ArchRAG (Wang et al. 2025, algorithm 1; ``neighbours = knn``: what stands together and means the same), by affinity
-clustering or by the Leiden algorithm of the papers.
+the nodes, the coarsest first. One builder serves both papers, with affinity clustering or with their Leiden algorithm.
+GraphRAG (Edge et al. 2024) is ``neighbours = none``: entities are related if they occur together. ArchRAG (Wang et al.
+2025, algorithm 1) is ``neighbours = knn``: similarity of vectors counts too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ NONE, KNN = "none", "knn"
 
 @dataclass(frozen=True, slots=True)
 class CommunityOptions:
-    """How communities are found.
+    """Options of community detection.
 
-    ``largest`` members are in a group of one level at most (nodes, or groups of the level below); a level of fewer than
-    ``least`` groups is left out, and there are ``levels`` at most. ``percentile``: of the cosines of all edges, the one
-    that two nodes without an edge must exceed to be joined.
+    ``largest`` is the maximum number of members of a group within one level: nodes, or groups of the level below. A
+    level with fewer than ``least`` groups is dropped, unless it is the finest. ``levels`` is the maximum number of
+    levels. ``percentile`` is the quantile of the edges' cosines that two nodes without an edge must exceed to be
+    joined.
     """
 
     method: str = AFFINITY
@@ -40,9 +41,9 @@ class CommunityOptions:
 
 
 def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Partition]:
-    """Partitions of the nodes of a graph, the coarsest first; none where there are no nodes.
+    """Return partitions of the nodes of a graph, coarsest first; empty for a graph that cannot be partitioned.
 
-    ``vectors`` are those of the nodes, which ``neighbours = knn`` needs.
+    ``vectors`` are the vectors of the nodes; ``neighbours = knn`` needs them.
     """
     count = len(graph.entities)
     if options.neighbours == KNN and vectors is not None:
@@ -56,7 +57,7 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
 
 
 def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
-    """Partitions, the finest first: round after round over a graph of the groups so far, weighed by their vectors."""
+    """Return partitions, finest first; each round clusters the graph of groups, weighted by their vectors."""
     partitions: list[Partition] = []
     node_labels: Partition = np.arange(count)
     masses = np.ones(count, np.int64)

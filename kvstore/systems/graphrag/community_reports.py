@@ -1,11 +1,13 @@
-"""What communities are about, without a language model: sentences of the documents, each with its place.
+"""Reports on communities without a language model: sentences of the documents, each with its span.
 
-In: a :class:`~.community_building.CommunityTree` over a state. Out: for every community a *summary*, sentences that
-together have most of what its passages share (:mod:`~kvstore.text.greedy_cover`), and *findings*: for the strongest
-relations between its members a sentence that names both (Edge et al. 2024, section 3.1.4, where a model writes them).
-Sentences of the finest communities are those of the passages at home there; above, a community's are chosen from those
-that were chosen below it. Nothing here weighs words by the whole store, so a document changes the sentences of the
-communities that it belongs to and of those above them.
+In: a :class:`~.community_building.CommunityTree` over a state. Out: for every community a *summary* and *findings*. The
+summary is a set of sentences that together cover most of what its chunks share (:mod:`~kvstore.text.greedy_cover`).
+Each finding is a sentence that names both ends of one of the strongest relations between members (Edge et al. 2024,
+section 3.1.4, in which a model writes them).
+
+The sentences of a finest community come from its home chunks; coarser communities also choose from the sentences chosen
+for their children. Words are not weighted by statistics of the whole store. A document therefore changes only the
+sentences of its own communities and of their ancestors.
 """
 
 from __future__ import annotations
@@ -26,21 +28,20 @@ from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_s
 from ...text.sentences import split_sentences
 from .community_building import NO_COMMUNITY, CommunityTree
 
-#: The length of a summary, in sentences and words, and how many sentences of one document are in it where there are
-#: several.
+#: Limits of a summary: sentences, words, and sentences from one document if there are several documents.
 MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, _MAX_SENTENCES_PER_DOCUMENT = 6, 120, 2
-#: Findings of a community, and of those of one below it that it takes over.
+#: The maximum number of findings of a community, and of those it inherits from each child.
 MAX_FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
-#: Passages at home in a community that its text is made of, those with the largest share there.
+#: The maximum number of home chunks, largest share first, that a report is made from.
 MAX_REPORT_CHUNKS = 48
-#: A finding is no shorter and no longer than so many words.
+#: The minimum and maximum number of words of a finding.
 _MIN_FINDING_WORDS, _MAX_FINDING_WORDS = 4, 60
-#: Members whose names a text is written from, and the version of how texts are made: both are in the digest.
+#: The number of members named in a report, and the version of the method; the digest covers both.
 MAX_NAMED_MEMBERS, _DIGEST_VERSION = 20, b"community 1"
 
 
 class SentenceSpan(NamedTuple):
-    """A place in a chunk: bytes ``start`` to ``end`` of the text of its document."""
+    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document."""
 
     document: int
     chunk: int
@@ -49,7 +50,7 @@ class SentenceSpan(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A sentence that names two members (entities) of a community; ``weight`` is how strongly they belong together."""
+    """A sentence that names two members (entities) of a community; ``weight`` is the weight of their edge."""
 
     entities: tuple[int, int]
     weight: int
@@ -58,7 +59,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class CommunityReport:
-    """What a community is about; ``content`` is the digest of all that a text on it would be written from."""
+    """A report on a community; ``content`` is the digest of all material that a model would write a report from."""
 
     summary: list[SentenceSpan]
     findings: list[Finding]
@@ -66,12 +67,12 @@ class CommunityReport:
 
 
 def list_report_spans(summary: Iterable[SentenceSpan], findings: Iterable[Finding]) -> list[SentenceSpan]:
-    """The places that a report that no model wrote is made of: its summary, then its findings, each once."""
+    """Return the spans of a report not written by a model: its summary, then its findings, without duplicates."""
     return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
 
 
 def read_spans(documents: Documents, spans: Sequence[SentenceSpan]) -> list[str]:
-    """The texts of places, each on one line; those of one document are read together."""
+    """Return the texts of spans, each on one line; reads all spans of a document together."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for span in spans:
         ranges.setdefault(span.document, []).append((span.start, span.end))
@@ -80,8 +81,11 @@ def read_spans(documents: Documents, spans: Sequence[SentenceSpan]) -> list[str]
 
 
 class _Candidate(NamedTuple):
-    """A sentence that may be chosen: its place, number in order of documents and places, words (and the nodes that it
-    names among them), and where it names each node, bytes of its chunk."""
+    """A sentence that can be chosen for a report.
+
+    ``order`` is its position by chunk and offset. ``words`` include markers for the nodes that it names. ``nodes`` maps
+    each node to the byte ranges of its mentions in the chunk.
+    """
 
     span: SentenceSpan
     order: tuple[int, int]
@@ -89,12 +93,12 @@ class _Candidate(NamedTuple):
     nodes: Mapping[int, Sequence[tuple[int, int]]]
 
     def contains_any(self, positions: Iterable[tuple[int, int]]) -> bool:
-        """Whether one of some places, a document and a byte of its text, is in it."""
+        """True if the sentence contains one of some positions, each a document and a byte offset."""
         span = self.span
         return any(span.document == document and span.start <= start < span.end for document, start in positions)
 
     def has_both(self, first: int, second: int) -> bool:
-        """Whether it names two nodes, neither only inside the name of the other."""
+        """True if the sentence mentions both nodes without overlap, not one only within the name of the other."""
         return any(
             end <= other_start or other_end <= start
             for start, end in self.nodes.get(first, ())
@@ -104,15 +108,15 @@ class _Candidate(NamedTuple):
 
 @dataclass
 class _ReportMaterial:
-    """What the text of a community is made of; ``relations`` (weight, nodes, sentence) are the findings so far."""
+    """The material for the report of a community; ``relations`` (weight, nodes, sentence) are the findings so far."""
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
-    spans: list[list[SentenceSpan]] = field(default_factory=list)  # by community below, the last one first
+    spans: list[list[SentenceSpan]] = field(default_factory=list)  # one list for each child, last child first
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
-    """The report of every community, those below before those above them."""
+    """Yield the report of every community, children before their parents."""
     reader = _ChunkReader(state, tree)
     members = _list_named_members(tree)
     relations = _group_relations(tree)
@@ -154,7 +158,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
 
 
 def _compute_digest(parts: Iterable[str]) -> bytes:
-    """The digest of what a text is written from: names, then the texts of the sources in their order."""
+    """Return the digest of the material of a report: names, then the texts of the sources in order."""
     digest = blake2b(_DIGEST_VERSION, digest_size=16)
     for part in map(str.encode, parts):
         digest.update(len(part).to_bytes(4, "big") + part)
@@ -162,7 +166,7 @@ def _compute_digest(parts: Iterable[str]) -> bytes:
 
 
 def _list_named_members(tree: CommunityTree) -> list[list[int]]:
-    """Of each community the members that its text is written from, in order of names."""
+    """Return the members of each community that its report names, sorted by entity key."""
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.group_members()
     for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
@@ -172,7 +176,7 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """The relations of which both ends have the same finest community: weight and nodes, the strongest first."""
+    """Return the edges within each finest community as weight and nodes, strongest first."""
     edges, finest = tree.graph.edges, tree.finest
     relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
     is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
@@ -189,12 +193,12 @@ def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int
     return relations_by_community
 
 
-#: Where prose asserts that one node is under the other: documents and bytes, by the two nodes, the smaller first.
+#: Positions (document, byte) at which prose states that one node is below another, by the two nodes, smaller first.
 _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Where documents assert the edges of the forest between nodes."""
+    """Return the positions at which documents assert the edges of the entity forest."""
     nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for child, parent in state.forest.iter_edges():
@@ -210,8 +214,10 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 def _match_sentences(
     relations: Iterable[tuple[int, tuple[int, int]]], candidates: Sequence[_Candidate], assertions: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
-    """For each relation the shortest sentence that asserts it, else that names both its ends, as far as there is
-    one."""
+    """Yield each relation that some sentence states, with that sentence.
+
+    Prefers a sentence that asserts the relation over one that merely names both ends, and then the shortest.
+    """
     sentences_by_node: dict[int, list[_Candidate]] = {}
     for sentence in candidates:
         if _MIN_FINDING_WORDS <= sentence.words.length <= _MAX_FINDING_WORDS:
@@ -225,14 +231,14 @@ def _match_sentences(
             best = min(matches, key=lambda found: (not found.contains_any(positions), found.words.length, found.order))
             yield weight, (first, second), best
             match_count += 1
-        if match_count == 2 * MAX_FINDINGS:  # several may be stated by the same sentence
+        if match_count == 2 * MAX_FINDINGS:  # one sentence can state several
             return
 
 
 def _select_findings(
     relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
 ) -> list[tuple[int, tuple[int, int], _Candidate]]:
-    """The strongest relations, each with a sentence of its own."""
+    """Return the strongest relations, each with a different sentence."""
     used_spans: set[SentenceSpan] = set()
     findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
@@ -243,7 +249,7 @@ def _select_findings(
 
 
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """The sentences that together have most of what the candidates share, in order of documents and places."""
+    """Return the sentences that together cover most of what the candidates share, in order of chunks and offsets."""
     candidates = sorted({sentence.span: sentence for sentence in candidates}.values(), key=lambda one: one.order)
     documents = [sentence.span.document for sentence in candidates]
     chunks: dict[int, set[str]] = {}
@@ -264,7 +270,7 @@ def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 class _ChunkReader:
-    """Reads the sentences of passages, with the members that each names."""
+    """Reads the sentences of chunks, with the nodes that each mentions."""
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
         self._state = state
@@ -276,26 +282,26 @@ class _ChunkReader:
         self._formats: dict[int, str] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """The node of an entity, or None."""
+        """Return the node of an entity, or None."""
         return self._nodes_by_entity.get(self._display.resolve_one(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
-        """The entities of two nodes."""
+        """Return the entities of two nodes."""
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
     def get_span(self, position: int) -> SentenceSpan:
-        """The whole of a passage."""
+        """Return the span of a whole chunk."""
         chunk = int(self._tree.graph.chunks[position])
         record = self._state.chunks.get(chunk)
         return SentenceSpan(record.document, chunk, record.start, record.end)
 
     def read_text(self, span: SentenceSpan) -> str:
-        """The text at a place."""
+        """Return the text of a span."""
         return self._state.documents.text_slice(span.document, span.start, span.end)
 
     def iter_sentences(self, position: int) -> Iterator[_Candidate]:
-        """The sentences of a passage, in order; headings, tables and code have none."""
+        """Yield the sentences of a chunk, in order; headings, tables and code have none."""
         record, text = self._read_chunk(position)
         chunk = int(self._tree.graph.chunks[position])
         mentions = self._find_mentions(position, chunk)
@@ -318,7 +324,7 @@ class _ChunkReader:
         return nodes
 
     def _find_mentions(self, position: int, chunk: int) -> list[tuple[int, int, int]]:
-        """The nodes that a passage names, and where it mentions them, from its start."""
+        """Return the mentions of nodes in a chunk as (node, start, end), relative to the chunk."""
         entities = self._tree.graph.entities
         nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(position)}
         mentions = []
@@ -341,7 +347,7 @@ class _ChunkReader:
 
 
 def _find_sentence_spans(text: str, format: str) -> Iterator[tuple[int, int]]:
-    """The sentences of the paragraphs and list items of a chunk, in characters."""
+    """Yield the character ranges of the sentences in the paragraphs and list items of a chunk."""
     for part in split_parts(text, format):
         if part.kind in ("prose", "item"):
             for first, last in split_sentences(text[part.start : part.end]):
@@ -349,5 +355,5 @@ def _find_sentence_spans(text: str, format: str) -> Iterator[tuple[int, int]]:
 
 
 def _to_byte_offset(text: str, encoded: bytes, offset: int) -> int:
-    """A place in characters as one in bytes."""
+    """Convert a character offset to a byte offset."""
     return offset if len(text) == len(encoded) else len(text[:offset].encode())

@@ -1,15 +1,16 @@
-"""The rows of a generation of the index ``communities``.
+"""Rows of a generation of the index ``communities``.
 
-In: a :class:`~.community_building.CommunityTree` and its reports. Out: for each table its records, with numbers of
-entities, documents and chunks. On disk, behind the number of the generation:
+In: a :class:`~.community_building.CommunityTree` and its reports. Out: the records of each table, with ids of entities,
+documents and chunks. On disk, keys begin with the number of the generation:
 
-``communities``: community → level, parent (nil: none), children, how many entities, passages and documents, ten times
-the rating, the digest of what a text is written from, the first member in order of names, the summary (document, chunk,
-first and last byte), and the findings (two entities, weight in 2^-16, and a place alike). ``community_members``:
-community → entity, weight in 2^-16, and so on, the strongest first. ``community_passages``: community → chunk, share in
-ten thousandths, and so on, of those at home in it and in none of its children. ``entity_communities``: entity → its
-finest community (nil: none), passages that name it. ``community_vectors``: block → 64 vectors, float32.
-``community_terms``: community → the terms of its title and its report, which :mod:`.build_report_terms` adds.
+``communities``: community → level, parent (nil: none), children, numbers of entities, chunks and documents, ten times
+the rating, the digest of the report's material, the first member in order of names, the summary (document, chunk, first
+and last byte of each sentence), and the findings (two entities, weight in 2^-16, and the same span).
+``community_members``: community → entity, weight in 2^-16, and so on, strongest first. ``community_passages``:
+community → chunk, share in ten thousandths, and so on, for the chunks at home in it but in none of its children.
+``entity_communities``: entity → its finest community (nil: none), number of chunks that mention it.
+``community_vectors``: block → 64 vectors, float32. ``community_terms``: community → the terms of its title and report,
+added by :mod:`.report_terms`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ COMMUNITIES, MEMBERS, CHUNK_HOMES = "communities", "community_members", "communi
 ENTITY_COMMUNITIES, VECTORS, TERMS = "entity_communities", "community_vectors", "community_terms"
 TABLES = (COMMUNITIES, MEMBERS, CHUNK_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
 
-#: Vectors of communities in one record.
+#: The number of community vectors in one record.
 _VECTORS_PER_BLOCK = 64
 
 
 def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
-    """The rows of each table for the communities of a tree."""
+    """Return the rows of each table for the communities of a tree."""
     count, graph = len(tree), tree.graph
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parents.tolist()):
@@ -88,7 +89,7 @@ def build_community_rows(
 
 
 def _group_members(tree: CommunityTree) -> list[list[int]]:
-    """The members of each community: entity and weight, one after the other."""
+    """Return the members of each community as a flat list: entity, weight, entity, weight, and so on."""
     members: list[list[int]] = [[] for _ in range(len(tree))]
     entities = tree.graph.entities
     for community, node, weight in zip(*(column.tolist() for column in tree.group_members()), strict=True):
@@ -97,7 +98,7 @@ def _group_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _find_first_members(tree: CommunityTree) -> list[int]:
-    """The first member of each community in order of names."""
+    """Return the first member of each community in order of names."""
     communities, nodes, _ = tree.group_members()
     first: Partition = np.full(len(tree), len(tree.graph.entities))
     np.minimum.at(first, communities, nodes)
@@ -105,7 +106,7 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 
 
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
-    """The passages whose finest community each is: chunk and share, one after the other, the largest share first."""
+    """Return the chunks whose finest home is each community: chunk, share, and so on, largest share first."""
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
     homes: dict[int, list[int]] = {}
@@ -117,7 +118,7 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
 
 
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
-    """How many passages are at home in each community, and of how many documents."""
+    """Return the numbers of home chunks of each community and of the documents they come from."""
     chunk_counts: Partition = np.zeros(len(tree), np.int64)
     document_counts: Partition = np.zeros(len(tree), np.int64)
     homes = tree.homes

@@ -1,7 +1,7 @@
-"""Communities as tables of SELECT, and what DESCRIBE says of them.
+"""SQL tables of communities, and their properties for DESCRIBE.
 
-In: one state of a store. Out: rows, and properties; none where there is no index of kind ``communities``. A text that a
-model wrote is shown while all that it was written from is there, else the sentences of documents that are left.
+In: one state of a store. Out: rows and properties; empty if the store has no index of kind ``communities``. A report
+written by a model is shown only while all its sources exist; otherwise the remaining extracted sentences are shown.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..sql_table import SqlTable, SqlValue, TableRow, TableRows, hash_row
 from .communities import Communities
 from .community_index import COMMUNITIES
 
-#: Members that DESCRIBE names.
+#: The number of members that DESCRIBE lists.
 _MAX_NAMED_MEMBERS = 20
 
 
 def get_communities(state: State) -> Communities | None:
-    """The communities of a state; None where it has no such index, or it is not built yet."""
+    """Return the communities of a state, or None if it has no such index or the index is not built yet."""
     return bind_generation(state, COMMUNITIES)
 
 
 def get_community_text(state: State, communities: Communities, community: int) -> str:
-    """What a community is about: what a model wrote, or the sentences that sum it up."""
+    """Return the text on a community: the model's report, or else the sentences of its summary."""
     model_text = communities.get_written_text(community)
     if model_text is not None:
         findings = (finding["explanation"] for finding in model_text.value["findings"])
@@ -57,7 +57,7 @@ def _make_column(
 ) -> tuple[str, Callable[[Reader, TableRow, Any], SqlValue]]:
     def read_value(reader: Reader, row: TableRow, record: Any) -> SqlValue:
         communities = get_communities(reader.state)
-        assert communities is not None  # its rows are those of an index
+        assert communities is not None  # rows exist only if the index does
         return read(reader.state, communities, row if isinstance(row, int) else row[0])
 
     return kind, read_value
@@ -137,7 +137,7 @@ MEMBER_TABLE = SqlTable(
 
 
 def describe_community(state: State, key: str) -> Mapping[str, Any]:
-    """The properties of a community; raises InputError where there is none of this key, or no index."""
+    """Return the properties of a community; raises InputError if the key is unknown or there is no index."""
     communities = get_communities(state)
     if communities is None:
         raise InputError("there are no communities; CREATE INDEX communities finds them")
@@ -175,7 +175,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
 
 
 def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
-    """What DESCRIBE ENTITY adds: the communities of an entity, the coarsest first."""
+    """Return what DESCRIBE ENTITY adds: the communities of an entity, coarsest first."""
     communities = get_communities(state)
     return (
         {}

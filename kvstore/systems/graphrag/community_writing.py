@@ -1,10 +1,10 @@
-"""What a language model is asked to write of a community, and what is kept of it.
+"""Prompts for reports on communities, and the checks of a model's answer.
 
-In: a community, with the names of its strongest members and the places that its text is made of. Out: a prompt whose
-answer is a report: title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2, in words of
-our own). Sources are quoted and numbered; a finding that names none of them is left out, and a report of which none is
-left is no answer. What is kept names its sources by their number in :meth:`Communities.list_sources`, so that each finding
-can be cited.
+In: a community, with the names of its strongest members and its source spans. Out: a prompt whose answer is a report:
+title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2; the wording is kvstore's).
+Sources are quoted and numbered. A finding that cites no valid source is dropped, and a report without findings is
+rejected. The stored report identifies sources by their index in :meth:`Communities.sources`, so that each finding can
+be cited.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...models.structured import StructuredPrompt
 from ...models.token_estimate import token_estimate
 from .communities import Communities
 
-#: Tokens of the sources of one report, and findings that it may have.
+#: The maximum number of tokens of the sources in one prompt, and of findings in a report.
 _MAX_SOURCE_TOKENS, _MAX_FINDINGS = 6000, 10
 _TASK = (
     "You write a report on a group of names that belong together in a collection of documents: who or what they are, "
@@ -30,12 +30,12 @@ _TASK = (
     "a few sentences that stands by itself, and the numbers of the sources that say so. Leave out what no source says."
 )
 _TEXT_SCHEMA = {"type": "string", "minLength": 1}
-#: Tokens around a source: its number and the marks.
+#: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
 
 
 def build_report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
-    """What a model is asked for a report on a community; None where a place that it is made of is gone."""
+    """Return the prompt for a report on a community, or None if one of its sources is gone."""
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
@@ -85,7 +85,7 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
 
 
 def _resolve_sources(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
-    """The findings that name sources they were given, with the numbers of these in the list of all."""
+    """Yield the findings that cite valid sources, with source numbers mapped to indices in the full list."""
     for finding in findings[:_MAX_FINDINGS]:
         sources = [numbers[source - 1] for source in dict.fromkeys(finding["sources"]) if 1 <= source <= len(numbers)]
         if sources:

@@ -1,15 +1,15 @@
-"""Strategy ``drift``: local searches that follow on from what communities say (GraphRAG, DRIFT search).
+"""Strategy ``drift``: local searches that follow up on the reports of communities (GraphRAG, DRIFT search).
 
-*Primer*: the communities nearest to the question by vector. *Follow-up*: what they lead to is asked
-of the local search, round after round, each round with half the weight of the one before. *Reduce*: the passages of all
-searches stand together. The published search has a model make up an answer to look for, and questions to follow up, and
-draws both at random; here nothing is random. Without a model the follow-ups are the strongest names of the primer that
-the question does not have, each with the question.
+*Primer*: the communities nearest to the question by vector. *Follow-up*: local searches for the names that the primer
+leads to, in rounds; each round has half the weight of the one before. *Reduce*: the chunks of all searches are merged
+into one ranking. In the published search a model invents a hypothetical answer to search for and follow-up questions,
+and draws both at random; kvstore uses no randomness. Without a model, the follow-ups are the strongest names of the
+primer that the question does not mention, each searched separately with the question.
 
-With a model ASK has it take points, and questions to ask next, from the primer and from what each round finds
-(microsoft/graphrag, "DRIFT Search"), and writes the answer from the points.
+With a model, ASK makes it extract points and follow-up questions from the primer and from the result of each round
+(microsoft/graphrag, "DRIFT Search"). It then writes the answer from the points.
 
-In: a query, and the index ``communities``. Out: evidence: passages, and behind them the reports of the primer.
+In: a query, and the index ``communities``. Out: evidence: chunks, followed by the reports of the primer.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from .local_search import (
 )
 from .report_hits import fit_reports, renumber_hits, require_communities
 
-#: Communities of the primer, and passages of each search, whose names lead on.
+#: The number of primer communities, and of chunks of each search that yield the next names.
 _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
-#: What the searches of a round weigh together, as a share of the round before.
+#: The total weight of a round, as a share of the weight of the round before.
 _ROUND_DECAY = 0.5
-#: How little the first ranks stand out where the searches are joined.
+#: The constant of the rank fusion; the larger it is, the less the first ranks dominate.
 _RRF_CONSTANT = 10
-#: Passages near the question, by vector and by words each.
+#: The number of chunks near the question, by vector and by words each.
 _NUM_NEAREST = 20
 
 
 class DriftStrategy:
-    """From what communities say of a question to local searches that follow on from it."""
+    """A strategy that goes from the reports of communities to local searches that follow up on them."""
 
     name = "drift"
     description = "GraphRAG, DRIFT: local searches that follow on, round after round, from what communities say"
@@ -80,7 +80,7 @@ class DriftStrategy:
         return replace(evidence, hits=renumber_hits([*evidence.hits, *reports]))
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Take points from what was found, ask what the model asks next, and answer from all the points."""
+        """Extract points from the results, ask the model's follow-up questions, and answer from all points."""
         with distiller.open_query(evidence.question) as query:
             rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
@@ -108,7 +108,7 @@ class DriftStrategy:
         searches: list[tuple[float, Ranking]],
         paths: dict[int, str],
     ) -> None:
-        """Search for the strongest names of the primer, then for those of the passages found, and so on."""
+        """Search for the strongest names of the primer, then for those of the chunks found, round by round."""
         visited = {start.entity for start in starts}
         entities: Iterable[int] = _iter_strongest_members(communities, selected)
         width = int(option(query, self, "width"))
@@ -134,27 +134,27 @@ class DriftStrategy:
     def _search_locally(
         query: Query, starts: Sequence[StartEntity], path: str, paths: dict[int, str], rankings: Sequence[Ranking] = ()
     ) -> Ranking:
-        """A local search, whose paths are added where a passage has none yet."""
+        """Run a local search, and add its paths for chunks that have none yet."""
         ranking, reasons = rank_entity_chunks(query, starts, rankings)
         for chunk, reason in reasons.items():
             paths.setdefault(chunk, f"{path}{reason}")
         return ranking
 
     def _build_primer_reports(self, query: Query, communities: Communities, selected: Iterable[int]) -> list[Hit]:
-        """The reports of the primer, within their share."""
+        """Return the reports of the primer, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, round(share * query.top))
         return fit_reports(query, communities, dict.fromkeys(selected, "primer"), share, max_reports)
 
 
 def _iter_strongest_members(communities: Communities, selected: Iterable[int]) -> Iterator[int]:
-    """The members of communities, turn by turn the next strongest of each."""
+    """Yield members of several communities in turn, the strongest of each first."""
     for turn in zip_longest(*map(communities.iter_members, selected)):
         yield from (member[0] for member in turn if member is not None)
 
 
 def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
-    """The first names that were not followed yet, at most so many; no more names are looked for."""
+    """Return the first ``most`` names not followed yet; reads no more names than needed."""
     selected: dict[int, None] = {}
     for entity in entities:
         if entity not in visited:
@@ -165,7 +165,7 @@ def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: 
 
 
 def _fuse_rankings(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
-    """One ranking by the sum of weight / (constant + rank), where equals share a rank."""
+    """Merge rankings by the sum of weight / (constant + rank); equal scores share a rank."""
     scores: dict[int, float] = {}
     for weight, ranking in searches:
         for chunk, rank in assign_ranks(ranking):

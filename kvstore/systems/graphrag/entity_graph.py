@@ -1,13 +1,14 @@
-"""The graph that communities are found in: entities, how strongly they belong together, and what names them.
+"""The graph for community detection: entities, the strength of their relations, and the chunks that mention them.
 
 In: a state, through the stored graph of chunks and entities. Out: an :class:`EntityGraph`, a function of documents,
-edges and aliases: entities are in order of their normal forms, passages in order of document key and ordinal, weights
-are whole numbers, and every cut falls by weight and then by that order.
+edges and aliases. Entities are sorted by normal form, chunks by document key and ordinal. Weights are integers, and
+every truncation is by weight, with ties broken by that order.
 
-A node is an entity with 2 to :data:`MAX_NODE_CHUNKS` passages that do not only mention it in lower case; all names of
-one entity are one node. An entity of one passage belongs with it, and the names of a passage that stand nowhere else
-cannot be told apart; one of very many says nothing. Two nodes are joined by the passages that name both, and by links:
-c / sqrt(d · d'), from counts of the two alone, so that a document changes the weights of its own names and no other.
+A node is an entity with 2 to :data:`MAX_NODE_CHUNKS` chunks, not counting chunks that only mention it in lower case.
+All names of one entity are one node. An entity with one chunk belongs with that chunk, and nothing distinguishes the
+names of a chunk that occur nowhere else. An entity with very many chunks is uninformative. Two nodes are joined by the
+chunks that mention both, and by links. The weight is c / sqrt(d · d'), which depends only on the two nodes, so a
+document only changes the weights of the names it mentions.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from ..passage_graph.graph import PassageGraph
 from ..passage_graph.neighbours import LINK_WEIGHTS
 from ..passage_graph.structure import GRAPH
 
-#: Passages of an entity that is a node.
+#: The minimum and maximum number of chunks of an entity that is a node.
 MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
-#: The strongest edges of a node that are kept: an edge is where it is among those of either end.
+#: The number of strongest edges kept for each node; an edge is kept if it is among those of either end.
 MAX_NODE_EDGES = 10
-#: Of a passage that names more nodes than this the rarest are joined: a list of names joins nothing closely.
+#: The maximum number of nodes joined by one chunk, the rarest ones: a long list of names relates nothing closely.
 _MOST_NAMES = 64
-#: Passages read, and pairs gathered, at a time.
+#: The number of chunks read, and of pairs gathered, at a time.
 _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 
 Indices = npt.NDArray[np.int64]
@@ -40,11 +41,11 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EntityGraph:
-    """Entities and the passages that name them.
+    """Entities and the chunks that mention them.
 
-    ``entities`` (ids) are the nodes, and ``keys`` their normal forms; ``chunks`` are chunk ids, and ``places`` says
-    of each which document it is of (number in order of keys). Node ``named[i]`` is named in passage ``naming[i]`` with
-    ``features[i]``, in order of passages and then nodes. ``edges`` are the strongest of either end.
+    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``passages`` are chunk ids, and ``documents``
+    gives the document of each, numbered in order of keys. Node ``named[i]`` is mentioned in chunk ``naming[i]`` with
+    ``features[i]``, sorted by chunk and then node. ``edges`` are those among the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -58,18 +59,20 @@ class EntityGraph:
 
     @cached_property
     def degrees(self) -> Indices:
-        """The passages of each node."""
+        """The number of chunks of each node."""
         return np.bincount(self.mention_nodes, minlength=len(self.entities)).astype(np.int64)
 
     @cached_property
     def strengths(self) -> npt.NDArray[np.float64]:
-        """How strongly each naming counts."""
+        """The strength of each mention, see :func:`strengths`."""
         return compute_strengths(self.features)
 
 
 def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
-    """How strongly each naming with these features counts: ln(1 + mentions + half of those inside longer names), and 3
-    more in a title."""
+    """Return the strength of mentions with these features.
+
+    It is ln(1 + mentions + half of those inside longer names), plus 3 in a title.
+    """
     numbers = features.astype(np.int64)
     inside_counts = (numbers & INSIDE) >> INSIDE_SHIFT
     found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALISED) + 0.5 * inside_counts)
@@ -78,7 +81,7 @@ def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float6
 
 
 def build_entity_graph(state: State) -> EntityGraph:
-    """The graph of a state."""
+    """Build the entity graph of a state."""
     graph = build_mention_graph(state)
     degrees = graph.degrees
     links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
@@ -89,7 +92,7 @@ def build_entity_graph(state: State) -> EntityGraph:
 
 
 def build_mention_graph(state: State) -> EntityGraph:
-    """The graph of a state without its edges: which passages name which entities."""
+    """Build the graph of a state without edges: only which chunks mention which entities."""
     passage_graph = state.get_part(GRAPH)
     chunks, documents = _list_chunks(state)
     mention_chunks, entities, features = _read_mentions(passage_graph, chunks)
@@ -107,7 +110,7 @@ def build_mention_graph(state: State) -> EntityGraph:
 
 
 def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
-    """All chunks in order of document key and ordinal, and the number of the document of each in order of keys."""
+    """Return all chunks by document key and ordinal, and the number of each chunk's document in order of keys."""
     records = sorted(state.documents.scan(), key=lambda record: record.key)
     chunks = [list(record.chunk_ids()) for record in records]
     sizes = [len(ids) for ids in chunks]
@@ -118,9 +121,9 @@ _MentionArrays = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Which passage names which entity and how; mentions in lower case alone are left out."""
+    """Return which chunk mentions which entity and how, without mentions in lower case only."""
     parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
-    order = np.argsort(chunks, kind="stable")  # rows are read in order of ids
+    order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
         positions = order[first : first + _CHUNK_BATCH_SIZE]
         bounds, entities, features = passage_graph.read_chunk_rows(chunks[positions])
@@ -134,7 +137,7 @@ def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) 
 def _merge_mentions(
     mention_chunks: Indices, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]
 ) -> _MentionArrays:
-    """The namings of entities with a node's number of passages, those of one entity in one passage as one."""
+    """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes."""
     codes = mention_chunks << 32 | entities.astype(np.int64)
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
@@ -151,14 +154,14 @@ def _merge_mentions(
 def _order_nodes(
     state: State, display: DisplayEntities, entities: npt.NDArray[np.uint32]
 ) -> tuple[list[str], npt.NDArray[np.uint32]]:
-    """The normal forms of the entities that are nodes, in order, and their ids."""
+    """Return the normal forms of the entities that are nodes, sorted, and their ids."""
     nodes = set(np.unique(entities).tolist())
     names = [(key, entity) for key, entity in state.entities.iter_names() if entity in nodes]
     return [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
 
 
 def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degrees: Indices) -> Edges:
-    """The pairs of nodes that passages name together, with how many do."""
+    """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks."""
     bounds = (
         np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
         if len(mention_chunks)
@@ -199,12 +202,12 @@ def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degree
 
 
 def _select_rarest(nodes: Indices, degrees: Indices) -> Indices:
-    """The rarest nodes of a long list, in order."""
+    """Return the rarest nodes of a long list, sorted."""
     return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MOST_NAMES]])
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """The pairs of nodes that links join, with what the links are worth."""
+    """Return the pairs of nodes joined by links, weighted by the worth of the links."""
     links = [(entity, link.other, LINK_WEIGHTS[link.kind] * link.times) for entity, link in passage_graph.iter_links()]
     if not links or not len(node_entities):
         return _sum_edges(len(node_entities), [])
@@ -217,7 +220,7 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
         positions = np.minimum(np.searchsorted(node_entities[order], entities), len(node_entities) - 1)
         is_known &= node_entities[order][positions] == entities
         ends.append(order[positions])
-    is_kept = is_known & (ends[0] < ends[1])  # each link stands with both its ends
+    is_kept = is_known & (ends[0] < ends[1])  # each link is stored at both ends
     codes, positions = np.unique(ends[0][is_kept] * len(node_entities) + ends[1][is_kept], return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
     np.add.at(sums, positions, worth[is_kept])
@@ -225,7 +228,7 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
 
 
 def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
-    """Edges of ``count`` nodes by codes with weights, those of the same two as one."""
+    """Build edges of ``count`` nodes from codes and weights, summing the weights of equal pairs."""
     if not parts:
         empty = np.empty(0, np.int64)
         return Edges(empty, empty, empty)
@@ -237,14 +240,13 @@ def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
 
 
 def weigh_edges(count: int, cooccurrences: Edges, links: Edges, degrees: Indices) -> Edges:
-    """The edges between ``count`` nodes: what joins two is weighed with the passages of both, and of each node the
-    strongest are kept."""
+    """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends."""
     summed = _sum_edges(
         count,
         [(part.first * count + part.second, part.weights) for part in (cooccurrences, links) if len(part.first)],
     )
     sizes = degrees.astype(np.float64)
-    # sqrt and division are correctly rounded, so the whole number is the same everywhere.
+    # sqrt and division are correctly rounded, so the integer is the same on every platform.
     degree_norms = np.sqrt(sizes[summed.first] * sizes[summed.second])
     weights = np.maximum(np.rint(FIXED_ONE * summed.weights / degree_norms).astype(np.int64), 1)
     return select_strongest_edges(count, summed._replace(weights=weights), MAX_NODE_EDGES)

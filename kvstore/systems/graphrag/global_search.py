@@ -1,14 +1,15 @@
-"""Strategy ``global``: what the communities of a whole store say to a question (GraphRAG, global search).
+"""Strategy ``global``: what the communities of the whole store say about a question (GraphRAG, global search).
 
-*Selection* goes down the tree of communities (microsoft/graphrag, dynamic community selection): from the coarsest, as
-long as one below says at least as much to the question; one that asks for an overview stays with the coarsest. How much
-a community says is the cosine of its centroid plus the share of the question's words, by rarity (BM25), that its report
-has; without a model nobody rates. *Map*: each selected community gives its points, the sentences of its report, or of
-its passages by the greedy cover. *Reduce*: the points stand together, the communities that say most first, until there
-is no more room (Edge et al. 2024, section 3.1.6). What is in no community, and what is newer than these, is one more.
+*Selection* descends the tree of communities (microsoft/graphrag, dynamic community selection). It starts at the
+coarsest and goes on to each child that scores at least as high as its parent. An overview question stays with the
+coarsest. The score of a community is the cosine of its centroid, plus the share of the question's words in its report,
+weighted by rarity (BM25); no model is needed to rate it. *Map*: each selected community contributes points, which are
+the sentences of its report, or sentences of its chunks chosen by the greedy cover. *Reduce*: the points of the
+best-scoring communities come first, until the limit is reached (Edge et al. 2024, section 3.1.6). All chunks in no
+community, or newer than the communities, act as one more community.
 
-With a model ASK has it rate the reports on the way down, from 0 to 5; take points from the reports of those that count,
-in as many parts as prompts can hold; and write the answer from those, the best first.
+With a model, ASK makes it rate the reports on the way down, from 0 to 5. The model then extracts points from the
+relevant reports, in as many parts as prompts can hold, and writes the answer from the points, best first.
 
 In: a query, and the index ``communities``. Out: evidence whose hits are reports.
 """
@@ -45,23 +46,23 @@ from .report_hits import (
 )
 from .report_terms import build_report_terms, frame_terms
 
-#: Levels that the selection goes down.
+#: The default number of levels that the selection descends.
 _MAX_LEVELS = 8
-#: Communities looked at together whose reports are read, the nearest.
+#: The number of nearest communities, of those compared at once, whose reports are read.
 _NUM_SCORED_REPORTS = 50
-#: Chunks near the question that are looked at, whether they are in a community; chunks in none that are read, and
-#: those of them that tell how near they are.
+#: The number of chunks near the question checked for having a community; the maximum number of unassigned chunks
+#: read; and the number of them that determine their score.
 _NUM_NEAR_CHUNKS, _MAX_UNASSIGNED, _NUM_SCORING_CHUNKS = 50, 500, 8
-#: Reports of which the terms are kept in memory, about 2 kB each.
+#: The maximum number of reports whose terms are cached, about 2 kB each.
 _MAX_CACHED_TERMS = 1 << 14
-#: Tokens of the report on what is in no community, where nothing limits it.
+#: The maximum tokens of the report on unassigned chunks if the query has no limit.
 _UNASSIGNED_TOKENS = 400
-#: Passages of a community that a report is filled up from, and the tokens of the shortest such report.
+#: The maximum number of chunks that a cover report is chosen from, and the tokens of the shortest such report.
 _MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80
 
 
 class GlobalStrategy:
-    """From the communities of a whole store to what they say."""
+    """A strategy that answers from reports on the communities of the whole store."""
 
     name = "global"
     description = "GraphRAG, global: the communities of the whole store that say most, each with its points"
@@ -87,7 +88,7 @@ class GlobalStrategy:
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.scored_count)
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Rate reports on the way down, take points from those that count, and answer from the points."""
+        """Rate reports on the way down, extract points from the relevant ones, and answer from the points."""
         rated_hits = _rate_reports(self, evidence.question, distiller)
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
@@ -97,10 +98,10 @@ class GlobalStrategy:
 
 
 class _ScoredTree:
-    """The tree of communities as far as it may answer, and how much each says to the question.
+    """The tree of communities limited to what may answer, with scores for the question.
 
-    ``unassigned`` are chunks that may answer and are told apart from the communities: those in none near the question, and
-    ``newer_chunks`` ones, the nearest first; ``omitted_count`` says how many more there are.
+    ``loose`` are chunks that may answer but are reported apart from the communities: nearby chunks in no community, and
+    ``newer`` ones, nearest first. ``left_out`` is the number of further such chunks.
     """
 
     def __init__(self, query: Query, communities: Communities) -> None:
@@ -136,23 +137,23 @@ class _ScoredTree:
         self.deepest_level = 0
 
     def list_roots(self) -> Partition:
-        """The coarsest communities."""
+        """Return the coarsest communities."""
         return self._filter_alive(self._communities.tree.get_partition(0))
 
     def list_children(self, communities: Partition) -> Partition:
-        """The communities that some are parted into, in the order of their numbers."""
+        """Return the children of communities, in order of their numbers."""
         return self._filter_alive(np.sort(self._communities.tree.list_children(communities)))
 
     def get_parents(self, communities: Partition) -> Partition:
-        """The community that each of some is a part of."""
+        """Return the parent of each community."""
         return self._communities.tree.parents[communities]
 
     def compute_weights(self, communities: Partition) -> npt.NDArray[np.float64]:
-        """How much more communities count that have many passages."""
+        """Return the factor of each community's score, from 1 to 2, which grows with its number of chunks."""
         return 1 + self._communities.tree.ratings[communities] / 10 / 10
 
     def score_communities(self, communities: Partition) -> npt.NDArray[np.float64]:
-        """How much communities say to the question: the cosine, and the share of its words."""
+        """Return the scores of communities: the cosine, plus the share of the question's words."""
         self.scored_count += len(communities)
         self.deepest_level = max(self.deepest_level, int(self._communities.tree.levels[communities].max(initial=0)))
         scores = self._communities.compute_cosines(communities, self._query.vector).astype(np.float64).round(6)
@@ -162,7 +163,7 @@ class _ScoredTree:
         return scores
 
     def score_unassigned(self) -> float:
-        """The same of what is in no community: its chunks that are nearest, and the words of all of it."""
+        """Return the score of the unassigned chunks, from the nearest chunks and the words of all of them."""
         ids = np.array(self.unassigned, np.uint64)
         cosines = np.sort(compute_cosines(self._query.view, ids, self._query.vector))[::-1][:_NUM_SCORING_CHUNKS]
         state = self._query.view
@@ -178,14 +179,13 @@ class _ScoredTree:
         )
 
     def _get_terms(self, communities: Sequence[int]) -> list[str]:
-        """The terms of reports; those that are stored, where all that reports say may answer and is as it was
-        built."""
+        """Return the terms of reports, from the store if everything may answer and is unchanged since the build."""
         if self._query.allowed is None and self._communities.is_as_built:
             return self._communities.get_built_terms(communities)
         return self._build_terms(communities)
 
     def _build_terms(self, numbers: Sequence[int]) -> list[str]:
-        """The terms of reports; kept for other questions as long as they say the same."""
+        """Return the terms of reports, cached across questions while the reports are the same."""
         communities = self._communities
         communities.preload(numbers)
         titles = communities.get_titles(numbers)
@@ -209,8 +209,7 @@ class _ScoredTree:
         return [terms for _, terms in entries]
 
     def _score_terms(self, terms: str) -> float:
-        """How much of the question's words a text has whose terms these are, by rarity; BM25 without regard to
-        lengths."""
+        """Return the share of the question's words in a text with these terms, by BM25 without length normalization."""
         counts = ((rarity, terms.count(f" {term} ")) for term, rarity in self._rarities.items())
         return (
             math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count)
@@ -219,7 +218,7 @@ class _ScoredTree:
 
 
 def _find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
-    """The places of communities that have the greatest scores, best first, equals by number."""
+    """Return the indices of the highest-scoring communities, best first, ties by number."""
     if not 0 < limit < len(scores):
         return np.lexsort((communities, -scores))[:limit]
     last = len(scores) - limit
@@ -228,8 +227,11 @@ def _find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: i
 
 
 def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[tuple[int | None, float]], int]:
-    """The communities that say most with their scores, best first, ``limit`` of them, and how many there are: from the
-    coarsest down as long as one below says as much; None stands for what is in no community."""
+    """Return the ``most`` best communities with their scores, best first, and the total number of candidates.
+
+    The selection descends from the coarsest to each child that scores at least as high as its parent. None represents
+    the unassigned chunks.
+    """
     current = tree.list_roots()
     scores = tree.score_communities(current)
     selected: list[tuple[Partition, npt.NDArray[np.float64]]] = []
@@ -255,8 +257,10 @@ def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[lis
 def _build_reports(
     query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree
 ) -> list[Hit]:
-    """A report of each selected community; where they have so many tokens together, each fills its share by a cover of
-    its passages."""
+    """Return a report of each selected community.
+
+    If the query limits the tokens, each report is a cover of the community's chunks that fills its share.
+    """
     if query.within is not None:
         return _build_reports_within(
             query, communities, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within
@@ -274,12 +278,15 @@ def _build_reports(
 def _build_reports_within(
     query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree, tokens: int
 ) -> list[Hit]:
-    """Reports of so many tokens together: the share of each is what it says times the passages it has, and what one
-    does not use goes to those with more."""
+    """Return reports that together have at most ``tokens`` tokens.
+
+    The share of each is its score times its number of chunks. Room that one leaves unused goes to those with larger
+    shares.
+    """
     chunks_by_community: dict[int | None, list[int]] = {}
     for community, _ in selected:
         chunks = tree.unassigned if community is None else [chunk for chunk, _ in communities.list_chunks(community)]
-        # What is newer is told apart.
+        # Newer chunks are reported separately.
         older_chunks = (chunk for chunk in chunks if community is None or chunk not in tree.newer_chunks)
         chunks_by_community[community] = [chunk for chunk in older_chunks if query.is_allowed(chunk)]
     shares = {community: max(0.0, score) * len(chunks_by_community[community]) for community, score in selected}
@@ -300,14 +307,14 @@ def _build_reports_within(
 def _build_cover_report(
     query: Query, communities: Communities, community: int | None, chunks: Sequence[int], score: float, tokens: int
 ) -> Hit | None:
-    """A report of the sentences of some passages that have most of what these are about."""
+    """Return a report made of the sentences that cover most of what some chunks say."""
     state = query.view
     if community is None:
         heading, title, path = "", "in no community", "in no community, or newer than these"
     else:
         heading, title = communities.get_key(community), communities.get_title(community)
         path = f"community of level {communities.get(community).level}"
-    # Apart from the communities the nearest chunk comes first: it may be all that there is on the question.
+    # Among unassigned chunks the nearest comes first: it can be the only one about the question.
     first_sentences = (
         [] if community is not None else select_cover(collect_cover_sentences(state, chunks[:1]), tokens // 2)
     )
@@ -321,10 +328,10 @@ def _build_cover_report(
 
 
 def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
-    """The reports that a model rates above 0, best first, from the coarsest communities down: those below one that
-    counts are rated next, and stand in its place where one of them counts too.
+    """Return the reports that a model rates above 0, best first, descending from the coarsest communities.
 
-    No state is held while the model rates; once the communities have been made anew, it goes no further down.
+    The children of each relevant community are rated next, and replace it if any of them is relevant too. No state is
+    held while the model rates. The descent stops if the communities are rebuilt in the meantime.
     """
     hits_by_community: dict[int, tuple[int, Hit]] = {}
     expanded: list[int] | None = None

@@ -1,9 +1,9 @@
-"""Leiden communities, as the published systems have them (Traag et al. 2019), by graspologic-native.
+"""Leiden communities, as in the published systems (Traag et al. 2019), by graspologic-native.
 
-In: edges between nodes. Out: partitions, the finest first. Leiden depends on how nodes are numbered and in which order
-edges come: nodes are named by their rank in the caller's order, and edges sorted. A document more or less changes more
-than half of the groups, as the random numbers that are drawn follow from how many nodes there are: the method is there
-for the papers' sake.
+In: edges between nodes. Out: partitions, the finest first. The result of Leiden depends on the numbering of nodes and
+the order of edges. Nodes are therefore named by their rank in the caller's order, and edges are sorted. Adding or
+removing one document changes more than half of the groups, because the random numbers drawn depend on the number of
+nodes. The method exists for comparison with the papers.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ SEED = 0xDEADBEEF
 
 
 def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
-    """Partitions of ``count`` nodes, the finest first, at most ``levels``: a group of more than ``largest`` is parted
-    again, where it can be. Raises InputError where graspologic-native is not installed."""
+    """Return at most ``levels`` partitions of ``count`` nodes, finest first.
+
+    A group of more than ``largest`` nodes is split again if possible. Raises InputError if graspologic-native is not
+    installed.
+    """
     library = require_leiden()
-    if not len(edges.weights):  # which the library takes for an error
+    if not len(edges.weights):  # the library rejects an empty graph
         return []
     columns = (column.tolist() for column in edges)
     edge_list = [(str(first), str(second), float(weight)) for first, second, weight in zip(*columns, strict=True)]
     clusters = library.hierarchical_leiden(edge_list, max_cluster_size=largest, seed=SEED)
     partitions: list[Partition] = []
-    labels: Partition = np.arange(count) + len(clusters)  # above all numbers of groups
+    labels: Partition = np.arange(count) + len(clusters)  # labels of isolated nodes, above all cluster numbers
     for level in range(min(levels, 1 + max(cluster.level for cluster in clusters))):
         labels = labels.copy()
         for cluster in clusters:
@@ -40,13 +43,13 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
 
 
 def run_leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:
-    """One partition of ``count`` nodes, a group of more than ``largest`` parted as far as it can be."""
+    """Return one partition of ``count`` nodes, with groups of more than ``largest`` split as far as possible."""
     partitions = partition_by_leiden(count, edges, largest=largest, levels=count)
     return partitions[0] if partitions else np.arange(count)
 
 
 def require_leiden() -> ModuleType:
-    """graspologic-native; raises InputError where it is not installed."""
+    """Import graspologic-native; raises InputError if it is not installed."""
     try:
         import graspologic_native
     except ImportError as error:

@@ -1,14 +1,16 @@
-"""Strategy ``local``: from the entities of a question to their passages, relations and communities (GraphRAG).
+"""Strategy ``local``: from the entities of a question to their chunks, relations and communities (GraphRAG).
 
-The question's entities are those it names; where they are fewer than ``entities``, those that its nearest passages
-name come behind them, as the published search takes the entities whose descriptions are nearest (Edge et al. 2024;
-microsoft/graphrag, "Local Search"). What is found is parted among three kinds of text by shares: reports of the
-communities that most of the entities are in, lines about the entities from the forest, and passages. A passage counts
-by the entities it names, each by its weight and rarity, by its cosine and by the question's words: the published order,
-by the first entity and then by relations, puts everything about the first name ahead of passages about two of them.
+The search starts at the entities that the question names. If these are fewer than ``entities``, the entities that its
+nearest chunks mention are added; the published search takes the entities with the nearest descriptions (Edge et al.
+2024; microsoft/graphrag, "Local Search"). The result is divided by shares among three kinds of text: reports of the
+communities that most of the entities belong to, lines about the entities from the forest, and chunks.
 
-In: a query, and the index ``communities``. Out: evidence: passages, behind them reports (hits of the kind ``report``);
-lines about the entities as its context. A question that leads to no entity is answered by the nearest passages.
+A chunk is scored by the entities it mentions, each by weight and rarity, by its cosine and by the question's words. The
+published order, by the first entity and then by relations, ranks every chunk about the first name above chunks about
+two of the names.
+
+In: a query, and the index ``communities``. Out: evidence: chunks, followed by reports (hits of the kind ``report``),
+with lines about the entities as its context. If a question leads to no entity, the nearest chunks are returned.
 """
 
 from __future__ import annotations
@@ -38,22 +40,22 @@ from .communities import Communities
 from .community_index import COMMUNITIES
 from .report_hits import fit_reports, renumber_hits, require_communities
 
-#: Passages near the question, by vector and by words each, whose entities may stand beside those it names.
+#: The number of chunks near the question, by vector and by words each, whose entities can be added.
 _NUM_NEAREST = 20
-#: Passages of an entity that are read at most: one in more leads nowhere in particular.
+#: The maximum number of chunks read for an entity; an entity with more is too general.
 _MAX_ENTITY_CHUNKS = 2000
-#: Passages by their entities whose cosines are read.
+#: The maximum number of chunks found by entities whose cosines are read.
 _MAX_CANDIDATES = 200
-#: What says that a passage itself writes of an entity, not the title or heading above it.
+#: Features of an entity mentioned in the chunk's own text, rather than in its title or heading.
 _OWN_TEXT_FEATURES = CAPITALISED | INSIDE | TRIPLE
-#: What an entity counts that the question does not name.
+#: The weight of an entity that the question does not name.
 _UNNAMED_WEIGHT = 0.5
-#: Ancestors and descendants of a place in the forest that are told.
+#: The maximum number of ancestors and descendants listed for a node of the forest.
 _MAX_RELATIVES = 3
 
 
 class StartEntity(NamedTuple):
-    """An entity that the search starts at; ``is_named`` says whether the question names it."""
+    """An entity that the search starts at; ``named`` is True if the question names it."""
 
     entity: int
     key: str
@@ -62,7 +64,7 @@ class StartEntity(NamedTuple):
 
 
 class LocalStrategy:
-    """From the question's entities to their passages, relations and communities."""
+    """A strategy that goes from the question's entities to their chunks, relations and communities."""
 
     name = "local"
     description = "GraphRAG, local: the question's entities lead to their passages, relations and communities"
@@ -91,7 +93,7 @@ class LocalStrategy:
         )
 
     def _build_reports(self, query: Query, communities: Communities, starts: Sequence[StartEntity]) -> list[Hit]:
-        """Reports of the communities that most of the entities are in, within their share."""
+        """Return reports of the communities that most of the entities belong to, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
         matches: dict[int, list[str]] = {}
@@ -106,7 +108,7 @@ class LocalStrategy:
         return reports
 
     def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
-        """What the forest says of the entities, those that the question names first, within their share."""
+        """Return lines from the forest about the entities, those named in the question first, within their share."""
         share = option(query, self, "relations")
         room = math.inf if query.within is None else share * query.within
         with query.trace.step("relations of the entities") as step:
@@ -123,7 +125,7 @@ class LocalStrategy:
 
 
 def find_question_entities(query: Query) -> list[StartEntity]:
-    """The entities that a question names, the rarest first."""
+    """Return the entities that a question names, rarest first."""
     seeds = recognize_entities(query, capitalized_only=True)
     return [StartEntity(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entities]
 
@@ -131,8 +133,10 @@ def find_question_entities(query: Query) -> list[StartEntity]:
 def find_near_entities(
     query: Query, rankings: Iterable[Ranking], excluded: Container[int], limit: int
 ) -> list[StartEntity]:
-    """The entities that some rankings of passages name most tellingly, best first: each counts with its rarity, times
-    the share of the best score that the passage has."""
+    """Return the most distinctive entities of some rankings of chunks, best first.
+
+    Each mention adds the rarity of the entity times the chunk's score relative to the best.
+    """
     state = query.view
     scores: dict[int, float] = {}
     for ranking in rankings:
@@ -152,7 +156,7 @@ def find_near_entities(
 
 
 def _find_starts(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
-    """The entities that a question names; behind them those of its nearest passages."""
+    """Return the entities that a question names, followed by those of its nearest chunks."""
     named_starts = find_question_entities(query)[:limit]
     with query.trace.step("entities of near passages") as step:
         top_rankings = [ranking[:_NUM_NEAREST] for ranking in rankings]
@@ -166,10 +170,10 @@ def _find_starts(query: Query, rankings: Sequence[Ranking], limit: int) -> list[
 def rank_entity_chunks(
     query: Query, starts: Sequence[StartEntity], rankings: Sequence[Ranking] = ()
 ) -> tuple[Ranking, dict[int, str]]:
-    """Passages by the entities they name, their cosines with the question, and its words, each as a share of the best;
-    best first, and why each is there.
+    """Rank chunks by their entities, their cosines and the question's words, and return the reason for each.
 
-    ``rankings`` are rankings by vector and by words, whose passages are candidates too.
+    Each of the three scores is scaled to its best. ``near`` are rankings by vector and by words whose chunks are
+    candidates too.
     """
     state = query.view
     entities = np.array([start.entity for start in starts], np.uint32)
@@ -204,7 +208,7 @@ def _compute_rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDA
 
 
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """The weights of the entities that each passage names, added up in their order, and which these are."""
+    """Return the sum of the weights of the entities that each chunk mentions, and the indices of these entities."""
     scores: dict[int, float] = {}
     owners: dict[int, list[int]] = {}
     for number, weight in enumerate(weights.tolist()):
@@ -217,7 +221,7 @@ def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[d
 
 
 def narrow_query(query: Query, hits: Sequence[Hit]) -> Query:
-    """A query with the room that some hits leave."""
+    """Return a query with the hits and tokens that some hits take subtracted from its limits."""
     within = None if query.within is None else query.within - sum(count_text_tokens(hit.text) for hit in hits)
     narrowed_query = replace(query, top=query.top - len(hits), within=within)
     narrowed_query.trace, narrowed_query.reading = query.trace, query.reading

@@ -1,8 +1,8 @@
-"""Reports of communities as hits: what a model wrote on one, or else sentences of its documents.
+"""Reports of communities as hits: written by a model, or else made of sentences of the documents.
 
-In: communities as one state may read them, and which documents may answer. Out: hits of the kind ``report``, whose
-spans are the sentences, or the places that the model's findings name. What a model wrote is shown only where all the
-documents that it was written from may answer.
+In: the communities of one state, and the documents that may answer. Out: hits of the kind ``report``, whose spans are
+the sentences, or the sources that the model's findings cite. A model's report is shown only if all documents that it
+was written from may answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .community_reports import SentenceSpan, list_report_spans, read_spans
 
 
 def require_communities(query: Query) -> Communities:
-    """The communities that a strategy asks; raises InputError where they are not made yet."""
+    """Return the communities for a strategy; raises InputError if they are not built yet."""
     communities = bind_index(query.view, COMMUNITIES)
     if communities is None:
         raise InputError("the index communities is not built yet: REFRESH INDEX communities; makes it")
@@ -33,7 +33,7 @@ def require_communities(query: Query) -> Communities:
 def build_community_report(
     query: Query, communities: Communities, community: int, *, path: str, score: float = 0.0
 ) -> Hit | None:
-    """The report of a community; None where nothing of it may answer."""
+    """Return the report of a community as a hit, or None if nothing of it may answer."""
     report = find_report_source(query, communities, community)
     spans = [to_text_span(query, span) for span in report.spans]
     heading, title = communities.get_key(community), communities.get_title(community)
@@ -41,15 +41,17 @@ def build_community_report(
 
 
 class ReportSource(NamedTuple):
-    """What a report says it from: sentences of documents, or what a model wrote of such places; no places where
-    nothing of it may answer."""
+    """The basis of a report: sentences of documents, or a model's text with the spans it cites.
+
+    ``spans`` is empty if nothing of the report may answer.
+    """
 
     spans: Sequence[SentenceSpan]
     model_text: Mapping[str, Any] | None
 
 
 def find_report_source(query: Query, communities: Communities, community: int) -> ReportSource:
-    """What the report of a community says it from, as far as that may answer."""
+    """Return the basis of the report of a community, limited to what may answer."""
     model_text = communities.get_written_text(community)
     if model_text is not None:
         sources = communities.list_sources(community)
@@ -65,7 +67,7 @@ def find_report_source(query: Query, communities: Communities, community: int) -
 
 
 def render_reports(query: Query, reports: Sequence[ReportSource]) -> list[str]:
-    """What some reports say; the documents of their sentences are read together."""
+    """Return the texts of reports; reads the sentences of all of them together."""
     spans = dict.fromkeys(span for report in reports if report.model_text is None for span in report.spans)
     texts = dict(zip(spans, read_spans(query.view.documents, list(spans)), strict=True))
     return [
@@ -84,8 +86,10 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
 def fit_reports(
     query: Query, communities: Communities, paths: Mapping[int, str], share: float, limit: int
 ) -> list[Hit]:
-    """The reports of communities, in the order of ``paths``, which say why each is there: at most so many, and within a
-    share of the tokens that the query has, where it has a limit."""
+    """Return at most ``most`` reports of communities that fit in a share of the query's tokens, if these are limited.
+
+    ``paths`` maps each community, in order, to the reason why it is included.
+    """
     room = math.inf if query.within is None else share * query.within
     reports: list[Hit] = []
     for community, path in paths.items():
@@ -101,7 +105,7 @@ def fit_reports(
 def build_report_hit(
     spans: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float
 ) -> Hit | None:
-    """A hit of the kind ``report``, or None where there are no places."""
+    """Return a hit of the kind ``report``, or None if there are no spans."""
     if not spans:
         return None
     first_span = spans[0]
@@ -110,21 +114,21 @@ def build_report_hit(
 
 
 def list_extracted_spans(communities: Communities, community: int) -> list[SentenceSpan]:
-    """The sentences on a community that no model wrote: its summary, then what is found in it, each once."""
+    """Return the sentences of a report not written by a model: the summary, then the findings, without duplicates."""
     return list_report_spans(communities.list_summary_spans(community), communities.list_findings(community))
 
 
 def to_text_span(query: Query, span: SentenceSpan) -> TextSpan:
-    """A place as hits and citations name it."""
+    """Convert a span to the form used in hits and citations."""
     state = query.view
     return TextSpan(state.documents.get_key(span.document), state.chunks.get(span.chunk).ordinal, span.start, span.end)
 
 
 def renumber_hits(hits: Iterable[Hit]) -> list[Hit]:
-    """Hits with ranks from 1, in this order."""
+    """Number hits from rank 1, in the given order."""
     return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]
 
 
 def is_allowed(query: Query, span: SentenceSpan) -> bool:
-    """Whether the document of a place may answer."""
+    """True if the document of a span may answer."""
     return query.allowed is None or span.document in query.allowed

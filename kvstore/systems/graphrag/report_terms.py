@@ -1,7 +1,7 @@
-"""The terms of reports: what a community's title and its report say, as a search for words sees it.
+"""Terms of the titles and reports of communities, as used in word search.
 
-In: texts; at a build the rows of communities and their reports. Out: a string of the terms of each, kept with the
-communities (:mod:`.build_community_rows`), so that strategies need not read the reports that they compare.
+In: texts; at build time, the rows of communities and their reports. Out: a string of terms for each report, stored with
+the communities (:mod:`.community_rows`), so that strategies compare reports without reading them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from ...text.words import count_text_terms, get_stemmer
 from .communities import MAX_TITLE_CANDIDATES, build_title
 from .community_reports import CommunityReport, list_report_spans, read_spans
 
-#: Reports that are read together.
+#: The number of reports read together.
 _BATCH_SIZE = 64
 
 
 def frame_terms(text: str, stem: Callable[[str], str]) -> str:
-    """The terms of a text, each as often as it is there, with a blank on either side: small, and quickly looked
-    through.
+    """Return the terms of a text, each repeated as often as it occurs, with spaces around each.
+
+    The result is small and fast to search.
 
     >>> frame_terms("Bergen ferries, Bergen", str.lower)
     ' bergen  bergen  ferries '
@@ -30,14 +31,14 @@ def frame_terms(text: str, stem: Callable[[str], str]) -> str:
 
 
 def build_report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
-    """The terms of a community of this title and of its report; none where that says nothing."""
+    """Return the terms of a community's title and report; empty if the report is empty."""
     return frame_terms(f"{title}\n{report}", stem) if report else ""
 
 
 def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
-    """The rows of terms of all communities, as they are built: from the rows of their members, the strongest first."""
+    """Yield the rows of terms of all communities; ``members`` are the rows of their members, strongest first."""
     stem = get_stemmer(state.settings.stemmer)
     member_rows = iter(members)
     while batch := list(islice(member_rows, _BATCH_SIZE)):

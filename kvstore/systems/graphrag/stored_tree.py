@@ -1,7 +1,7 @@
-"""The tree of communities of a generation as arrays, so that all of a level is looked at together.
+"""The tree of communities of a generation as arrays, for processing a whole level at once.
 
-In: the rows of the table ``communities``. Out: a :class:`StoredTree`; communities are places in its arrays. It takes
-some 30 bytes a community, and is made once for all states that read the generation.
+In: the rows of the table ``communities``. Out: a :class:`StoredTree`; communities are indices into its arrays. It takes
+about 30 bytes for each community, and is built once for all states that read the generation.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from .community_rows import COMMUNITIES
 
 
 class StoredTree:
-    """Of each community its level, the one above it (:data:`NO_COMMUNITY`: none), its rating in tenths, and the first of its
-    members in order of names."""
+    """The tree of communities as parallel arrays.
+
+    For each community: its level, its parent (:data:`NOWHERE`: none), ten times its rating, and its first member in
+    order of names.
+    """
 
     def __init__(self, levels: Partition, parents: Partition, ratings: Partition, first_members: Partition) -> None:
         self.levels = levels
@@ -29,7 +32,7 @@ class StoredTree:
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTree:
-        """That of a generation."""
+        """Read the tree of a generation."""
         columns = [
             (row[0], NO_COMMUNITY if row[1] is None else row[1], row[6], row[8]) for _, row in rows.scan(COMMUNITIES)
         ]
@@ -39,17 +42,19 @@ class StoredTree:
         return len(self.levels)
 
     def list_children(self, communities: Partition) -> Partition:
-        """The communities that some are parted into, those of each one after the other."""
+        """Return the children of communities, grouped by parent."""
         return self._children.get_children_of_all(communities)
 
     def get_partition(self, level: int) -> Partition:
-        """The communities of a level, and those above that are not parted further."""
+        """Return the communities of a level, plus coarser ones without children."""
         has_children = self._children.counts > 0
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 
     def map_to_levels(self, communities: Partition, levels: int) -> Partition:
-        """The community at each level (coarsest first) that some are at or below, shape (levels, n); where one is of a
-        coarser level, itself. ``communities`` may be :data:`NO_COMMUNITY`."""
+        """Return the ancestor of each community at each level, coarsest first, shape (levels, n).
+
+        A community coarser than a level is its own entry there. ``communities`` can contain :data:`NOWHERE`.
+        """
         communities_by_level: Partition = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
         current, stops = communities, np.full(len(communities), levels)
         while (active := np.flatnonzero(current != NO_COMMUNITY)).size:

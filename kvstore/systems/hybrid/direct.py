@@ -2,21 +2,27 @@
 
 Candidates are the best by cosine and the best by BM25. Both scores become shares of the best one's, so that they can be
 added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
-A share of a cosine begins where a chunk that has nothing to do with the question would stand, which differs from
-embedder to embedder: the scores of such chunks are taken as normally distributed (Manmatha, Rath and Feng 2001,
-section 3), and their middle is reckoned from two places in the ranking. Of the two searches the one counts more that
-tells its best from what comes behind: how far scores differ at the top predicts how well a search does (Shtok et al.,
-"Predicting Query Performance by Query-Drift Estimation", TOIS 2012). Dense search loses its weight if the chunks that
-share the question's words are no nearer to it than unrelated chunks: then the embedder does not know the language
-(Shtok, Kurland and Carmel, "Query Performance Prediction Using Reference Lists", TOIS 2016; the reference is lexical
-search). To the best of them is added how much of the question is in the headings above them, how near each other
-two words stand in them that follow each other in the question (term proximity: Tao and Zhai 2007; sequential
-dependence: Metzler and Croft 2005), and how well what begins in them is called what the question asks about: a
-section, the entry of a list, an option. Many passages mention a thing (a list of changes does), and one says what it
-is. Rare words count for more. A number that the question names something by, an invoice or a version, is looked for as
-it is written. A document without a title is called by the name of its file.
 
-In: a query. Out: :class:`DirectResult`.
+The zero of a cosine's share is the score of an unrelated chunk, which differs between embedders. The scores of
+unrelated chunks are assumed to be normally distributed (Manmatha, Rath and Feng 2001, section 3), and their mean is
+estimated from two ranks. The search that separates its best results more clearly gets more weight: the spread of scores
+at the top predicts how well a search performs (Shtok et al., "Predicting Query Performance by Query-Drift Estimation",
+TOIS 2012). Dense search loses its weight if the chunks that share the question's words are no nearer to it than
+unrelated chunks, because then the embedder does not know the language (Shtok, Kurland and Carmel, "Query Performance
+Prediction Using Reference Lists", TOIS 2016; the reference is lexical search).
+
+The best candidates get three bonuses, in which rare words count for more:
+
+- the share of the question in the headings above the chunk;
+- the proximity of words that are adjacent in the question (term proximity: Tao and Zhai 2007; sequential dependence:
+  Metzler and Croft 2005);
+- how well the name of something that begins in the chunk (a section, the entry of a list, an option) matches the
+  question. Many chunks mention a thing, as a list of changes does, but one defines it.
+
+A number by which the question identifies something, such as an invoice or a version, is searched for as written. A
+document without a title is called by the name of its file.
+
+In: a query. Out: :class:`Direct`.
 """
 
 from __future__ import annotations
@@ -54,25 +60,26 @@ from ...text.words import (
     list_term_words,
 )
 
-#: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
+#: The lower of the two ranks from which the noise is estimated is divided by this to get the upper one.
 _UPPER_RANK_DIVISOR = 5
-#: The place in a ranking that says how far its scores fall, and the least that they are taken to.
+#: The rank at which the fall of the scores is measured, and the smallest fall that is used.
 _FALL_RANK = 10
 _MIN_FALL = 0.02
-#: Dense search has no weight if its cosines put the chunks with the question's words apart from unrelated chunks by
-#: less than the first number, in standard deviations of those, and all its weight from the second on.
+#: The separation at which dense search begins to get weight, and at which it gets all of it. It is the distance of the
+#: chunks with the question's words from unrelated chunks, in standard deviations of the cosines of the latter.
 _SEPARATION_RANGE = (0.5, 1.0)
-#: The fall of lexical scores from which lexical search is a reference for dense search; a flat ranking judges nothing.
+#: The fall of lexical scores from which lexical search is a full reference for dense search. A flat ranking is no
+#: reference.
 _MIN_REFERENCE_FALL = 0.1
-#: The best candidates, whose headings and texts are read.
+#: The number of best candidates whose headings and texts are read.
 _NUM_READ = 40
-#: Characters of a word, with the space before it, and how many words apart two words may stand.
+#: Characters of an average word with the space before it, and the greatest distance of two words, in words.
 _WORD_LENGTH = 6
 _MAX_WORD_DISTANCE = 8
 
 _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 
-#: The options of what searches directly.
+#: The options of direct search.
 DIRECT_OPTIONS: Mapping[str, Option] = {
     "candidates": Option(100, 1, 10_000, "chunks taken from dense and from lexical search each"),
     "words": Option(0.5, 0, 1, "share of lexical search where dense search has the rest and tells its best as well"),
@@ -89,8 +96,9 @@ DIRECT_OPTIONS: Mapping[str, Option] = {
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Chunks taken from each search, and how much each part of a score counts; the dense part has what ``words`` leaves
-    of 1."""
+    """The number of chunks from each search, and the weight of each part of a score. The dense part has 1 -
+    ``words``.
+    """
 
     candidates: int
     words: float
@@ -101,17 +109,17 @@ class Weights:
 
 
 def get_weights(query: Query, strategy: Strategy) -> Weights:
-    """What the options of a strategy say."""
+    """Return the weights that the options of a strategy set."""
     values = {name: option(query, strategy, name) for name in DIRECT_OPTIONS}
     return Weights(int(values.pop("candidates")), **values)
 
 
 @dataclass(frozen=True, slots=True)
 class DirectResult:
-    """What direct search found.
+    """The result of direct search.
 
-    ``chunks`` are ids, ascending, and ``scores`` theirs; ``vectors`` and ``words`` the two rankings. ``rarities`` are
-    those of the question's terms that the store has; ``compute_coverage`` the share of them that the best chunk has.
+    ``chunks`` are ids, ascending, with their ``scores``; ``vectors`` and ``words`` are the two rankings. ``rarities``
+    are those of the question's terms that the store has; ``coverage`` is the share of them that the best chunk has.
     """
 
     chunks: Ids
@@ -122,7 +130,7 @@ class DirectResult:
     coverage: float
 
     def format_paths(self) -> dict[int, str]:
-        """Which ranks each chunk had."""
+        """Return the ranks of each chunk, in words."""
         parts: dict[int, list[str]] = {}
         for name, ranking in (("vector", self.vectors), ("words", self.words)):
             for chunk, rank in assign_ranks(ranking):
@@ -131,7 +139,7 @@ class DirectResult:
 
 
 def search_directly(query: Query, weights: Weights, extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
-    """The chunks that resemble the question; ``extra_chunks`` are some that may answer and are scored beside them."""
+    """Return the chunks that resemble the question. ``also`` are further allowed chunks to score."""
     num_chunks = max(weights.candidates, query.reach)
     vectors, words, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
     with query.trace.step("resemblance") as step:
@@ -174,15 +182,18 @@ def _list_ids(ranking: Ranking) -> Ids:
 
 
 def _list_other_chunks(vectors: Ranking, extra_chunks: Ids) -> Ids:
-    """The chunks whose BM25 is asked for beside the best, ascending."""
+    """Return the chunks whose BM25 is requested in addition to the best, ascending."""
     return merge_distinct(_list_ids(vectors), extra_chunks)
 
 
 def _run_searches(
     query: Query, top: int, extra_chunks: Ids
 ) -> tuple[Ranking, Ranking, WordSearchResult, Mapping[str, float]]:
-    """The rankings by vector and by words, what the search by words gave beside its ranking, and the rarities of the
-    question's terms: in two rounds, of which the first counts the terms."""
+    """Return the rankings by vector and by words, the full result of the search by words, and the rarities of the
+    question's terms.
+
+    Takes two rounds; the first counts the terms.
+    """
     reading = query.reading
     nearest = build_nearest_request(query, top)
     words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
@@ -201,7 +212,7 @@ def _run_searches(
 def _collect_lexical_scores(
     words: Ranking, word_search: WordSearchResult, others: Ids, chunks: Ids
 ) -> npt.NDArray[np.float64]:
-    """BM25 of some chunks, from what a search gave."""
+    """Return BM25 of some chunks from the result of a search."""
     scores = dict(words)
     scores.update(zip(others.tolist(), word_search.other_scores.tolist(), strict=True))
     return np.array([scores[chunk] for chunk in chunks.tolist()])
@@ -210,8 +221,11 @@ def _collect_lexical_scores(
 def _compute_word_share(
     base_share: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], separation: float
 ) -> float:
-    """The share of lexical search, where it would be ``base_share`` if both searches told their best equally well: by the
-    roots of how far the scores of each fall, and by the ``separation`` of dense search."""
+    """Return the share of lexical search.
+
+    It is ``even`` if both searches separate their best results equally well. Each is weighted by the root of the fall
+    of its scores, and dense search also by its ``separation``.
+    """
     words, cosines = (
         base_share * math.sqrt(_measure_fall(lexical)),
         (1 - base_share) * math.sqrt(_measure_fall(dense)) * separation,
@@ -220,7 +234,7 @@ def _compute_word_share(
 
 
 def _measure_fall(shares: npt.NDArray[np.float64]) -> float:
-    """How far the shares of a search have fallen some places behind the best, from a little above 0 to 1."""
+    """Return how far the shares of a search fall within the first ranks, from slightly above 0 to 1."""
     if len(shares) < _FALL_RANK:
         return 1.0
     return max(_MIN_FALL, 1 - float(np.partition(shares, len(shares) - _FALL_RANK)[len(shares) - _FALL_RANK]))
@@ -256,8 +270,8 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Return the normal distribution of which the best are some cosines (in order) of ``num_chunks`` in all; mean and
-    deviation are 0 if there are too few."""
+    """Fit the normal distribution of ``among`` cosines whose best, in order, are ``cosines``. Mean and deviation are 0
+    if there are too few."""
     lower = min(len(cosines), num_chunks // 2)
     upper = lower // _UPPER_RANK_DIVISOR
     if not upper:
@@ -265,7 +279,7 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     from statistics import NormalDist
 
     normal = NormalDist()
-    # How many deviations above the middle the two places are expected.
+    # The expected deviations of the two ranks above the mean.
     low, high = (normal.inv_cdf(1 - rank / (num_chunks + 1)) for rank in (lower, upper))
     deviation = (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
     return Noise(cosines[lower - 1] - low * deviation, deviation, upper)
@@ -274,15 +288,15 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
 def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise) -> float:
     """Return the share of its weight that dense search keeps, from 0 to 1.
 
-    Both searches judge the same chunks in ways of their own, so if both know the language, the best of one are better
-    than noise in the other. The cosines of all chunks are averaged as deviations from the noise, each weighted by the
-    square of its lexical score. The standard error of the noise's mean is added: dense search is not to lose weight by
+    Both searches judge the same chunks independently. If both know the language, the best chunks of one are better than
+    noise in the other. The cosines of all chunks are averaged as deviations from the noise, each weighted by the square
+    of its lexical score. The standard error of the noise's mean is added, so that dense search does not lose weight by
     chance in a small store.
     """
     weights = lexical**2
     if not noise.deviation > 0 or not weights.any():
         return 1.0
-    # fsum rounds once, so the order of chunks, which is that of their ids, decides nothing.
+    # fsum rounds only once, so the order of chunks, which is that of their ids, does not matter.
     mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
     deviations = (mean - noise.mean) / noise.deviation
     low, high = _SEPARATION_RANGE
@@ -292,8 +306,11 @@ def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np
 
 @dataclass(frozen=True, slots=True)
 class _Resemblance:
-    """How much of the question is found in a chunk's text, its headings, and what begins in it, and which share of its
-    numbers stand there, each from 0 to 1."""
+    """The parts of a chunk's resemblance to the question, each from 0 to 1.
+
+    They are the proximity of the question's words in the text, the question's words in the headings, the match of an
+    entry that begins in the chunk, and the share of the question's numbers.
+    """
 
     nearness: float
     headings: float
@@ -302,14 +319,14 @@ class _Resemblance:
 
 
 class _ResemblanceScorer:
-    """Candidates and a question, word by word."""
+    """A scorer of the resemblance of candidates to a question, by words."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
         self._stem = get_stemmer(query.reading.settings.stemmer)
         self._rarities = rarities
         self._total_rarity = sum(rarities.values()) or 1.0
         self._pairs = _WordPairs(query.question, self._stem, rarities)
-        # Words that any question could have name nothing.
+        # Words that any question can contain identify nothing.
         generic_terms = {self._stem(word) for word in list_term_words(query.question)}
         generic_terms -= get_informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
@@ -318,11 +335,11 @@ class _ResemblanceScorer:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether the question names something by a number."""
+        """True if the question identifies something by a number."""
         return bool(self._numbers)
 
     def score(self, passage: LoadedChunk) -> _Resemblance:
-        """How much of the question is found in a chunk."""
+        """Score the resemblance of a chunk to the question."""
         name = passage.document.title or PurePosixPath(passage.document.key).stem
         context_terms = count_heading_terms(name, passage.headings, self._stem)
         heading_share = (
@@ -339,8 +356,8 @@ class _ResemblanceScorer:
         return _Resemblance(self._pairs.measure_nearness(passage.text), heading_share, name_score, numbers)
 
     def _score_name(self, name: str) -> float:
-        """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
-        it that the question has."""
+        """Score how well a name matches the question: the share of the question in the name, times the root of the
+        share of the name in the question."""
         terms = count_chunk_terms(None, (), name, self._stem)
         share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
         if not share:
@@ -349,13 +366,13 @@ class _ResemblanceScorer:
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
     def compute_coverage(self, passage: LoadedChunk) -> float:
-        """The share of the question's terms that a chunk has, weighed by rarity."""
+        """Return the share of the question's terms that a chunk has, weighted by rarity."""
         terms = count_chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
         return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
 
 class _WordPairs:
-    """Words that follow each other in a question, function words left out; each pair weighs what its words do."""
+    """Pairs of words that are adjacent in a question without its function words. A pair weighs the sum of its words."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
         content = list(map(stem, list_content_words(question)))
@@ -370,15 +387,14 @@ class _WordPairs:
         for pair in self._weights:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
-        # Stems begin as their words do, but for the last letter ("fly", "flies").
+        # Stems begin as their words do, except for the last letter ("fly", "flies").
         prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._pairs_by_term})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
         if any(map(is_unspaced, self._pairs_by_term)):  # pairs of characters, which overlap
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
 
     def measure_nearness(self, text: str) -> float:
-        """How near each other the words of the pairs stand at best, from 0 to 1: next to each other and in order is
-        1."""
+        """Return the best proximity of the words of the pairs, from 0 to 1 (adjacent and in order)."""
         if self._word_pattern is None:
             return 0.0
         pair_scores: dict[tuple[str, str], float] = {}

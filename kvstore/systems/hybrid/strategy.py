@@ -12,7 +12,7 @@ from .direct import DIRECT_OPTIONS, get_weights, search_directly
 
 
 class HybridStrategy:
-    """What resembles the question itself, in meaning, in words, in its headings and in what begins there."""
+    """Retrieval of chunks that resemble the question in meaning, words, headings and entries."""
 
     name = "hybrid"
     description = "cosine and BM25 as calibrated shares, with headings, entries and words that stand together"

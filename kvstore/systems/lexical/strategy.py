@@ -12,7 +12,7 @@ from ...retrieval.word_search import rank_by_words
 
 
 class LexicalStrategy:
-    """Chunks that share the question's words, rare words first."""
+    """Retrieval of chunks that share the question's words; rare words count for more."""
 
     name = "lexical"
     description = "BM25 over the words of chunks, titles and headings"

@@ -1,4 +1,4 @@
-"""Which documents have a value: bitmap indexes over their metadata and columns, for conditions."""
+"""Bitmap indexes over the metadata and columns of documents, for conditions."""
 
 from ..contract import System
 from .metadata_structure import METADATA

@@ -1,8 +1,8 @@
-"""Columns of documents that are numbers, in blocks of documents.
+"""Numeric columns of documents, in blocks of documents.
 
-In: the records of documents. On disk: of 256 documents a block, each column as distances from its least value, in as
-few bytes as the greatest takes (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out: arrays, a row a
-document. A block that fails its checksum is a CorruptionError.
+In: the records of documents. On disk: blocks of 256 documents. Each column is stored as distances from its minimum, in
+    as few bytes as the greatest distance needs (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out:
+    arrays with one row per document. A block that fails its checksum is a CorruptionError.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...structures.documents.documents import DocumentRecord
 
-#: Documents of one block.
+#: Documents per block.
 DOCUMENTS_PER_BLOCK = 256
 
-#: What a row holds, in this order; ``document`` is the place in the block on disk, and the id in memory.
+#: The columns of a row, in order. ``document`` is the position in the block on disk, and the id in memory.
 COLUMN_NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed", "left_out")
 ColumnValues = npt.NDArray[np.int64]
 DocumentColumns = tuple[int, ...]
@@ -31,7 +31,7 @@ _TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
 def to_row(record: DocumentRecord) -> DocumentColumns:
-    """The row of a document."""
+    """Return the row of a document."""
     return (
         record.id,
         record.first_group,
@@ -44,14 +44,14 @@ def to_row(record: DocumentRecord) -> DocumentColumns:
 
 
 def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
-    """The sealed block of some rows, by document."""
+    """Encode rows, keyed by document, as a sealed block."""
     table = np.array([rows[document] for document in sorted(rows)], np.int64)
     table[:, 0] %= DOCUMENTS_PER_BLOCK
     parts = [_COUNT.pack(len(table))]
     data = []
     for column in table.T:
         minimum = int(column.min())
-        # As unsigned numbers: the distance of two numbers of 64 bits may need all of them.
+        # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
         distances = column.astype(np.uint64) - np.uint64(minimum & (1 << 64) - 1)
         maximum = int(distances.max())
         width = next(width for width in _TYPES if maximum < 1 << (8 * width))
@@ -64,7 +64,8 @@ def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
 def unpack_columns(
     number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Some columns of block ``number``, in order; ``names`` are among :data:`COLUMN_NAMES`, as there, ``document`` first."""
+    """Decode some columns of block ``number``, in order. ``names`` is a subset of :data:`NAMES` in the same order,
+    beginning with ``document``."""
     body = records.unseal(stored, table, key)
     try:
         (count,) = _COUNT.unpack_from(body)
@@ -88,7 +89,7 @@ def unpack_columns(
 def join_blocks(
     blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
 ) -> dict[str, ColumnValues]:
-    """The columns of these names of some blocks, one after the other."""
+    """Concatenate the columns with these names of several blocks."""
     block_list = list(blocks)
     if not block_list:
         return {name: np.empty(0, np.int64) for name in names}

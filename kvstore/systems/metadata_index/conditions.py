@@ -1,8 +1,8 @@
-"""Conditions over documents as a small algebra, apart from the text that says them.
+"""Conditions over documents as a small algebra, independent of the text that expresses them.
 
-A condition is true, false or unknown of a document, as in SQL (NULL compares as unknown). What makes conditions (SQL's
-WHERE; a dictionary) builds these; :mod:`.evaluation` finds the documents. A part that the index does not tell is
-:class:`Unsupported`.
+A condition is true, false or unknown for a document, as in SQL (NULL compares as unknown). SQL's WHERE and dictionaries
+are both converted to these classes; :mod:`.evaluation` finds the documents. A part that the index cannot evaluate is
+:class:`Untold`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class ColumnField:
 
 @dataclass(frozen=True, slots=True)
 class MetaField:
-    """A field of the metadata, by the names that lead to it; ``elements`` stands for any element of it, where it is a
-    list, and for itself, where it is a text or a number."""
+    """A field of the metadata, by its path of names. With ``elements`` it means any element of a list, or the value
+    itself if it is a text or a number."""
 
     names: tuple[str, ...]
     elements: bool = False
@@ -35,15 +35,15 @@ class MetaField:
 
 Field = ColumnField | MetaField
 
-#: The text of a document that is searched.
+#: The searched text of a document.
 DOCUMENT_TEXT = ColumnField("content")
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A field against a value, numbers before texts; unknown where the field is NULL.
+    """A comparison of a field with a value, numbers before texts. It is unknown if the field is NULL.
 
-    ``alike``: only a value of the same kind fulfils it, numbers with numbers and texts with texts.
+    With ``alike``, only a value of the same kind matches: numbers with numbers and texts with texts.
     """
 
     field: Field
@@ -54,15 +54,15 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A field is not NULL; never unknown."""
+    """The condition that a field is not NULL. It is never unknown."""
 
     field: Field
 
 
 @dataclass(frozen=True, slots=True)
 class IsLike:
-    """A field's text is like a pattern: that of LIKE, any case of ASCII letters, or with ``glob`` that of GLOB without
-    brackets; ``alike``: and the field is a text, no number."""
+    """The condition that a field's text matches a pattern: of LIKE, ignoring the case of ASCII letters, or with
+    ``glob`` of GLOB without brackets. With ``alike``, the field must be a text, not a number."""
 
     field: Field
     pattern: str
@@ -72,7 +72,7 @@ class IsLike:
 
 @dataclass(frozen=True, slots=True)
 class HasText:
-    """A field is a text that has another in it; with ``any_case`` both are compared in lower case."""
+    """The condition that a field is a text that contains another. With ``any_case`` both are compared in lower case."""
 
     field: Field
     text: str
@@ -81,7 +81,7 @@ class HasText:
 
 @dataclass(frozen=True, slots=True)
 class MatchesText:
-    """A field's text matches a full-text query; unknown where the field is NULL."""
+    """The condition that a field's text matches a full-text query. It is unknown if the field is NULL."""
 
     field: Field
     query: TextQuery
@@ -89,47 +89,48 @@ class MatchesText:
 
 @dataclass(frozen=True, slots=True)
 class EmptyList:
-    """A field is a list without elements; never unknown."""
+    """The condition that a field is an empty list. It is never unknown."""
 
     field: Field
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """True where a part is false."""
+    """The negation of a part."""
 
     part: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """True where every part is."""
+    """The conjunction of the parts."""
 
     parts: Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """True where one part is."""
+    """The disjunction of the parts."""
 
     parts: Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """True where a part, of any element of its field if that is about elements, is; else false, never unknown."""
+    """The condition that a part is true, for any element of its field if the part is about elements. It is never
+    unknown."""
 
     part: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """True and false of nothing: a comparison with NULL."""
+    """A condition that is neither true nor false for any document: a comparison with NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Somebody else knows."""
+    """A condition that the index cannot evaluate."""
 
 
 Condition = (
@@ -138,7 +139,7 @@ Condition = (
 
 
 def is_supported(condition: Condition) -> bool:
-    """Whether no part of a condition is untold."""
+    """True if the index can evaluate every part of a condition."""
     match condition:
         case Unsupported():
             return False
@@ -150,7 +151,7 @@ def is_supported(condition: Condition) -> bool:
 
 
 def has_text_search(condition: Condition) -> bool:
-    """Whether a part of a condition is about the words of the documents' texts."""
+    """True if a part of a condition searches the words of the documents' texts."""
     match condition:
         case MatchesText(field):
             return field == DOCUMENT_TEXT
@@ -162,5 +163,5 @@ def has_text_search(condition: Condition) -> bool:
 
 
 def build_in_condition(field: Field, values: Sequence[FieldValue | None]) -> Condition:
-    """A field equals one of some values (IN)."""
+    """Build the condition that a field equals one of some values (IN)."""
     return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

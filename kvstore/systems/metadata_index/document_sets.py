@@ -1,8 +1,8 @@
-"""Sets of documents, as bitmaps cut into containers.
+"""Sets of documents, as bitmaps divided into containers.
 
-In: numbers of documents below 8,192, those of one container. On disk: the smallest of three forms, as in roaring
-bitmaps (Chambi, Lemire et al. 2016): the numbers, runs of them, or a bit each; so equal sets have equal bytes. Out: the
-numbers, or a mask over all documents. A container that fails its checksum is a CorruptionError.
+In: the document numbers below 8,192 of one container. On disk: the smallest of three forms, as in roaring bitmaps
+    (Chambi, Lemire et al. 2016): the numbers, runs of numbers, or one bit each. Equal sets have equal bytes. Out: the
+    numbers, or a mask over all documents. A container that fails its checksum is a CorruptionError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...errors import CorruptionError
 from ...storage import records
 
-#: Documents of one container.
+#: Documents per container.
 DOCUMENTS_PER_CONTAINER = 8192
 _LISTED, _RUNS, _BITS = 0, 1, 2
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
@@ -26,14 +26,14 @@ _SINGLE_NUMBER = struct.Struct("<BH")
 _SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
 
 ContainerNumbers = npt.NDArray[np.uint16]
-#: Whether each document belongs to a set, by its id.
+#: True for each document of a set, by document id.
 DocumentMask = npt.NDArray[np.bool_]
 
 
 def pack_container(numbers: Iterable[int]) -> bytes:
-    """The sealed container of some numbers below 8,192, each once."""
+    """Encode distinct numbers below 8,192 as a sealed container."""
     ordered = sorted(numbers)
-    if len(ordered) == 1:  # most are alone: a title, a date
+    if len(ordered) == 1:  # most containers have one number: a title, a date
         return records.seal(_SINGLE_NUMBER.pack(_LISTED, ordered[0]))
     return _pack_array(np.array(ordered, np.uint16))
 
@@ -57,10 +57,10 @@ def _pack_array(numbers: ContainerNumbers) -> bytes:
 def change_container(
     stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
-    """A container with some numbers more and others less; None where none is left."""
+    """Return a container with numbers added and removed, or None if it is empty."""
     if stored is None:
         return pack_container(added - removed) if added - removed else None
-    # As bits whatever the form: numpy's operations on sets sort and hash all numbers, which takes ten times as long.
+    # Bits in any case: numpy's set operations sort and hash all numbers, which takes ten times as long.
     flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
     flags[unpack_container(stored, table, key)] = True
     flags[list(removed)] = False
@@ -70,8 +70,8 @@ def change_container(
 
 
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
-    """The documents below ``size`` that are in any of some containers; each comes with its key, of which the last four
-    bytes number it."""
+    """Return the documents below ``size`` in any of the containers. The last four bytes of a container's key are its
+    number."""
     mask = np.zeros(size, np.bool_)
     single_ids: list[int] = []
     for key, value in stored:
@@ -87,7 +87,7 @@ def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str
 
 
 def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
-    """The numbers of a container, ascending."""
+    """Decode the numbers of a container, ascending."""
     body = records.unseal(stored, table, key)
     kind = body[0] if len(body) else -1
     try:

@@ -1,9 +1,10 @@
-"""Conditions evaluated by the index: which documents fulfil one for certain, and which only may.
+"""Evaluation of conditions by the index: the documents that certainly match, and those that possibly match.
 
-In: a condition and the values of documents. Out: two sets, the first within the second. They are equal where the index
-tells everything; the documents between them have a value that is unclear, or the condition a part that is not told, and
-are for SQLite to judge. Each set is of the documents for which a condition is true or, below NOT, false: neither holds
-those for which it is unknown (Kleene's logic, as in SQL).
+In: a condition and the values of documents. Out: two sets, the first a subset of the second. They are equal if the
+    index can evaluate the condition exactly. A document in the second only has an unclear value, or the condition has a
+    part that the index cannot evaluate; SQLite decides about those. Each set contains the documents for which a
+    condition is true or, below NOT, false. Neither contains documents for which it is unknown (Kleene's logic, as in
+    SQL).
 """
 
 from __future__ import annotations
@@ -66,35 +67,37 @@ from .value_keys import (
     is_exact_decimal,
 )
 
-#: Documents for which a condition is true, at least and at most.
+#: The documents for which a condition is certainly true, and those for which it is possibly true.
 Bounds = tuple[DocumentMask, DocumentMask]
 
-#: Columns that are numbers, and are kept as such.
+#: Columns that are numbers, and are stored as numbers.
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
-#: Columns that every document has a value in.
+#: Columns that are never NULL.
 _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
-#: Ways to write a pattern's beginning in either case that are looked for.
+#: The most case variants of a pattern's prefix that are searched.
 _MAX_PATTERN_CASES = 64
-#: Doubles next to each other within which a number may be read as another.
+#: The number of adjacent doubles within which a number can be parsed as another.
 _NUM_NEIGHBOURS = 16
-#: A long key stands in ``document_keys`` as so many bytes and a digest.
+#: The bytes of a long key that ``document_keys`` stores, followed by a digest.
 _MAX_STORED_KEY_BYTES = 400
-#: Characters of the longest pattern that is compared here.
+#: The longest pattern, in characters, that is evaluated here.
 MAX_PATTERN_CHARS = 1000
-#: Characters of a pattern's beginning by which values are entered.
+#: The longest prefix of a pattern, in characters, that is used to find values.
 _MAX_PREFIX_CHARS = 64
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 class Evaluation:
-    """The documents of one state that fulfil conditions."""
+    """Evaluates conditions on the documents of one state."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._index: MetadataIndex = state.get_part(METADATA)
 
     def evaluate(self, condition: Condition, *, true: bool = True) -> Bounds:
-        """The documents for which a condition is true for certain, and may be; or false."""
+        """Return the documents for which a condition is certainly, and possibly, true; or false if ``true``
+        is False.
+        """
         match condition:
             case Not(part):
                 return self.evaluate(part, true=not true)
@@ -117,7 +120,7 @@ class Evaluation:
                     return self.evaluate(Unsupported())
                 return _make_bounds(present[0] if true else self._all_documents & ~present[0], present[1])
             case EmptyList(field):
-                # A list has no value of its own, so nothing but the document tells; it is not NULL.
+                # A list has no key for its value, so only the document can decide; it is not NULL.
                 empty, (_, possible) = self._index.make_empty_mask(), self.evaluate(Present(field))
                 return (empty, possible) if true else (self._all_documents & ~possible, self._all_documents)
             case Compare(field):
@@ -153,7 +156,7 @@ class Evaluation:
         return mask
 
     def _select_truth(self, field: Field, bounds: Bounds | None, true: bool) -> Bounds:
-        """What is found to be true, or else false: the others that are not NULL."""
+        """Return the bounds of a comparison, or of its negation: the other documents whose field is not NULL."""
         if bounds is None:
             return self.evaluate(Unsupported())
         if true:
@@ -168,7 +171,9 @@ class Evaluation:
         return certain, possible
 
     def _find_present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
-        """The documents of which a field is not NULL, and those of which that is not told (None: there are none)."""
+        """Return the documents whose field is not NULL, and those for which that is unclear (None if there
+        are none).
+        """
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
                 return self._index.find_key(encode_column(field.name) + PRESENT), None
@@ -182,7 +187,8 @@ class Evaluation:
     # Words -----------------------------------------------------------------------------------------------------------
 
     def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
-        """The documents that have the words of a query anywhere: a phrase may go on from one chunk to the next."""
+        """Return the documents that have the words of a query anywhere. A phrase can continue from one chunk into the
+        next."""
         return find_candidates(query, self._find_with_words, np.logical_and, np.logical_or)
 
     def _find_with_words(self, leaf: Phrase | Proximity) -> DocumentMask:
@@ -190,11 +196,12 @@ class Evaluation:
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
-        # Documents and their groups are numbered upwards together; one without groups has the number of the next.
+        # Documents and their groups are numbered in the same order. A document without groups has the number of the
+        # next.
         owners = self.columns["first_group"].searchsorted(groups, "right") - 1
         return self._make_mask(self.columns["document"][np.unique(owners)])
 
-    # What compares ---------------------------------------------------------------------------------------------------
+    # Comparisons ------------------------------------------------------------------------------------------------------
 
     def _evaluate_comparison(self, condition: Compare) -> Bounds | None:
         field, operator, value = condition.field, condition.operator, condition.value
@@ -238,7 +245,8 @@ class Evaluation:
         return None
 
     def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
-        """What is found among the values of a field, whose keys begin alike; values that are unclear may do."""
+        """Return the bounds found among the values of a field, whose keys share a prefix. Unclear values possibly
+        match."""
         if isinstance(field, ColumnField):
             start = encode_column(field.name)
         else:
@@ -247,13 +255,13 @@ class Evaluation:
                 return None
             start = field_key
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
-        # A text or a number is found as the field itself, elements of a list apart from it.
+        # A text or a number is found as the field itself, list elements in their own space.
         starts = [start, ELEMENT + start[1:]] if isinstance(field, MetaField) and field.elements else [start]
         for start in starts:
             new_certain, new_possible = evaluate_prefix(start)
             certain |= new_certain
             possible |= new_possible
-        # A list is unclear, but no element of itself: the last space says what is unclear of the elements.
+        # A list is unclear as a field but has no elements in that space, so the last space decides what is unclear.
         possible |= self._index.find_key(start + UNCLEAR)
         if isinstance(field, MetaField):
             possible |= self._crowded_documents
@@ -261,14 +269,15 @@ class Evaluation:
         return _make_bounds(certain) if np.array_equal(certain, possible) else (certain, possible)
 
     def _compare_values(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
-        """Of the values whose keys begin with ``start``, those that compare so with a value."""
+        """Return the bounds of the values with key prefix ``start`` that compare this way with a value."""
         if isinstance(value, str):
             return _make_bounds(self._compare_texts(start, operator, value, TEXT if alike else NUMBER))
         return self._compare_numbers(start, operator, value, TEXT if alike else AFTER_TEXT)
 
     def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Texts that compare so with one, and what lies between the kind ``least`` and them."""
-        # The end of a text is the least of bytes: after it come the longer texts that begin alike.
+        """Return the documents with texts that compare this way with ``text``, and with values between the kind
+        ``least`` and those texts."""
+        # The end marker of a text is the lowest byte: longer texts with the same prefix sort after it.
         bound = start + TEXT + text.encode()
         if operator == "=":
             key = encode_value(text)
@@ -279,7 +288,8 @@ class Evaluation:
         return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Numbers that compare so with one, and what lies between them and the kind ``end``."""
+        """Return the bounds of the numbers that compare this way with ``number``, and of values between them and the
+        kind ``end``."""
         low, high = (start + encode_number_bound(edge) for edge in _get_neighbours(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
@@ -301,7 +311,7 @@ class Evaluation:
     def _match_texts(
         self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
     ) -> Bounds:
-        # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
+        # A number is matched as SQLite converts it to text, which equals Python's text only for whole numbers.
         def is_matching_number(key: bytes) -> bool:
             number = decode_value(key[len(start) :])
             return isinstance(number, int) and matches(str(number))
@@ -325,7 +335,7 @@ class Evaluation:
         return certain, certain | real_numbers
 
     def _compare_changed(self, operator: str, text: str) -> Bounds:
-        # Times sort as their texts do, which have four digits for the year.
+        # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
         low, high = (side(sorted_seconds, text, key=_format_time) for side in (bisect_left, bisect_right))
@@ -363,7 +373,7 @@ class Evaluation:
         return certain, possible
 
     def _scan_keys(self, low: bytes, high: bytes | None, matches: Callable[[str], bool]) -> Bounds:
-        """The documents whose keys fulfil something, all of which lie from ``low`` to ``high``."""
+        """Return the bounds of the documents whose keys match, given that all of these lie from ``low`` to ``high``."""
         documents: list[int] = []
         truncated: list[int] = []
         last_key = None if high is None else high[:_MAX_STORED_KEY_BYTES]
@@ -386,7 +396,7 @@ class Evaluation:
 def _combine_bounds(
     combine: Callable[[DocumentMask, DocumentMask], DocumentMask], left: Bounds, right: Bounds
 ) -> Bounds:
-    """The bounds of two parts by AND or OR; one set where each has one."""
+    """Combine the bounds of two parts by AND or OR, as a single set if both are exact."""
     certain = combine(left[0], right[0])
     is_exact = left[0] is left[1] and right[0] is right[1]
     return certain, certain if is_exact else combine(left[1], right[1])
@@ -397,12 +407,12 @@ def _make_bounds(documents: DocumentMask, unclear: DocumentMask | None = None) -
 
 
 def _format_time(second: int) -> str:
-    """A time as the column ``changed`` has it."""
+    """Format a time as in the column ``changed``."""
     return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 
 def _get_neighbours(number: float) -> tuple[float, float]:
-    """The numbers between which one may be that is read as a given one, or as which that may be read."""
+    """Return the range of numbers that can be parsed as ``number``, or as which it can be parsed."""
     low = high = float(number)
     for _ in range(_NUM_NEIGHBOURS):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
@@ -410,7 +420,7 @@ def _get_neighbours(number: float) -> tuple[float, float]:
 
 
 def _is_true(left: FieldValue, operator: str, right: FieldValue) -> bool:
-    """How two values of one kind compare."""
+    """Compare two values of the same kind."""
     match operator:
         case "=":
             return left == right
@@ -425,20 +435,20 @@ def _is_true(left: FieldValue, operator: str, right: FieldValue) -> bool:
 
 
 def _mask_matching(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
-    """Which whole numbers of a column compare so with any number."""
+    """Return the mask of the whole numbers of a column that compare this way with any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(number, float) and math.isinf(number)) or not lowest <= number <= highest:
         return np.full(len(column), (operator in ("<", "<=")) == (number > 0) and operator != "=")
     floor = math.floor(number)
     if operator == "=":
         return column == floor if floor == number else np.zeros(len(column), np.bool_)
-    # Below a fraction lies what is not above its whole part.
+    # A whole number is below a fraction if it is at most the fraction's floor.
     below = column <= floor if operator in ("<=", ">") or floor != number else column < floor
     return below if operator in ("<", "<=") else ~below
 
 
 def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:
-    """Whether another text has a text in it, as it is written or in any case."""
+    """Return a predicate for texts that contain a text, as written or ignoring case."""
     if any_case:
         lower = text.lower()
         return lambda other: lower in other.lower()
@@ -446,7 +456,7 @@ def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str],
 
 
 def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
-    """Whether a text is like a pattern, as SQLite's LIKE and GLOB have it."""
+    """Return a predicate for texts that match a pattern, as SQLite's LIKE and GLOB define it."""
     any_wildcard, single_wildcard = "*?" if glob else "%_"
     parts = (
         ".*" if character == any_wildcard else "." if character == single_wildcard else re.escape(character)
@@ -465,9 +475,9 @@ def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
 
 
 def _list_prefixes(pattern: str, glob: bool) -> list[str]:
-    """What the texts that are like a pattern begin with: for LIKE in either case."""
+    """Return the prefixes of the texts that match a pattern; for LIKE, in either case."""
     prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
-    assert prefix_match is not None  # it may be empty
+    assert prefix_match is not None  # the prefix can be empty
     if glob:
         return [prefix_match[0][:_MAX_PREFIX_CHARS]]
     cases: list[list[str]] = []
@@ -482,5 +492,5 @@ def _list_prefixes(pattern: str, glob: bool) -> list[str]:
 
 
 def _get_upper_bound(bound: bytes) -> bytes:
-    """A key after all that begin with one: no byte of UTF-8 is 255."""
+    """Return a key after all keys with a prefix: no byte of UTF-8 is 255."""
     return bound + b"\xff"

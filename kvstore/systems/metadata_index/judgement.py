@@ -1,7 +1,7 @@
-"""A condition judged by the document itself, where the index of values does not tell.
+"""Evaluation of a condition on the document itself, if the index of values cannot decide.
 
-In: a condition that a mapping said (:mod:`kvstore.sql.condition_mapping`), and a document's record. Out: whether it is
-true: such a condition is never unknown. What SQL says is judged by SQLite.
+In: a condition from a mapping (:mod:`kvstore.sql.condition_mapping`), and a document's record. Out: True if the
+    document fulfills it; such a condition is never unknown. SQLite evaluates conditions written in SQL.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from .conditions import (
 from .evaluation import make_pattern_matcher, make_substring_matcher
 
 _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
-#: Columns whose attribute of a record has another name.
+#: Columns whose record attribute has another name.
 _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
 
 def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Whether a document of a state fulfils a condition that is never unknown; raises ValueError for any other."""
+    """Return a predicate for the documents of a state, given a condition that is never unknown. Raises ValueError for
+    any other condition."""
     match condition:
         case Not(part):
             negated = make_predicate(part, state)
@@ -83,7 +84,7 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
 
 
 def _list_values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
-    """What a field may be compared by: itself, or the elements of a list."""
+    """Return the values to compare of a field: the value itself, or the elements of a list."""
     value = _get_value(record, field, state)
     return value if isinstance(value, list) else [value]
 

@@ -1,8 +1,8 @@
-"""What documents have in their metadata and columns, as a structure: read by conditions, maintained in the commit.
+"""The metadata and columns of documents as a structure: read by conditions, maintained in the commit.
 
 On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → the documents that have it, see
-:mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns, see
-:mod:`.columns`). Out: sets of documents, as masks by id, and columns.
+    :mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns,
+    see :mod:`.columns`). Out: sets of documents, as masks by id, and columns.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .value_keys import NUMBER, TEXT, decode_value, encode_column, encode_text, 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
-#: The columns that say which chunks are a document's.
+#: The columns that locate a document's chunks.
 _EXTENT = columns.COLUMN_NAMES[:4]
 
 
 class MetadataIndex:
-    """The values of documents as one view sees them; ``size`` is greater than every document's id. ``cache`` has the
-    columns of other views, by change."""
+    """The values of documents in one state. ``size`` is greater than every document id. ``kept`` caches columns by
+    change."""
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
         self._view = view
@@ -42,30 +42,30 @@ class MetadataIndex:
         self._cache = cache
 
     def make_empty_mask(self) -> DocumentMask:
-        """A set without any document."""
+        """Return an empty set."""
         return np.zeros(self.size, np.bool_)
 
     def find_key(self, key: bytes) -> DocumentMask:
-        """The documents that have the value of a key."""
+        """Return the documents that have the value with a key."""
         return self.find_range(key, key + b"\xff\xff\xff\xff\xff")
 
     def find_text(self, column: str, text: str) -> list[int] | None:
-        """The documents that have a text in a column, ids ascending; None for a text that has no key."""
+        """Return the documents that have a text in a column, ids ascending, or None if the text has no key."""
         key = encode_text(text)
         return None if key is None else np.flatnonzero(self.find_key(encode_column(column) + key)).tolist()
 
     def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
-        """The documents that have any value with ``start`` <= key < ``stop``."""
+        """Return the documents that have any value with ``start`` <= key < ``stop``."""
         return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
-        """The documents that have any value with ``start`` <= key < ``stop`` whose key is chosen."""
+        """Return the documents that have a value with ``start`` <= key < ``stop`` whose key ``choose`` accepts."""
         stored = self._view.scan(METADATA_SETS, start, stop)
         selected = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
         return document_sets.build_mask(selected, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
-        """The columns of all documents, in order of their ids; not to be changed by the caller."""
+        """Return the columns of all documents, in order of id. The caller must not modify them."""
         values = None if self._cache is None else self._cache.get_columns(self._change)
         if values is None:
             values = columns.join_blocks(
@@ -76,7 +76,7 @@ class MetadataIndex:
         return values
 
     def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
-        """Some documents, ids ascending, as those that may answer."""
+        """Return documents, given by ascending ids, as the set of allowed documents."""
         numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
         if 2 * len(numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
             values = self.read_columns()
@@ -90,7 +90,7 @@ class MetadataIndex:
         return AllowedDocuments(ids, first, groups, int(values["chunks"][rows].sum()))
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
-        """Every value's key and the ids of documents that have it; a value may come several times."""
+        """Yield every value's key with the ids of documents that have it. A value can occur several times."""
         for key, value in self._view.scan(METADATA_SETS):
             first = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
             yield (
@@ -108,7 +108,9 @@ class MetadataIndex:
 
 
 class MetadataMaintainer:
-    """Gathers what documents bring and take with them, and changes each set and block once a batch."""
+    """The writer of the structure: collects added and deleted documents, and changes each set and block once
+    per batch.
+    """
 
     def __init__(self, write: WriteView) -> None:
         self._write = write
@@ -165,7 +167,7 @@ class MetadataMaintainer:
 
 
 class MetadataStructure:
-    """The values of documents among the structures of a store."""
+    """The metadata and columns of documents as a structure of the store."""
 
     name = "metadata_index"
     version = 1
@@ -186,7 +188,7 @@ class MetadataStructure:
                 for key, documents in read.iter_sets()
                 for document in documents
             ),
-            # When a document was stored says nothing of it.
+            # The time when a document was stored is not part of its content.
             METADATA_COLUMNS: (
                 (names.name_document(document), *row)
                 for document, *row in zip(
@@ -205,7 +207,7 @@ class MetadataStructure:
 
 
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
-    """Where a value is found, its kind and, where the key tells it, the value."""
+    """Return the field of a value, its kind and, if the key contains it, the value."""
     field, _, value = key.partition(b"\x00")
     kind = value[:1]
     return field.decode(), kind.hex(), decode_value(value) if kind in (NUMBER, TEXT) else None

@@ -1,10 +1,10 @@
-"""Values of documents as keys that sort as SQLite compares values.
+"""Values of documents as keys that sort in the order in which SQLite compares values.
 
-In: a document's record. Out: a key for each value that a condition can ask for: of its title and source, of the fields
-of its metadata, and of the elements of lists among these. A key is where the value is found (a space, the names of the
-fields that lead to it), then the value: numbers before texts, numbers by size whether whole or not, texts by their
-bytes in UTF-8. What has no such key (long texts, lists, objects, texts with a NUL) is *unclear*: a key of its own says
-which documents have it, and a condition on it is for SQLite to judge.
+In: a document's record. Out: a key for each value that a condition can ask for: its title and source, the fields of its
+    metadata, and the elements of lists in these. A key is the location of the value (a space, and the path of field
+    names), followed by the value. Numbers sort before texts. Numbers, whole or not, sort by size, and texts by their
+    UTF-8 bytes. A value without such a key (a long text, a list, an object, a text with a NUL) is *unclear*: a separate
+    key lists the documents that have one, and SQLite evaluates conditions on it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 
 from ...structures.documents.documents import DocumentRecord
 
-#: Where a value is found: a column of the table ``documents``, a field of the metadata, an element of such a field.
+#: The space of a value: a column of the table ``documents``, a field of the metadata, an element of such a field.
 COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
-#: What follows the names: that there is a value which is not null, that it is unclear, a number, a text.
+#: The kind, after the names: a value that is not null, an unclear value, a number, a text.
 PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
-#: Follows every kind of value.
+#: Sorts after every kind of value.
 AFTER_TEXT = b"\x21"
 #: Documents with more values than :data:`_MAX_VALUES`: all their metadata is unclear.
 CROWDED = b"\x04"
 
-#: Columns of documents that are kept by value.
+#: Columns of documents that are indexed by value.
 TEXT_COLUMNS = ("title", "source")
 
 _TERMINATOR, _SEPARATOR = b"\x00", b"\x1f"
@@ -40,9 +40,9 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 
 def encode_names(space: bytes, names: Sequence[str]) -> bytes | None:
-    """The beginning of the keys of a field's values; None for a field of which none are kept.
+    """Return the prefix of the keys of a field's values, or None if the field is not indexed.
 
-    These have a name that is empty, or that JSON writes in other characters than its own, or lie too deep.
+    A field is not indexed if a name on its path is empty or needs escapes in JSON, or if it is nested too deeply.
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
@@ -51,12 +51,12 @@ def encode_names(space: bytes, names: Sequence[str]) -> bytes | None:
 
 
 def encode_column(name: str) -> bytes:
-    """The beginning of the keys of a column's values."""
+    """Return the prefix of the keys of a column's values."""
     return COLUMN + name.encode() + _TERMINATOR
 
 
 def encode_value(value: Any) -> bytes | None:
-    """The end of a value's key, from its kind on; None for one that is unclear."""
+    """Return the end of a value's key, from its kind on, or None if the value is unclear."""
     if isinstance(value, (bool, int)):
         return encode_number(value) if value in _INT64 else None
     if isinstance(value, float):
@@ -67,27 +67,27 @@ def encode_value(value: Any) -> bytes | None:
 
 
 def encode_text(text: str) -> bytes | None:
-    """The end of the key of a text; None for one that is long, or has a NUL."""
+    """Return the end of the key of a text, or None if the text is long or has a NUL."""
     packed = text.encode()
     return TEXT + packed + _TERMINATOR if len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed else None
 
 
 def encode_number(number: float) -> bytes:
-    """The end of the key of a number of 64 bits: by its size, then whole numbers first."""
+    """Return the end of the key of a 64-bit number. Keys sort by size, then whole numbers first."""
     is_whole = isinstance(number, int)
     nearest_double = float(number)
-    # Whole numbers beyond 2**53 are told apart by how far they are from their double.
+    # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double.
     remainder = int(number) - int(nearest_double) if is_whole else 0
     return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _MIDDLE, 0 if is_whole else 1)
 
 
 def encode_number_bound(number: float) -> bytes:
-    """What the keys of all numbers equal to one begin with: those of smaller ones lie before it."""
+    """Return the common prefix of the keys of all numbers equal to one. Smaller numbers sort before it."""
     return encode_number(number)[:-1]
 
 
 def decode_value(key: bytes) -> str | float:
-    """The value of which a key ends so."""
+    """Decode the value at the end of a key."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
     bits, remainder, is_real = _NUMBER.unpack(key[1:])
@@ -96,10 +96,10 @@ def decode_value(key: bytes) -> str | float:
 
 
 def is_exact_decimal(number: float) -> bool:
-    """Whether every reader of decimal numbers makes the same of a number as Python writes it.
+    """True if every parser of decimal numbers reads Python's text of a number as the same double.
 
-    One of at most 15 digits and a small power of ten takes one rounding (Clinger 1990, How to read floating point
-    numbers accurately); other numbers SQLite may read as a neighbour of what was meant.
+    A number of at most 15 digits and a small power of ten takes one rounding (Clinger 1990, How to read floating point
+    numbers accurately). SQLite can read other numbers as a neighbor of the intended one.
     """
     if isinstance(number, int):
         return True
@@ -108,7 +108,7 @@ def is_exact_decimal(number: float) -> bool:
 
 
 def list_document_keys(record: DocumentRecord) -> set[bytes]:
-    """The keys of all values of a document, without its number."""
+    """Return the keys of all values of a document, without its number."""
     keys = set[bytes]()
     for name in TEXT_COLUMNS:
         value = getattr(record, name)
@@ -151,8 +151,8 @@ def _is_plain(name: str) -> bool:
 
 
 def _to_sortable_bits(number: float) -> int:
-    """The bits of a double as a number that grows with it."""
+    """Return the bits of a double as an integer with the same order."""
     if not math.isfinite(number):
         number = math.copysign(math.inf, number)
-    bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: there is one zero
+    bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
     return bits ^ ((1 << 64) - 1) if bits & _SIGN else bits ^ _SIGN

@@ -1,4 +1,4 @@
-"""Passages and the names in them as a graph, the walk over it, and HippoRAG's strategy."""
+"""The graph of chunks and the names in them, the walk over it, and HippoRAG's strategy."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

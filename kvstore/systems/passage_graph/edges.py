@@ -1,7 +1,7 @@
-"""Edges of the passage graph, as whoever walks it has them: features, kinds of links, rows.
+"""Edges of the passage graph, as a walk reads them: features, kinds of links, rows.
 
-A row of a chunk has the entities that it names, one of an entity the chunks that name it; features say how. How they
-are stored is told in :mod:`.graph`.
+The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it; features
+describe each edge. See :mod:`.graph` for the format on disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EdgeRow = Mapping[int, int]
 Numbers = npt.NDArray[np.uint64]
 
 # Features of an edge: mentions with a capital or a digit (or in a script without capitals), such mentions inside a
-# longer one, other mentions; then what stands above the chunk, or was imported for it.
+# longer one, other mentions; then names above the chunk, or in triples imported for it.
 CAPITALISED = 0x000F
 INSIDE_SHIFT, INSIDE = 4, 0x0030
 LOWER_SHIFT, LOWER = 6, 0x00C0
@@ -25,14 +25,14 @@ TITLE_WHOLE = 0x0100  # the document's title, or its title without the bracket a
 TITLE_PART = 0x0200
 HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
-TRIPLE = 0x1000  # a triple that was imported for the document names it
-#: What does not follow from the text of a chunk alone.
+TRIPLE = 0x1000  # an imported triple of the document names it
+#: Features that do not follow from the text of a chunk alone.
 CONTEXT_FEATURES = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
-#: Bits of a set of features, and what is above every set.
+#: Bits of a set of features, and the number of sets.
 FEATURE_BITS = 13
 FEATURE_SETS = 1 << FEATURE_BITS
 
-#: The kind of link between a title and the same without the bracket at its end, beside those of a
+#: The kind of link between a title and the same title without the bracket at its end, in addition to the kinds of a
 #: :class:`~kvstore.systems.contract.Delta`.
 TITLE_LINK = 1
 
@@ -54,7 +54,7 @@ class EntityRows(NamedTuple):
 
 
 class LinkRows(NamedTuple):
-    """Links of some entities: the entity that each belongs to, the other, the kind, and how often it is said."""
+    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the count."""
 
     entities: npt.NDArray[np.uint32]
     others: npt.NDArray[np.uint32]
@@ -63,8 +63,8 @@ class LinkRows(NamedTuple):
 
 
 class Degrees(Protocol):
-    """What is known of some entities without their rows: the number of chunks of each, ``total``, of those that do not
-    only mention it in lower case, ``informative``, and which have links."""
+    """Counts for some entities without their rows: the number of chunks (``total``), the number of chunks that mention
+    it not only in lower case (``informative``), and a mask of those with links."""
 
     total: npt.NDArray[np.int64]
     informative: npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ class Degrees(Protocol):
 
 
 class Link(NamedTuple):
-    """An entity that belongs to another: by what kind of link, and how often that is said."""
+    """An entity linked to another, the kind of the link, and its count."""
 
     other: int
     kind: int

@@ -1,11 +1,11 @@
-"""Passage graph: which chunks name an entity and how, and which entities belong together.
+"""The passage graph: the chunks that name an entity and how, and the entities linked with each other.
 
-In: for a chunk the entities it names, with the *features* of each edge (what :mod:`.rows` counts in it); links between
-entities. On disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in blocks
-as :mod:`~kvstore.structures.filter.block_lists` lays them out), ``entity_heads`` (by entity: its only chunk, or how
-many it has, and whether it has links) and ``entity_links`` (entity, other entity, kind → count, both ways). Out: rows
-as packed arrays, many at a time. Counts are stored and weights are made when a question is asked, since rarity changes
-with every document. Damage is a CorruptionError.
+In: for a chunk its entities, with the *features* of each edge (counted by :mod:`.rows`); links between entities. On
+    disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of
+    :mod:`~kvstore.structures.filter.block_lists`), ``entity_heads`` (by entity: its only chunk, or the number of its
+    chunks, and a flag for links) and ``entity_links`` (entity, other entity, kind → count, in both directions). Out:
+    rows as packed arrays, in batches. Counts are stored, and weights are computed per question, since rarity changes
+    with every document. Damage is a CorruptionError.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ ENTITY_LINKS = "entity_links"
 
 _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
-#: Entities to a page of degrees.
+#: Entities per page of degrees.
 ENTITIES_PER_PAGE = (records.compute_page_value_size(1) - _PAGE_HEADER.size) // 8
-# A degree: 0; or the entity's only chunk; or MANY, the number of chunks and the number of informative ones. LINKED
-# where there are links.
+# A degree is 0, or the entity's only chunk, or MANY with the number of chunks and the number of informative chunks.
+# LINKED is set if the entity has links.
 _MANY_FLAG = 1 << 63
 _LINKED_FLAG = 1 << 62
 _CHUNK_MASK = _LINKED_FLAG - 1
@@ -57,7 +57,7 @@ _INFORMATIVE_SHIFT = 31
 _ENTRY_FEATURE_BITS = 16
 _ENTRY_FEATURE_MASK = (1 << _ENTRY_FEATURE_BITS) - 1
 
-#: Chunks whose rows are changed at once.
+#: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096
 
 _LINK_KEY = struct.Struct(">IIB")
@@ -66,7 +66,7 @@ _COUNT = struct.Struct("<I")
 
 
 class StoredDegrees:
-    """What is known of some entities without their rows, see :class:`.edges.Degrees`; ``values`` are as stored."""
+    """Counts for some entities without their rows, see :class:`.edges.Degrees`. ``values`` are as stored."""
 
     __slots__ = ("_chunk", "_many", "informative", "total", "values")
 
@@ -74,37 +74,39 @@ class StoredDegrees:
         self.values = values
         self._many: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
         self._chunk: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK_MASK)).astype(np.int64)
-        #: The number of chunks of each.
+        #: The number of chunks of each entity.
         self.total: npt.NDArray[np.int64] = np.where(self._many, self._chunk & _TOTAL_MASK, self._chunk > 0)
-        #: The number of those chunks that do not only mention it in lower case.
+        #: The number of those chunks that mention it not only in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
             self._many, self._chunk >> _INFORMATIVE_SHIFT, _mask_informative(self._chunk & _ENTRY_FEATURE_MASK)
         )
 
     @property
     def only_chunks(self) -> npt.NDArray[np.int64]:
-        """The chunk of each that has no other, with its features, as :class:`PassageGraph` keeps them; else 0."""
+        """The only chunk of each entity with its features, as :class:`PassageGraph` stores them; 0 if it has
+        several.
+        """
         return np.where(self._many, 0, self._chunk)
 
     @property
     def linked(self) -> npt.NDArray[np.bool_]:
-        """Which have links."""
+        """The mask of entities with links."""
         linked: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED_FLAG)) != 0
         return linked
 
 
 class PassageGraph:
-    """The graph of one view."""
+    """The graph of one state."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._lists = BlockLists(view, ENTITY_PASSAGES)
-        # Pages of degrees that were read, one below the other, and where each is.
+        # The pages of degrees that were read, and the index of each.
         self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
-        """The entities of chunks, each once; a chunk without any, or that is not stored, has an empty row."""
+        """Return the distinct entities of chunks. A chunk without entities, or that is not stored, has an empty row."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -117,7 +119,7 @@ class PassageGraph:
         )
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """How many chunks each of some entities has, and whether it has links; their rows are not read."""
+        """Return the number of chunks of entities and their link flags, without reading their rows."""
         blocks = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(blocks))
         indexes = [self._page_indexes[block] for block in blocks]
@@ -128,7 +130,8 @@ class PassageGraph:
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """The chunks of entities, ascending; ``read_degrees`` are theirs. One with more than ``max_chunks`` has an empty row."""
+        """Return the chunks of entities, ascending, given their ``degrees``. An entity with more than ``most`` chunks
+        has an empty row."""
         totals = degrees.total
         is_multiple = (totals > 1) & (totals <= max_chunks)
         blocks = self._lists.read_many(entities[is_multiple].tolist())
@@ -144,7 +147,9 @@ class PassageGraph:
         return EntityRows(bounds, entries >> np.uint64(_ENTRY_FEATURE_BITS), entries.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """The links of entities, entity by entity in the order given, those of one in order of the others and kinds."""
+        """Return the links of entities, in the given order of entities, then in order of the other entity and
+        the kind.
+        """
         entries = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in entries), _LINK_KEYS)
         counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in entries)
@@ -156,24 +161,24 @@ class PassageGraph:
         )
 
     def count_records(self) -> dict[str, int]:
-        """How many chunks name an entity, and how many links there are, from either side."""
+        """Return the number of chunks that name an entity, and the number of links, counted from either end."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """The chunks of which somebody has stated that they join an entity to another."""
+        """Return the chunks with a stated triple that joins an entity to another."""
         number = np.array([entity], np.uint32)
         _, chunks, features = self.read_entity_rows(number, self.read_degrees(number), max_chunks=1 << 62)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Every chunk that names an entity, with its row."""
+        """Yield every chunk that names an entity, with its row."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_iter_pairs(_decode_row(key, value)))
 
     def iter_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
-        """Every entity that has chunks or links: its number, how many chunks and informative ones, whether it has
-        links; and where it has one chunk alone, that chunk with the features there (else 0, 0)."""
+        """Yield every entity that has chunks or links: its number, its counts of chunks and of informative chunks, its
+        link flag, and its only chunk with the features there (0, 0 if it has several)."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             numbers = np.arange(first, first + ENTITIES_PER_PAGE, dtype=np.uint32)
@@ -193,19 +198,19 @@ class PassageGraph:
                     )
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
-        """Every link, with the entity it belongs to."""
+        """Yield every link, with the entity it belongs to."""
         for key, value in self._view.scan(ENTITY_LINKS):
             entity, other, kind = _LINK_KEY.unpack(key)
             yield entity, Link(other, kind, _decode_link_count(key, value))
 
     def iter_listed_chunks(self) -> Iterator[tuple[int, int, int]]:
-        """Every entity with a chunk that its blocks in ``entity_passages`` hold, and the features there."""
+        """Yield every entity with each chunk in its blocks in ``entity_passages``, and the features there."""
         for entity, _, block in self._lists.scan():
             for entry in block.tolist():
                 yield entity, entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
 
     def _read_pages(self, blocks: Set[int]) -> None:
-        """Have the pages of degrees of some blocks of entities in memory."""
+        """Load the pages of degrees of some blocks of entities into memory."""
         missing = sorted(blocks - self._page_indexes.keys())
         if not missing:
             return
@@ -221,8 +226,9 @@ class PassageGraph:
 
 
 class GraphWriter(PassageGraph):
-    """The graph of one write transaction; what entities are told of changed chunks and links is gathered and written
-    by :meth:`flush`."""
+    """The graph of one write transaction. Changes to the rows of entities are collected, and written by
+    :meth:`flush`.
+    """
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
@@ -232,17 +238,17 @@ class GraphWriter(PassageGraph):
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Store what each of some chunks names in place of what it named; an empty row forgets it."""
+        """Replace the rows of chunks; an empty row deletes the entry."""
         self._change_chunks(rows, lambda chunk, before: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Take some entities out of the rows of some chunks."""
+        """Remove some entities from the rows of some chunks."""
         self._change_chunks(
             removed_entities, lambda chunk, before: {pair for pair in before if pair[0] not in removed_entities[chunk]}
         )
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
-        """Store what the text of each of some chunks names in place of what that named; what stands above it stays."""
+        """Replace the entities that the texts of chunks name, and keep those above the text."""
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             row = dict(counts[chunk])
@@ -256,7 +262,7 @@ class GraphWriter(PassageGraph):
     def _change_chunks(
         self, chunks: Iterable[int], update_row: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
     ) -> None:
-        """Store rows, as pairs of entities and features, that follow from those before."""
+        """Store rows, as pairs of entities and features, computed from the old rows."""
         remaining = iter(chunks)
         while batch := list(islice(remaining, CHUNKS_PER_BATCH)):
             keys = list(map(records.encode_u64, batch))
@@ -275,12 +281,12 @@ class GraphWriter(PassageGraph):
             self._write.change_many(PASSAGE_ENTITIES, values)
 
     def change_link(self, entity: int, other: int, kind: int, change: int) -> None:
-        """Say that two entities belong together so many times more (or less) often."""
+        """Change the count of a link between two entities by ``by``."""
         for pair in ((entity, other), (other, entity)):
             self._link_changes[*pair, kind] = self._link_changes.get((*pair, kind), 0) + change
 
     def flush(self) -> None:
-        """Carry the gathered changes to the entities' side."""
+        """Write the collected changes of entities."""
         has_links = {entity: self._flush_links(entity, changes) for entity, changes in self._group_links().items()}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
@@ -302,19 +308,21 @@ class GraphWriter(PassageGraph):
         self._link_changes.clear()
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
-        """Write the changed chunks of entities, whose degrees are given; returns their degrees, links left out."""
+        """Write the changed chunks of entities, given their degrees. Returns their new degrees without the
+        link flag.
+        """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
             if not degree & (_MANY_FLAG | _CHUNK_MASK) and entity not in self._removed:
                 added_chunks = self._added.get(entity, ())
-                if len(added_chunks) <= 1:  # as of most new names
+                if len(added_chunks) <= 1:  # the case of most new names
                     degrees[entity] = added_chunks[0] if added_chunks else 0
                     continue
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
             removed.sort()
             added.sort()
-            if degree & _MANY_FLAG or not (degree & _CHUNK_MASK or removed):  # no chunk stands in the degree itself
+            if degree & _MANY_FLAG or not (degree & _CHUNK_MASK or removed):  # the degree itself contains no chunk
                 lists[entity] = removed, added
                 if not degree & _MANY_FLAG:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
@@ -355,7 +363,7 @@ class GraphWriter(PassageGraph):
         return changes
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
-        """Write the changed links of an entity; says whether it has any then."""
+        """Write the changed links of an entity. Returns True if it still has any."""
         for (other, kind), change in sorted(changes.items()):
             key = _LINK_KEY.pack(entity, other, kind)
             value = self._view.get(ENTITY_LINKS, key)
@@ -395,7 +403,7 @@ def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:
-    """The numbers of a chunk's row, packed as u64."""
+    """Return the numbers of a chunk's row, packed as u64."""
     try:
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
     except ValueError as error:
@@ -403,7 +411,7 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _iter_pairs(row: bytes) -> Iterator[tuple[int, int]]:
-    """The entities and features of a chunk's row."""
+    """Yield the entities and features of a chunk's row."""
     return ((number >> FEATURE_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
 
 

@@ -1,9 +1,9 @@
-"""Strategy ``hipporag``: personalised PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
+"""Strategy ``hipporag``: personalized PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
 
-The entities of the question, weighted by how specific they are, are where a walk over the graph starts. Where none is
-known the nearest names by embedding take their place (with an index of kind ``synonyms``), or else the names in the
-nearest passage. Passages are ranked by nothing but the mass that reaches them. A store in which nothing is named
-answers with dense search, and the paths say so.
+A walk over the graph starts at the entities of the question, weighted by how specific they are. If no entity is known,
+it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
+passage. Passages are ranked only by the mass that reaches them. If no name is found at all, the search is dense, and
+the paths say so.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .neighbourhood import NamesInChunks, make_entity_node
 from .pagerank import compute_personalised_pagerank
 from .walk import compute_name_masses, describe_paths, make_degree_request
 
-#: Names nearest to the question that stand in for names in it.
+#: The number of nearest names used in place of names in the question.
 _NUM_NEAREST_NAMES = 5
 
 
 class HippoRagStrategy:
-    """From the question's names over the graph to passages, ranked by PageRank alone."""
+    """Retrieval from the question's names over the graph to passages, ranked by PageRank alone."""
 
     name = "hipporag"
     description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
@@ -63,7 +63,7 @@ class HippoRagStrategy:
 
 
 def _find_starts(query: Query) -> dict[int, float]:
-    """Where to start for a question that names nothing known, with their masses."""
+    """Return the starts, with masses, for a question without a known name."""
     request = NearestNames(query.vector, _NUM_NEAREST_NAMES)
     with query.trace.step("nearest names") as step:
         names = query.reading.fetch(request)

@@ -1,7 +1,7 @@
-"""What a walk asks of the passage graph: degrees of entities, whole neighbourhoods of nodes, and what nodes are called.
+"""Requests of a walk to the passage graph: degrees of entities, neighborhoods of nodes, and names of nodes.
 
-In: nodes, many at a time: an entity's number with the highest bit set, or a chunk's id. Out: rows as they are stored,
-with what is known of all that they lead to, so that a step of a walk asks once.
+In: batches of nodes. A node is an entity's number with the highest bit set, or a chunk's id. Out: rows as they are
+    stored, with the degrees of all nodes that they lead to, so that a step of a walk needs one request.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from .structure import GRAPH
 
 _ENTITY_BIT = 1 << 63
 
-#: Nodes: entities and chunks in one space of numbers.
+#: Nodes: entities and chunks in one number space.
 Nodes = npt.NDArray[np.uint64]
 EntityNumbers = npt.NDArray[np.uint32]
 
 
 def make_chunk_node(chunk: int) -> int:
-    """The node of a chunk."""
+    """Return the node of a chunk."""
     return chunk
 
 
 def make_entity_node(entity: int) -> int:
-    """The node of an entity."""
+    """Return the node of an entity."""
     return _ENTITY_BIT | entity
 
 
 def is_entity(node: int) -> bool:
-    """Whether a node is that of an entity; else it is a chunk's id."""
+    """True if a node is an entity's; otherwise it is a chunk's id."""
     return node >= _ENTITY_BIT
 
 
 def get_entity(node: int) -> int:
-    """The entity of a node that is one's."""
+    """Return the entity of an entity's node."""
     return node ^ _ENTITY_BIT
 
 
 def mask_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
-    """Which nodes are those of entities."""
+    """Return the mask of the nodes that are entities."""
     return nodes >= np.uint64(_ENTITY_BIT)
 
 
 def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
-    """The nodes of entities."""
+    """Return the nodes of entities."""
     return entities | np.uint64(_ENTITY_BIT)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityDegrees(ReadRequest[Degrees]):
-    """How many chunks each of some entities has."""
+    """A request for the number of chunks of entities."""
 
     entities: EntityNumbers
 
@@ -71,7 +71,7 @@ class EntityDegrees(ReadRequest[Degrees]):
 
 @dataclass(frozen=True, slots=True)
 class NameDegrees(ReadRequest[list[Degrees]]):
-    """How many chunks the entities of each of some names have."""
+    """A request for the number of chunks of the entities of each name."""
 
     entities: Sequence[Sequence[int]]
 
@@ -87,18 +87,18 @@ class NameDegrees(ReadRequest[list[Degrees]]):
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities(ReadRequest[EntityNumbers]):
-    """The entities of names (normal forms) that a document in sight has, 0 for one that is not known."""
+    """A request for the entities of names (normal forms) in a visible document, with 0 for an unknown name."""
 
     names: Sequence[str]
 
     def fetch(self, state: State) -> EntityNumbers:
-        # A name that only an imported triple has is found at no place of its own.
+        # The whole store's filter, because a name that only imported triples contain has no address.
         return state.unrestricted.filter.find_many(self.names)
 
 
 @dataclass(frozen=True, slots=True)
 class NamesInChunks(ReadRequest[EntityNumbers]):
-    """The entities that chunks name."""
+    """A request for the entities that chunks name."""
 
     chunks: Ids
 
@@ -114,8 +114,8 @@ class ChunkSurroundings(NamedTuple):
 
 
 class EntitySurroundings(NamedTuple):
-    """Rows of entities with their degrees; their links with the degrees of the others; and the cosines of chunks that
-    were asked for, ids ascending."""
+    """Rows of entities with their degrees, their links with the degrees of the other entities, and the requested
+    cosines of chunks, ids ascending."""
 
     rows: EntityRows
     degrees: Degrees
@@ -126,7 +126,7 @@ class EntitySurroundings(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """The rows of the chunks and of the entities among some nodes, where there are such."""
+    """The rows of the chunks and of the entities among some nodes, each None if there are none."""
 
     chunks: ChunkSurroundings | None
     entities: EntitySurroundings | None
@@ -134,10 +134,10 @@ class Surroundings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood(ReadRequest[Surroundings]):
-    """The rows of nodes, with what is known of their neighbours.
+    """A request for the rows of nodes, with the degrees of their neighbors.
 
-    An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` asks for the links of entities; with a unit
-    ``vector`` come its cosines with the chunks of entities, those ``compared`` before (ids ascending) left out.
+    An entity in more than ``most`` chunks has an empty row. ``linking`` requests the links of entities. A unit
+    ``vector`` requests its cosines with the chunks of entities, except those already ``compared`` (ids ascending).
     """
 
     chunks: Ids
@@ -173,14 +173,14 @@ class Neighbourhood(ReadRequest[Surroundings]):
         return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
 
 
-#: What a node is called, so that names order nodes: an entity before a chunk, by its normal form; a chunk by the key of
-#: its document and its number there.
+#: The name of a node, by which nodes are sorted: entities before chunks, an entity by its normal form, a chunk by the
+#: key of its document and its ordinal.
 NodeName = tuple[bool, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNames(ReadRequest[list[NodeName]]):
-    """What nodes are called, each of which must exist."""
+    """A request for the names of nodes, all of which must exist."""
 
     nodes: Sequence[int]
 

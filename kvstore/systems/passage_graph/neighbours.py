@@ -1,13 +1,16 @@
-"""Neighbours of an entity: the names that stand nearest to it in the stored graph.
+"""Neighbors of an entity: the names with the strongest connection to it in the stored graph.
 
-In: one state and a name. Out: :class:`Neighbour` rows, the strongest first: what stands directly above or below the
-entity in a tree, what a link joins it to, and what the same passages name. Two names are joined as the graph of
-communities joins them (:mod:`kvstore.systems.graphrag.entity_graph`): by c / sqrt(d · d'), where c are the passages
-that name both, with what links are worth, and d and d' those that name either. It is read from the rows of the entity
-and of its passages alone, so it costs what the entity's own passages do, however large the store is. A passage names
-what its text does, and what the title and the headings above it do. Passages that mention a name in lower case only do
-not count, unless the entity has no others. Names that stand for the same entity are one, under its name. Of names with
-equal scores the one that fewer passages name comes first, then they are in order of their normal forms.
+In: one state and a name. Out: :class:`Neighbour` rows, strongest first, from three sources: the names directly above or
+    below the entity in a tree, the entities linked with it, and the names in the same chunks.
+
+The score of two names is c / sqrt(d · d'), as in the graph of communities
+(:mod:`kvstore.systems.graphrag.entity_graph`). Here c is the number of chunks that name both plus the weights of their
+links, and d and d' are the numbers of chunks that name each.
+
+Only the rows of the entity and of its chunks are read, so the cost depends on the number of its chunks and not on the
+size of the store. A chunk names the names in its text and in the title and the headings above it. Chunks that mention a
+name only in lower case do not count, unless the entity has no others. Names of the same entity are merged under the
+entity's name. Equal scores are ordered by fewer chunks, then by normal form.
 """
 
 from __future__ import annotations
@@ -29,9 +32,9 @@ from .graph import CHUNKS_PER_BATCH, PassageGraph
 from .neighbourhood import EntityNumbers
 from .structure import GRAPH
 
-#: How many passages that name both a link is worth.
+#: The number of shared chunks that a link is worth.
 LINK_WEIGHTS = {TITLE_LINK: 1, TRIPLE_LINK: 3, RELATION_LINK: 3}
-#: What links are called that are no edges of a tree.
+#: Names of the kinds of links that are not edges of a tree.
 _LINK_NAMES = {TITLE_LINK: "title", TRIPLE_LINK: "triple"}
 
 _COLUMNS = ("entity", "name", "score", "passages", "above", "below", "links", "document", "chunk")
@@ -40,12 +43,12 @@ _TYPES = ("TEXT", "TEXT", "REAL", "INTEGER", "JSON", "JSON", "JSON", "TEXT", "IN
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A name that stands near ``entity``.
+    """A name connected with ``entity``.
 
-    ``above`` and ``below`` are the trees in which it stands directly above or below the entity, ``links`` what else
-    joins the two: ``title`` (a title, and the same without the bracket at its end), ``triple`` (what was imported or
-    extracted for a document). ``passages`` counts those that name both; ``document`` and ``chunk`` are the first of
-    them, by key and number, None where there are none.
+    ``above`` and ``below`` are the trees in which it is directly above or below the entity. ``links`` are the other
+    connections: ``title`` (a title, and the same title without the bracket at its end), ``triple`` (imported or
+    extracted for a document). ``passages`` is the number of chunks that name both. ``document`` and ``chunk`` are the
+    first such chunk by document key and ordinal, or None.
     """
 
     entity: str
@@ -60,20 +63,20 @@ class Neighbour:
 
 
 class Neighbours(Columnar, list[Neighbour]):
-    """Neighbours of an entity, the strongest first."""
+    """Neighbors of an entity, strongest first."""
 
     def _get_named_rows(self) -> NamedRows:
         return _COLUMNS, [[*astuple(neighbour)] for neighbour in self], _TYPES
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML for a notebook."""
         from ...markup import render_table
 
         return render_table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
 
 
 def find_neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
-    """The neighbours of a known entity, at most ``limit``."""
+    """Return at most ``limit`` neighbors of a known entity."""
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     own_entities = np.array(sorted(identity.entities), np.uint32)
     entity = identity.entry.entity
@@ -87,7 +90,7 @@ def find_neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     shared_counts = np.bincount(np.searchsorted(others, named_entities), minlength=len(others))
     joint_weights = shared_counts + np.array([link_weights.get(other, 0) for other in others.tolist()])
     counts = _count_chunks(graph, display_entities, others)
-    # Rounded, so that scores that are shown as equal are equal.
+    # Rounded, so that scores that are displayed as equal are equal.
     scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
     selected = np.flatnonzero(scores >= min_score)
@@ -111,8 +114,8 @@ def find_neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
 
 
 def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
-    """The chunks that name any of some entities, ascending; those in lower case alone only where there are no
-    others."""
+    """Return the chunks that name any of some entities, ascending. Chunks that do so only in lower case are left out
+    unless there are no others."""
     _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), max_chunks=1 << 62)
     is_informative = (features & ~np.uint16(LOWER)) != 0
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
@@ -121,7 +124,7 @@ def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
 def _list_cooccurring(
     graph: PassageGraph, display_entities: DisplayEntities, chunks: Numbers, entity: int
 ) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
-    """The other entities that some chunks name, each once a chunk, and the places of the chunks."""
+    """Return the other entities that chunks name, once per chunk, and the index of the chunk of each."""
     pairs = [np.empty(0, np.int64)]
     for first in range(0, len(chunks), CHUNKS_PER_BATCH):
         bounds, entities, features = graph.read_chunk_rows(chunks[first : first + CHUNKS_PER_BATCH])
@@ -137,7 +140,9 @@ def _list_cooccurring(
 def _collect_links(
     graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityNumbers, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
-    """What the links of an entity to each other are worth, and what those are called that are in no tree."""
+    """Return the weight of the links of an entity to each other entity, and the names of the links that are
+    in no tree.
+    """
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
     _, others, kinds, times = graph.read_link_rows(own_entities)
@@ -158,7 +163,7 @@ _TreesByEntity = defaultdict[int, set[str]]
 def _collect_trees(
     state: State, display_entities: DisplayEntities, identity: Identity
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
-    """The trees in which others stand directly above an entity, and directly below it."""
+    """Return the trees in which other entities are directly above an entity, and directly below it."""
     above: _TreesByEntity = defaultdict(set)
     below: _TreesByEntity = defaultdict(set)
     forest, own_entity = state.forest, identity.entry.entity
@@ -180,7 +185,7 @@ def _collect_trees(
 def _count_chunks(
     graph: PassageGraph, display_entities: DisplayEntities, entities: EntityNumbers
 ) -> npt.NDArray[np.int64]:
-    """How many passages name each of some entities, by any of its names."""
+    """Return the number of chunks that name each entity, by any of its names."""
     degrees = graph.read_degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
     targets = display_entities.targets
@@ -191,7 +196,7 @@ def _count_chunks(
 
 
 def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
-    """Of each entity the first of its chunks by document key and number."""
+    """Return the first chunk of each entity by document key and ordinal."""
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
     places = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
     firsts = {

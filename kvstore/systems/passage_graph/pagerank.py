@@ -1,16 +1,16 @@
-"""Personalised PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
+"""Personalized PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
 
-In: seeds, chunks and entities with masses; how much each kind of edge weighs. Out: the masses of all chunks and
-entities that the walk touched. The kernel (:mod:`kvstore_cext.pagerank`) asks for the rows it lacks; they are read from
-the store, many at a time, and weighed with the counts of this snapshot. What lies beyond is never read, so the cost is
-that of the neighbourhood and of the error bound; the outcome does not depend on how anything is numbered. Seeds of no
-mass, and options out of range, are InputErrors.
+In: seeds (chunks and entities with masses), and the weights of the kinds of edges. Out: the masses of all chunks and
+    entities that the walk reached. The kernel (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are read
+    from the store in batches and weighted with the counts of this snapshot. More distant rows are never read, so the
+    cost depends on the neighborhood and on the error bound. The result does not depend on internal ids. Seeds without
+    mass, and options out of range, are InputErrors.
 
 A walk goes from a chunk to an entity with a probability in proportion to body weight · rarity, from an entity to a
-chunk in proportion to body and heading weight, from an entity to one it is linked with in proportion to weight ·
-rarity of the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles
-and headings lead to their chunks and not away from them: they say what a chunk is about, its text what it leads to.
-Dead ends lead back to the seeds.
+chunk in proportion to body and heading weight, and from an entity to a linked one in proportion to weight · rarity of
+the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles and headings
+lead to their chunks and not away from them: they describe a chunk, and only its text leads on. Dead ends lead back to
+the seeds.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from .neighbourhood import (
     mask_entities,
 )
 
-#: What a chunk's row costs, in neighbours: about as many entities does a chunk name.
+#: The cost of a chunk's row, in neighbors: the typical number of entities that a chunk names.
 _CHUNK_SIZE = 16.0
 
 Masses = npt.NDArray[np.float64]
 
 
 class Bias(Protocol):
-    """Factors above 0 for the steps from entities to chunks, by the cosines of these with a vector."""
+    """Factors above 0 for the steps from entities to chunks, by the cosines of the chunks with a vector."""
 
     @property
     def vector(self) -> Matrix:
@@ -58,29 +58,31 @@ class Bias(Protocol):
 
     @property
     def chunks(self) -> Ids:
-        """The chunks that were compared, ids ascending."""
+        """The compared chunks, ids ascending."""
         ...
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Take note of the cosines of further chunks, ids ascending."""
+        """Add the cosines of further chunks, ids ascending."""
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """The factors of chunks that were compared."""
+        """Return the factors of compared chunks."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeWeights:
-    """How much the edges weigh.
+    """The weights of edges.
 
-    Body weight of a chunk and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
-    ``inside`` where it is only mentioned inside longer names; plus ``triple_name`` where an imported triple names it.
-    Mentions in lower case weigh as others do where an entity has no other chunks, but such an entity, a common noun
-    for the most part, draws only the share ``common`` of its weight from a chunk; else such chunks count for its
-    rarity as ``lower`` says. Heading weight: what the names of titles and headings, whole or part, add. Of two
-    entities: the weight of the kind of link · how often it is said ^ ``count_exponent``. An entity in more than
-    ``max_chunks`` is walked neither to nor through.
+    - Body weight of a chunk and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
+      ``inside`` if it is only mentioned inside longer names; plus ``triple_name`` if an imported triple names it.
+    - If an entity is mentioned only in lower case, these mentions weigh as much as others. But such an entity, usually
+      a common noun, gets only the share ``common`` of its weight from a chunk. For any other entity, chunks that
+      mention it in lower case count for its rarity with the weight ``lower``.
+    - Heading weight: the sum for the names in titles and headings, whole or part.
+    - Link weight of two entities: the weight of the kind of link · count ^ ``count_exponent``.
+
+    The walk neither enters nor crosses an entity in more than ``max_chunks`` chunks.
     """
 
     count_exponent: float = 0.5
@@ -100,7 +102,7 @@ class EdgeWeights:
 
     @property
     def has_links(self) -> bool:
-        """Whether any links weigh anything."""
+        """True if any kind of link has weight."""
         return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
 
 
@@ -109,10 +111,10 @@ DEFAULT_WEIGHTS = EdgeWeights()
 
 @dataclass(frozen=True, slots=True)
 class PageRank:
-    """Masses of all chunks and entities touched, unordered; together with ``missing`` they come to 1.
+    """Masses of all reached chunks and entities, unordered; together with ``missing`` they sum to 1.
 
-    ``missing`` is the error, the L1 distance to the exact vector, and no mass is above the exact one. ``pushes``,
-    ``rows`` (rows read) and ``rounds`` say what it cost.
+    ``missing`` is the error, the L1 distance to the exact vector, and no mass exceeds the exact one. ``pushes``,
+    ``rows`` (rows read) and ``rounds`` measure the cost.
     """
 
     chunks: Nodes
@@ -127,12 +129,15 @@ class PageRank:
 
     @property
     def cost(self) -> str:
-        """What it cost, in words."""
+        """The cost, in words."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
-        """What may come before a node on the likeliest walk from a seed to it: itself where the walk begins there,
-        several where walks are as likely; nothing where no walk leads there."""
+        """Return the possible predecessors of a node on the likeliest walk from a seed.
+
+        Contains the node itself if the walk begins there, and several nodes if walks are equally likely. Empty if no
+        walk reaches the node.
+        """
         predecessors: list[int] = self._push.before(node).tolist()
         return predecessors
 
@@ -146,12 +151,11 @@ def compute_personalised_pagerank(
     weights: EdgeWeights = DEFAULT_WEIGHTS,
     bias: Bias | None = None,
 ) -> PageRank:
-    """The PageRank of seeds, nodes with masses above 0 (which are made to sum to 1).
+    """Return the PageRank of seeds, nodes with masses above 0 (normalized to sum to 1).
 
-    ``bias`` draws the walk from entities to some chunks rather than others.
-    ``restart`` is the probability to go back to a seed; a node is expanded while what has arrived there exceeds
-    ``epsilon`` for each of its edges, so that at most 1 / (restart · epsilon) edges are walked. Andersen, Chung, Lang
-    2006, section 3.
+    ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a seed. A
+    node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart ·
+    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3).
     """
     total = math.fsum(seeds.values())
     if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
@@ -182,12 +186,12 @@ def compute_personalised_pagerank(
     )
 
 
-#: Rows as the kernel takes them: nodes, bounds, neighbours, weights, sizes of the neighbours.
+#: Rows in the form of the kernel: nodes, bounds, neighbors, weights, sizes of the neighbors.
 _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 
 
 class _WeightedRows:
-    """Rows of one snapshot's graph, weighed."""
+    """Weighted rows of one snapshot's graph."""
 
     def __init__(self, reading: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
         self._reading = reading
@@ -201,7 +205,7 @@ class _WeightedRows:
         self._link_weights[RELATION_LINK] = weights.relation_link
 
     def compute_sizes(self, nodes: Nodes) -> Masses:
-        """What the rows of nodes cost."""
+        """Return the cost of the rows of nodes."""
         sizes = np.full(len(nodes), _CHUNK_SIZE)
         entities = mask_entities(nodes)
         if entities.any():
@@ -209,7 +213,7 @@ class _WeightedRows:
         return sizes
 
     def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
-        """The rows of nodes, read in one round: first those of chunks, then those of entities."""
+        """Yield the rows of nodes, read in one round: first those of chunks, then those of entities."""
         entities = mask_entities(nodes)
         chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
         request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.has_links)
@@ -266,14 +270,14 @@ class _WeightedRows:
 
 
 def _mask_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
-    """1 for an entity that no chunk tells of but in lower case, else 0."""
+    """Return 1 for each entity that chunks mention only in lower case, else 0."""
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
 
 
 @lru_cache(maxsize=8)
 def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
-    """What each set of features weighs away from a chunk and towards it.
+    """Return the weight of each set of features away from a chunk and towards it.
 
     Shape (2, features) each: the second row is for entities that are only mentioned in lower case.
     """

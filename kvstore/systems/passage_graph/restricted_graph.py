@@ -1,8 +1,8 @@
-"""The passage graph as a condition on documents leaves it.
+"""The passage graph restricted by a condition on documents.
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks that may answer, and links
-that an allowed document or the user states. Degrees are those of the whole store, since they only weigh; counts that a
-user sees are those of :meth:`RestrictedPassageGraph.read_visible_degrees`.
+    that an allowed document or the user states. Degrees are those of the whole store, since they are only weights.
+    Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RestrictedPassageGraph(PassageGraph):
         return LinkRows(entities[visible], others[visible], kinds[visible], times[visible])
 
     def _is_stated(self, entity: int, other: int, kind: int) -> bool:
-        """True if an allowed document or the user states a link; one between titles follows from the names alone."""
+        """True if an allowed document or the user states a link. A link between titles follows from the names alone."""
         if kind == RELATION_LINK:
             if entity not in self._get_related:
                 self._get_related[entity] = frozenset(self._list_related(entity))
@@ -94,5 +94,5 @@ class RestrictedPassageGraph(PassageGraph):
 
 
 def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return where rows begin and end once only their visible entries are left."""
+    """Return the bounds of rows that keep only their visible entries."""
     return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]

@@ -1,12 +1,12 @@
-"""What the chunks of a document name: the rows of the graph as a function of the document and the known names.
+"""The rows of the graph as a function of a document and the known names.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
-entities with features, and the pairs of entities that the document links. The one rule that
-the follower keeps.
+    entities with features, and the pairs of entities that the document links. The follower maintains exactly this
+    function.
 
-Function words are left out, and a mention inside a longer one ("York" in "New York") is told from others. The names in
-titles and headings belong to every chunk below them; the names of a triple to the chunks that mention one of the two,
-or to the first chunk where none does.
+Function words are left out, and a mention inside a longer one ("York" in "New York") is counted separately. The names
+in titles and headings belong to every chunk below them. The names of a triple belong to the chunks that mention either
+of the two, or to the first chunk if none does.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ from . import edges
 
 Owner = TypeVar("Owner")
 
-#: The greatest counts of mentions with a capital, inside longer ones and in lower case, and where they stand.
+#: The greatest counts of mentions with a capital, inside longer ones and in lower case, and the positions of their
+#: bits.
 _MAX_COUNTS = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
 def find_title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
-    """The normal forms of a title and of the same without the bracket at its end, where both are introduced."""
+    """Return the normal forms of a title and of the same title without the bracket at its end, or None unless both are
+    names."""
     if title is None:
         return None
     keys = tuple(to_entity_key(form) for form in get_title_forms(title))
@@ -47,18 +49,20 @@ def find_title_pair(title: str | None, most_words: int) -> tuple[str, str] | Non
 
 
 def iter_stated_relations(state: State, document: int, max_relations: int) -> Iterator[tuple[str, str, str]]:
-    """The first relations that somebody found in a document: the normal forms of two names, what joins them between."""
+    """Yield the first relations stated for a document: the normal forms of two names, with the relation in
+    the middle.
+    """
     for triple in Triples(state.lmdb).get(document).triples[:max_relations]:
         yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
 
 
 def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
-    """The entities that somebody joined in a document, each pair once."""
+    """Return the distinct pairs of entities that triples of a document join."""
     return find_entity_pairs(Triples(state.lmdb).get(document), state.filter)
 
 
 class DocumentRows:
-    """Makes the rows of some chunks of one document."""
+    """A builder of the rows of some chunks of one document."""
 
     def __init__(
         self,
@@ -77,12 +81,12 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """The entities of a chunk with their features; ``find_unmentioned_pairs`` are the pairs of which no chunk of the
-        document mentions a name."""
+        """Return the entities of a chunk with their features. ``unmentioned`` are the pairs without a name in any chunk
+        of the document."""
         features = count_mentions(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
-        if not self._pairs:  # as of most documents
+        if not self._pairs:  # the case of most documents
             return features
         mentioned = {entity for entity, _, _ in chunk.mentions}
         for pair in self._pairs:
@@ -92,7 +96,7 @@ class DocumentRows:
         return features
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """The names in the headings above a chunk."""
+        """Return the names in the headings above a chunk."""
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
@@ -108,7 +112,7 @@ class DocumentRows:
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
-    """The names that a title or heading is, and those that it names apart from itself."""
+    """Return the names that a title or heading equals, and the names that it contains."""
     mentions = list(find_mentions(entity_filter, fold(text), most_words)) if text else []
     whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
@@ -124,7 +128,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) 
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """The pairs stated for a document of which none of its chunks mentions a name."""
+    """Return the pairs stated for a document of which none of its chunks mentions a name."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
@@ -132,19 +136,19 @@ def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Seque
 
 
 def count_mentions(chunk: AddedChunk) -> dict[int, int]:
-    """The entities that the text of a chunk mentions, each with the counts among its features."""
+    """Return the entities that the text of a chunk mentions, each with its counts as features."""
     return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
 
 
 @lru_cache(maxsize=1 << 15)
 def classify_form(form: bytes) -> tuple[bool, bool]:
-    """Whether a form, in UTF-8, is more than a function word, and whether it is in lower case."""
+    """Return two flags for a UTF-8 form: it is more than a function word, and it is in lower case."""
     text = form.decode()
     return to_entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
 
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
-    """Mentions by start, end and whose they are, and whether each lies inside a longer one."""
+    """Yield mentions, given by start, end and owner, with a flag that is true if the mention is inside a longer one."""
     reach, last_start, last_end = -1, -1, -1
     for span in sorted(spans, key=lambda place: (place[0], -place[1])):
         start, end, _ = span

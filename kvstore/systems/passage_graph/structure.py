@@ -1,4 +1,4 @@
-"""The graph of chunks and entities as a structure: what maintains it, what the dump and SHOW STATS say of it."""
+"""The graph of chunks and entities as a structure: its maintenance, its dump, and its figures for SHOW STATS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from .rows import DocumentRows, count_mentions, find_title_pair, find_unmentione
 
 
 class GraphMaintainer:
-    """Makes the rows of all chunks anew of which a mention, title, heading or triple has changed."""
+    """The writer of the structure: rebuilds the rows of all chunks whose mentions, title, headings or triples
+    changed.
+    """
 
     def __init__(self, state: State, write: WriteView) -> None:
         self._state = state
@@ -52,7 +54,7 @@ class GraphMaintainer:
         counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.changed_mentions):
             pairs = list_stated_pairs(self._state, document)
-            if pairs:  # which of them a chunk belongs to follows from its mentions, and from those of other chunks
+            if pairs:  # the features of a pair depend on the chunk's mentions and on those of other chunks
                 rows |= self._build_stored_rows(document, delta.changed_mentions[document], pairs)
             else:
                 counts |= {chunk.id: count_mentions(chunk) for chunk in delta.changed_mentions[document]}
@@ -76,7 +78,7 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """What each of some chunks of a document names."""
+        """Return the rows of some chunks of a document."""
         lone_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_in_chunks(record.chunk_ids())) if pairs else set()
         )
@@ -91,7 +93,7 @@ class GraphMaintainer:
 
 
 class GraphStructure:
-    """The graph among the structures of a store."""
+    """The graph as a structure of the store."""
 
     name = "passage_graph"
     version = 1

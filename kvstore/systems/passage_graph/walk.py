@@ -1,7 +1,6 @@
-"""A walk over chunks and entities that starts at what a question names.
+"""A walk over chunks and entities that starts at the names of a question.
 
-In: the entities recognised in a question. Out: masses to start with, and for each chunk reached the way that led
-there, in words.
+In: the entities recognized in a question. Out: masses to start with, and for each chunk reached its path in words.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from .edges import Degrees
 from .neighbourhood import NameDegrees, NodeNames, is_entity, make_chunk_node, make_entity_node
 from .pagerank import PageRank
 
-#: Passages that may name the rarest name of a question before its names lose weight.
+#: If the rarest name of a question is in more chunks than this, its names get less weight.
 _MAX_RARE_CHUNKS = 50
 
 
 def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
-    """What asks how many chunks name what a question does."""
+    """Return a request for the number of chunks that name the entities of a question."""
     return NameDegrees([seed.identity.entities for seed in seeds])
 
 
 def compute_name_masses(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
-    """Nodes of the entities that some chunk names, with masses that sum to 1 or less; empty where there are none.
+    """Return the nodes of entities in chunks, with masses that sum to 1 or less. Empty if there are none.
 
-    ``degrees`` are what :func:`make_degree_request` asks for. A name counts as much as it is specific: 1 / the number
-    of chunks that name it (HippoRAG, section 2.3, node specificity). Names that the question compares count alike.
-    Where even the rarest is in very many chunks, they weigh less in all.
+    ``degrees`` answers :func:`make_degree_request`. A name counts by its specificity: 1 / the number of chunks that
+    name it (HippoRAG, section 2.3, node specificity). Compared names count equally. If even the rarest name is in very
+    many chunks, the total mass is smaller.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -57,14 +56,15 @@ def compute_name_masses(
 
 
 class Spread(NamedTuple):
-    """In about how many chunks a name is, 0 for none, and whether most of them write it as a name: with capitals."""
+    """The approximate number of chunks that have a name, 0 for none, and True if most write it with capitals."""
 
     chunks: float
     is_proper: bool
 
 
 def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
-    """What asks how many chunks have every word of each name of what a question names, function words left out."""
+    """Return a request for the number of chunks that have every word of each name in a question, without function
+    words."""
     return TermSetCountRequest(
         [
             {stem(word) for word in segment_words(key) if word not in FUNCTION_WORDS}
@@ -77,13 +77,14 @@ def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) ->
 def compute_spreads(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """How each name is spread, by its key: over the geometric mean of the chunks that have it as a name and of those
-    that have all its words. What it takes, :func:`make_degree_request` and :func:`make_all_words_request` ask for.
+    """Return the spread of each name, by its key, from the results of :func:`make_degree_request` and
+    :func:`make_all_words_request`.
 
-    The former are themselves the geometric mean of the chunks that name it and of its places. Places count
-    neighbouring chunks of one document once, so that a document about a name is less than as many documents that
-    mention it. A name whose words stand together in many more chunks ("industrial design", where everybody speaks of
-    the design that is industrial) is a rare form of something common.
+    The spread is the geometric mean of the number of chunks that have it as a name and of the number that have all its
+    words. The former is itself the geometric mean of the number of chunks that name it and the number of its addresses.
+    An address covers neighboring chunks of one document, so a document about a name counts less than as many documents
+    that mention it. A name whose words occur together in many more chunks ("industrial design", where many texts write
+    of the design that is industrial) is a rare form of something common.
     """
     counts = iter(all_words_counts)
     spreads = {}
@@ -96,10 +97,10 @@ def compute_spreads(
 
 
 def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
-    """For each node the likeliest walk to it from a seed, both included, and what the nodes before it are called.
+    """Return for each node the likeliest walk to it from a seed, both included, and the names of the nodes before it.
 
-    Both are empty where no walk leads there. Of walks that are as likely one that begins later is taken, and else what
-    comes first by name, entities before chunks.
+    Both are empty if no walk leads there. Of equally likely walks, the one that begins later is taken, then the first
+    by name, entities before chunks.
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}
@@ -129,8 +130,8 @@ def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
 
 
 def describe_paths(reading: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question, in
-    words; the chunk itself is not named again."""
+    """Return for each chunk the likeliest walk to it, in words, from the question's names or from a chunk near the
+    question. The chunk itself is not named again."""
     descriptions = {}
     for node, (walk, names) in find_walks(reading, ranks, map(make_chunk_node, chunks)).items():
         is_near = not walk or not is_entity(walk[0])

@@ -1,4 +1,4 @@
-"""RAPTOR: trees of summaries, read from above."""
+"""RAPTOR: retrieval from trees of summaries."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

@@ -1,10 +1,10 @@
-"""Groups as RAPTOR has them: mixtures of Gaussians, as many as the Bayesian information criterion likes best.
+"""Clustering as in RAPTOR: Gaussian mixtures whose size minimizes the Bayesian information criterion.
 
-In: unit vectors in canonical order. Out: partitions, the finest first. After Sarthi et al. (ICLR 2024, section 3): a
-mixture over all nodes of a layer, and one within each of its clusters; the clusters of those are the nodes of the next
-layer. Principal components stand in for the paper's UMAP, which depends on the order of its rows even where it is
-seeded. A document more or less moves every cluster, so that REFRESH pays a model for nearly all texts again:
-``affinity`` is the default.
+In: unit vectors in canonical order. Out: partitions, the finest first. As in Sarthi et al. (ICLR 2024, section 3), a
+mixture is fitted to all nodes of a layer, then one within each of its clusters. The resulting clusters are the nodes of
+the next layer. Principal components replace the paper's UMAP, whose result depends on the order of its rows even with a
+fixed seed. Adding or removing one document moves every cluster, so REFRESH asks a model for nearly all texts again.
+``affinity`` is therefore the default.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ...errors import InputError
 from ...structures.clustering.affinity import Partition, renumber_clusters
 from ...structures.vectors.vectors import Matrix
 
-#: Components that are kept, and fewer nodes than which are one group.
+#: The number of principal components, and the minimum number of nodes that are split into groups.
 _NUM_COMPONENTS = 10
 _MIN_NODES = 12
-#: How many clusters are tried.
+#: The numbers of clusters tried.
 _CLUSTER_COUNTS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
 
 
 def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
-    """Partitions of unit vectors, the finest first: the group of each, shape (n,).
+    """Return partitions of unit vectors, finest first: the group of each vector, shape (n,).
 
-    Raises InputError where scikit-learn is missing.
+    Raises InputError if scikit-learn is not installed.
     """
     try:
         from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]
@@ -67,7 +67,7 @@ def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
     points = _compute_components(nodes)
     candidates = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a fit has not converged is no news to anyone
+        warnings.simplefilter("ignore")  # warnings that a fit did not converge
         for count in (count for count in _CLUSTER_COUNTS if 2 * count <= len(points)):
             fitted = mixture(count, random_state=0, reg_covar=1e-4).fit(points)
             candidates.append((float(fitted.bic(points)), count, fitted))
@@ -76,7 +76,7 @@ def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
 
 
 def _compute_components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The first principal components, their signs fixed by the largest coordinate."""
+    """Return the coordinates along the first principal components, with signs fixed by the largest coordinate."""
     centered = nodes - nodes.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)
     axes = vectors[:, ::-1][:, : min(_NUM_COMPONENTS, len(nodes) - 1)]

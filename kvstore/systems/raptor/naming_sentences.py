@@ -1,8 +1,8 @@
-"""The sentences of a store by whom they name: the leaves of the second tree of topics.
+"""Sentences of a store by the entities they mention: the leaves of the second tree of topics.
 
-In: passages, and a state that says where they name entities. Out: for each entity that two passages or more name, its
-sentences, in canonical order. Which entities those are is told as for communities: not those that are only mentioned in
-lower case, nor those of very many passages; names of one entity are one. Entities come in the order of normal forms.
+In: chunks, and a state with the mentions of entities in them. Out: the sentences of each entity mentioned in at least
+two chunks, in canonical order. The entities are those of the graph for communities: entities mentioned only in lower
+case or in very many chunks are left out, and all names of an entity count as one. Entities are sorted by normal form.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from .topic_building import EntitySentences, OrderedChunks
 
 @dataclass(frozen=True)
 class EntityMentions:
-    """Where passages name entities (ids, in the order of normal forms): of each passage, from ``bounds`` on, the places
-    of entities in that order and the bytes of the passage at which they are named, shape (n, 2)."""
+    """Mentions of entities (ids, sorted by normal form) in chunks.
+
+    ``places`` has shape (n, 2): the index of the entity and the byte offset of the mention in the chunk. The mentions
+    of chunk i are the rows from ``bounds[i]`` to ``bounds[i + 1]``.
+    """
 
     entities: list[int]
     bounds: Partition
@@ -32,7 +35,7 @@ class EntityMentions:
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Those of the state that the passages are of."""
+        """Read the mentions of entities in chunks of a state."""
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()
@@ -52,7 +55,10 @@ class EntityMentions:
 
 
 def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> list[EntitySentences]:
-    """The sentences of each entity that has some in two passages; entities that share all of theirs share them."""
+    """Return the sentences of each entity that has some in at least two chunks.
+
+    Entities with exactly the same sentences share one entry.
+    """
     rows = array("q")
     for position in np.flatnonzero(np.diff(mentions.bounds)).tolist():
         node_offsets = mentions.rows[mentions.bounds[position] : mentions.bounds[position + 1]].tolist()
@@ -71,8 +77,8 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
 
 def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
-    """The centroids of the passages of each leaf, at length one, of ``vectors`` of all passages; shape (leaves,
-    dimension)."""
+    """Return the unit centroids of the chunks of each leaf, shape (leaves, dimension), from the vectors of all
+    chunks."""
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for row, leaf in zip(centroids, leaves, strict=True):
         total = vectors[leaf.positions].astype(np.float64).sum(axis=0)

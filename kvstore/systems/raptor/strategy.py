@@ -1,16 +1,15 @@
-"""Strategy ``raptor``: trees of summaries, read from above (RAPTOR, Sarthi et al. 2024).
+"""Strategy ``raptor``: retrieval from trees of summaries (RAPTOR, Sarthi et al. 2024).
 
-The tree of a document is that of its abstracts, exact in the commit of the document: groups of consecutive chunks and
-what stands above them. It can be read in the ways of the paper and in one of its own:
+The tree of a document consists of its abstracts: groups of consecutive chunks, and groups of those. It is updated in
+the commit that changes the document. There are four modes, two of them from the paper:
 
-- ``cover``: a summary of all that may answer (:mod:`.summarize`);
-- ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);
-- ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`);
-- ``leaves``: the chunks alone, by direct search.
+- ``cover``: a summary of all that may answer (:mod:`.summary`); - ``collapsed``: chunks and abstracts in one ranking by
+cosine (the paper's choice); - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`); -
+``leaves``: the chunks alone, by direct search.
 
-Abstracts have no vectors of their own: the centroid of their chunks' stands for them. Without a model's summaries
-neither ``collapsed`` nor ``traversal`` finds a detail better than the chunks do, and none of them sums up as well as
-``cover``; so ``auto`` takes ``cover`` for a question that asks for an overview, and ``leaves`` for every other.
+Abstracts are not embedded; their vector is the centroid of their chunks' vectors. Without a model's summaries, neither
+``collapsed`` nor ``traversal`` finds details better than the chunks do, and neither summarizes as well as ``cover``.
+The mode ``auto`` therefore selects ``cover`` for a question that asks for an overview, and ``leaves`` for every other.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MODES = ("auto", "cover", "collapsed", "traversal", "leaves")
 
 
 class RaptorStrategy:
-    """From summaries of the whole to the chunks below them, or no further."""
+    """A strategy that reads trees of summaries, in one of several modes."""
 
     name = "raptor"
     description = "RAPTOR: summaries over chunks, sections and documents; a question for an overview gets one"

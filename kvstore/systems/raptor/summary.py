@@ -1,12 +1,14 @@
-"""A summary: sentences of whole documents that together have most of what these say, within a length.
+"""Summaries: sentences of whole documents that together cover most of their content, within a length.
 
-In: a query. Out: hits of kind ``summarize``, in order of document key and text, each with the places of its sentences.
-Sentences are chosen from all that may answer by :mod:`~kvstore.retrieval.cover`, as one text, so that what several
-documents say is said once; words of a question that asks for something in particular count twice. They are shown by
-the parts of the documents that they stand in: the abstract trees cut where as many parts come out as hits are asked for
-(RAPTOR, Sarthi et al. 2024, reads such a tree from above). Where the documents are too long to be read whole, the
-sentences of their abstracts stand for them, those over five chunks each or, of very many, those over whole documents.
-With the index ``topics`` those of its topics do: of the finest or, of very many, of coarser or the largest ones.
+In: a query. Out: hits of kind ``summary``, in order of document key and offset, each with the spans of its sentences.
+:mod:`~kvstore.retrieval.cover` chooses the sentences from everything that may answer, as from one text, so content that
+several documents share is stated once. Words of a question about something specific count twice.
+
+The sentences are grouped by the parts of the documents that contain them. The abstract trees are cut so that there are
+at most as many parts as hits requested (RAPTOR, Sarthi et al. 2024, also reads such a tree from the top). If the
+documents are too long to read in full, the sentences of their abstracts are used: those over five chunks each or, for
+very many, those over whole documents. With the index ``topics``, the summaries of its topics are used instead: the
+finest or, for very many, coarser or the largest ones.
 """
 
 from __future__ import annotations
@@ -37,22 +39,22 @@ from ...text.greedy_cover import extract_sentence_words
 from .topic_index import TOPICS
 from .topics import Topics
 
-#: Bytes of text that are read whole for one question, about a second's work; and abstracts in their place.
+#: The maximum bytes of text read in full for one question, about a second's work; and of abstracts read instead.
 _READ_WHOLE = 2_000_000
 _MOST_ABSTRACTS = 20_000
-#: Of more documents than that, only those of so many chunks are taken that are nearest to the question.
+#: If there are more documents than the first, only those of the nearest chunks are used; the second is their number.
 _MOST_DOCUMENTS = 20_000
 _NUM_NEAREST_CHUNKS = 2_000
-#: Topics whose summaries are read, whose sentences take about a second.
+#: The maximum number of topics whose summaries are read; processing their sentences takes about a second.
 _MOST_TOPICS = 4_000
-#: Tokens that a part has at least, lest it is one sentence torn from its place.
+#: The minimum number of tokens of a part, so that it is not a single sentence without context.
 _MIN_PART_TOKENS = 30
 
 
 def summarize(query: Query, strategy: str) -> Evidence:
-    """A summary of what may answer, as long as the hits asked for."""
+    """Return a summary of everything that may answer, within the length of the hits requested."""
     state = query.view
-    # A topic has sentences of any document: where not all may answer, the documents are summed up one by one.
+    # A topic contains sentences of any document, so a filtered query is summarized document by document.
     topics = bind_index(state, TOPICS) if query.allowed is None and state.counters.documents > 1 else None
     source = _DocumentOverview(query) if topics is None else _TopicOverview(query, topics)
     room = query.top * state.settings.chunk_tokens if query.within is None else query.within
@@ -75,9 +77,9 @@ def summarize(query: Query, strategy: str) -> Evidence:
 def _select_sentences(
     query: Query, sentences: Sequence[CoverSentence], room: int, group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
-    """The sentences to show, by document key and place, and the share that their words have of the weight of all.
+    """Return the sentences to show, by document key and offset, and the share of the total word weight that they cover.
 
-    They are of ``top`` groups at most, those that say most: a hit is of one.
+    They come from at most ``top`` groups, those with the most weight, since each group becomes one hit.
     """
     asked_words = () if is_overview_question(query.question) else extract_question_words(query.question)
     weights = compute_word_weights(sentences, asked_words)
@@ -95,12 +97,12 @@ def _select_sentences(
     return selected, math.fsum(map(weights.__getitem__, covered_words)) / (math.fsum(weights.values()) or 1)
 
 
-#: All of a hit between its score and its kind, and its places.
+#: The fields of a hit between score and kind, and its spans.
 _HitFields = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[TextSpan, ...]]
 
 
 class _DocumentOverview:
-    """The documents that may answer, each by itself."""
+    """An overview of the documents that may answer, grouped by document."""
 
     kind = "documents"
 
@@ -113,7 +115,7 @@ class _DocumentOverview:
         return sum(record.chunk_count for record in self._documents)
 
     def collect_sentences(self) -> tuple[list[CoverSentence], str, int]:
-        """The sentences to choose from, in order of document key and place; what was read, and of how many."""
+        """Return the candidate sentences by document key and offset, a description of their source, and its size."""
         found, detail = _read_document_sentences(self._state, self._documents)
         return found, detail, len(self._documents)
 
@@ -121,7 +123,7 @@ class _DocumentOverview:
         return sentence.document
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """The chosen sentences by the parts of documents that they stand in."""
+        """Yield the chosen sentences grouped by the parts of documents that contain them."""
         state = self._state
         sentences_by_document: dict[int, list[CoverSentence]] = {}
         for sentence in selected:
@@ -148,7 +150,7 @@ class _DocumentOverview:
 
 
 class _TopicOverview:
-    """All documents, by the topics of the index."""
+    """An overview of all documents, grouped by topic."""
 
     kind = "topics"
 
@@ -158,7 +160,7 @@ class _TopicOverview:
         self.chunk_count = query.view.counters.chunks
 
     def collect_sentences(self) -> tuple[list[CoverSentence], str, int]:
-        """The sentences to choose from, in order of document key and place; what was read, and of how many."""
+        """Return the candidate sentences by document key and offset, a description of their source, and its size."""
         state = self._state
         if state.counters.text_bytes <= _READ_WHOLE:
             all_sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
@@ -181,7 +183,7 @@ class _TopicOverview:
         return next(reversed(self._topics.find_topics(sentence.chunk)), None)
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """The chosen sentences by topics."""
+        """Yield the chosen sentences grouped by topic."""
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
         cut = self._select_cut({self.get_group(sentence) for sentence in selected}, limit)
         for sentence in selected:
@@ -196,7 +198,7 @@ class _TopicOverview:
             yield _build_hit_fields(self._state, topic_sentences, f"{path} on {title or 'other things'}", "", title)
 
     def _select_cut(self, roots: set[int | None], limit: int) -> set[int]:
-        """Topics that part all below some roots, the largest cut first, until there are ``limit`` of them."""
+        """Split root topics, the largest first, as long as at most ``most`` topics result."""
         cut = {root for root in roots if root is not None}
         heap = [(-self._topics.get(topic).chunk_count, topic) for topic in cut]
         heapq.heapify(heap)
@@ -223,7 +225,7 @@ def _build_hit_fields(
 
 
 def _list_documents(query: Query) -> list[DocumentRecord]:
-    """The documents that may answer and have a text, by their keys."""
+    """Return the documents that may answer and have text, sorted by key."""
     state = query.view
     if query.allowed is not None:
         records: Iterable[DocumentRecord] = map(state.documents.get, query.allowed.documents.tolist())
@@ -236,7 +238,7 @@ def _list_documents(query: Query) -> list[DocumentRecord]:
 
 
 def _read_document_sentences(state: State, documents: Sequence[DocumentRecord]) -> tuple[list[CoverSentence], str]:
-    """The sentences of some documents, and what was read of them."""
+    """Return the sentences of documents, and a description of what was read."""
     if sum(record.size for record in documents) <= _READ_WHOLE:
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         return collect_cover_sentences(state, chunks), "every sentence"
@@ -253,13 +255,13 @@ def _read_document_sentences(state: State, documents: Sequence[DocumentRecord]) 
 
 
 def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
-    """The abstracts over the chunks of a document, or the one over all of it."""
+    """Return the abstracts over the chunks of a document, or the one over the whole document."""
     numbers = list(record.iter_abstract_ids())
     return numbers[: len(record.groups)] if leaves else numbers[-1:]
 
 
 def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
-    """The sentences at some bytes of documents, in order of the text."""
+    """Return the sentences at byte ranges of documents, in order of the text."""
     sentences = []
     for document, spans in ranges_by_document.items():
         text = state.documents.read_text(document)
@@ -273,7 +275,7 @@ def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tupl
 
 
 class _DocumentPart(NamedTuple):
-    """Neighbouring chunks of a document, the first and the last by their ids, and the section that they are of."""
+    """A part of a document: the ids of its first and last chunk, and its section."""
 
     first_chunk: int
     last_chunk: int
@@ -281,8 +283,11 @@ class _DocumentPart(NamedTuple):
 
 
 def _split_documents(state: State, documents: Sequence[DocumentRecord], limit: int) -> list[list[_DocumentPart]]:
-    """Each document cut into parts where its abstracts are, in order of the text: the longest is cut first, until there
-    are ``limit`` of all. Where an abstract has more below it than there may be parts, neighbours stay together."""
+    """Split documents along their abstracts, the longest part first, until there are ``most`` parts.
+
+    The parts of each document are in order of the text. If an abstract has more children than there is room for parts,
+    adjacent children are merged.
+    """
     parts: list[list[_DocumentPart]] = [[] for _ in documents]
     heap = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(documents)]
     heapq.heapify(heap)

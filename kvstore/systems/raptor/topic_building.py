@@ -1,19 +1,19 @@
-"""Topics: a tree of groups of chunks above all documents, with extractive summaries (RAPTOR, Sarthi et al., ICLR 2024).
+"""Topics: a tree of groups of chunks of all documents, with extractive summaries (RAPTOR, Sarthi et al. 2024).
 
-In: the chunks of a state, in the order of document keys and ordinals, with their vectors. Out: topics one after
-another, a function of texts and vectors: no seed, no id, no order of arrival decides anything. Groups are those of
-affinity clustering, or of the mixtures that the paper has (:mod:`.fit_gaussian_mixtures`).
+In: the chunks of a state, sorted by document key and ordinal, with their vectors. Out: topics one after another, a
+function of texts and vectors only: the result depends on no seed, id or order of arrival. Groups come from affinity
+clustering, or from the mixtures of the paper (:mod:`.gaussian_mixtures`).
 
-A topic is summed up by the sentences that together have most of what its members share. Those of the finest topics are
-chosen from all sentences, those above from the summaries below, so that a changed document changes its own topics and
-those above them. What a model would be shown of a topic is chosen here as well, and digested.
+The summary of a topic is the sentences that together cover most of what its members share. The finest topics choose
+from all sentences, coarser topics from the summaries of their children. A changed document thus changes only its own
+topics and their ancestors. This module also selects the text that a model would be shown of a topic, and digests it.
 
-A second tree has topics of what is related: its finest are the sentences that name one entity, which are grouped
-upwards alike (the idea is that of SiReRAG, Zhang et al., ICLR 2025).
+A second tree has topics of related content. Its finest topics are the sentences that mention one entity, and they are
+grouped upwards in the same way (the idea is from SiReRAG, Zhang et al., ICLR 2025).
 
-Of a large store there are more topics than chunks. No more is held of them than which are grouped, as arrays, and of
-the level below the places of its sentences; what a sentence says is read again where it is weighed again. Texts and
-vectors are copied to nameless files (:mod:`...storage.scratch_file`), and vectors held while they are grouped.
+A large store has more topics than chunks. Only the groups are held in memory, as arrays, plus the offsets of the
+sentences of the level below. A sentence is read again each time it is compared. Texts and vectors are copied to unnamed
+files (:mod:`...storage.scratch_file`); vectors are held in memory only while they are clustered.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from ...text.blocks import format_summary_sentence
 from ...text.everyday import is_everyday
 from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 
-#: The longest summary in words and sentences, and the most sentences of one document.
+#: The maximum words and sentences of a summary, and its maximum sentences from one document.
 MAX_SUMMARY_WORDS, MAX_SUMMARY_SENTENCES, MAX_SENTENCES_PER_DOCUMENT = 100, 6, 2
 NUM_TITLE_WORDS = 3
-#: Names kept of a group of related topics, of which as many are its title as words of another.
+#: The maximum number of names stored for a group of related topics; its title shows the first of them.
 _MAX_NAMES = 12
-#: About how many bytes of text a model is shown of a topic.
+#: The approximate number of bytes of a topic's text that a model is shown.
 _MAX_PROMPT_BYTES = 6_000
-#: Chunks whose vectors are read together.
+#: The number of chunks whose vectors are read together.
 _VECTOR_BATCH_SIZE = 4096
-#: The vectors of so many chunks are read and added up for a question; of topics with more the sum is stored.
+#: Up to this number of chunks, vectors are summed at query time; larger topics store their sum.
 MOST_ADDED = 8
-#: Changes with what a model is shown, and with what it is asked.
+#: The version of the prompt; change it with the prompt or the selection of the text shown.
 _PROMPT_VERSION = b"topic 1"
 
 
 class StoredSpan(NamedTuple):
-    """A place in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
+    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
 
     document: int
     chunk: int
@@ -63,16 +63,17 @@ class StoredSpan(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A group of chunks or of topics. Level 0 is the finest; ``children`` are chunks there, and topics above.
+    """A group of chunks or of topics. Level 0 is the finest; ``children`` are chunks at level 0 and topics above.
 
-    ``chunk_count`` and ``document_count`` count all that is below. ``get_title`` are places of telling words, ``summary`` of
-    sentences, ``prompt_spans`` of what a model is shown, of which ``content`` is the digest. ``vector_sum`` is the sum of the
-    vectors of all chunks below, packed float32, where these are more than :data:`MOST_ADDED` and are not those of one
-    topic below it. Topics are numbered from the finest level, in the order of the first chunk below each.
+    ``chunks`` and ``documents`` count everything below. ``title`` has spans of characteristic words, ``summary`` spans
+    of sentences, and ``shown`` spans of the text that a model is shown; ``content`` is the digest of the latter.
+    ``total`` is the sum of the vectors of all chunks below, packed float32. It is stored only if there are more than
+    :data:`MOST_ADDED` chunks and the topic has more than one member. Topics are numbered from the finest level, in
+    order of their first chunk.
 
-    Those of the second tree follow, in the order of names. They have ``entities`` (ids) in place of a title: at level 0
-    those that its sentences name, and above the ones of most passages. The ``children`` at level 0 are the chunks that
-    these sentences stand in.
+    The topics of the second tree follow, in order of names. They have ``entities`` (ids) instead of a title: at level 0
+    the entities that its sentences mention, above that the ones in the most chunks. Their ``children`` at level 0 are
+    the chunks that contain these sentences.
     """
 
     level: int
@@ -89,14 +90,17 @@ class Topic(NamedTuple):
 
     @property
     def is_related(self) -> bool:
-        """Whether it is of the second tree."""
+        """True if the topic belongs to the second tree."""
         return bool(self.entities)
 
 
 @dataclass(frozen=True)
 class OrderedChunks:
-    """Chunks in canonical order: ids, the documents they are of, and where they begin there; all their ``texts``, where
-    each ends in those, and whether it is plain text; and their unit ``vectors`` of so many dimensions, packed float32.
+    """Chunks in canonical order, copied to scratch files.
+
+    There are arrays of ids, of documents, and of start offsets in the documents. ``texts`` holds all texts one after
+    another, ``ends`` the end of each in it, and ``plain`` is True for plain text. ``vectors`` holds the unit vectors of
+    size ``dimension``, packed float32.
     """
 
     ids: Partition
@@ -110,7 +114,7 @@ class OrderedChunks:
 
     @staticmethod
     def from_state(state: State) -> tuple[OrderedChunks, Matrix]:
-        """Those of a state, and their unit vectors, shape (chunks, dimension)."""
+        """Return the chunks of a state, and their unit vectors, shape (chunks, dimension)."""
         keys, count = [], 0
         for record in state.documents.scan():
             keys.append((record.key, record.id))
@@ -150,17 +154,17 @@ class OrderedChunks:
         return len(self.ids)
 
     def read_text(self, position: int, start: int = 0, end: int | None = None) -> bytes:
-        """The text of a passage, or some bytes of it."""
+        """Return the text of a chunk, or a byte range of it."""
         first = int(self.ends[position - 1]) if position else 0
         last = int(self.ends[position]) if end is None else first + end
         return self.texts.read(first + start, last)
 
     def get_size(self, position: int) -> int:
-        """How many bytes a passage has."""
+        """Return the size of a chunk in bytes."""
         return int(self.ends[position] - (self.ends[position - 1] if position else 0))
 
     def sum_vectors(self, positions: Sequence[int]) -> bytes:
-        """The sum of the vectors of some passages, packed float32; empty where they are few."""
+        """Return the sum of the vectors of chunks, packed float32; empty for at most :data:`MOST_ADDED` chunks."""
         if len(positions) <= MOST_ADDED:
             return b""
         size = 4 * self.dimension
@@ -172,24 +176,24 @@ class OrderedChunks:
         return total.astype("<f4").tobytes()
 
     def iter_sentences(self, position: int) -> Iterator[TopicSentence]:
-        """The sentences of a passage."""
+        """Yield the sentences of a chunk."""
         format = "text" if self.is_plain[position] else "markdown"
         for start, end, _, words in list_content_sentences(self.read_text(position).decode(), format):
             yield TopicSentence(position, start, end, words)
 
     def build_sentence(self, position: int, start: int, end: int) -> TopicSentence:
-        """A sentence that :meth:`iter_sentences` has told, by its place."""
+        """Return a sentence that :meth:`told` yielded before, by its byte range."""
         text = format_summary_sentence(self.read_text(position, start, end).decode())
         return TopicSentence(position, start, end, extract_sentence_words(text))
 
     def to_span(self, position: int, start: int, end: int) -> StoredSpan:
-        """A place in a passage, its bytes counted from the start of the passage."""
+        """Convert a byte range within a chunk to a stored span."""
         offset = int(self.starts[position])
         return StoredSpan(int(self.documents[position]), int(self.ids[position]), offset + start, offset + end)
 
 
 class TopicSentence(NamedTuple):
-    """A sentence of a passage (its place in the canonical order): bytes of the passage, and what it may add."""
+    """A sentence: the index of its chunk in canonical order, its byte range there, and its words."""
 
     position: int
     start: int
@@ -198,23 +202,28 @@ class TopicSentence(NamedTuple):
 
 
 class EntitySentences(NamedTuple):
-    """The sentences that name an entity, in canonical order: their passages and bytes of these, shape (n, 3);
-    ``entities`` (ids) are several where they are the same."""
+    """The sentences that mention an entity, in canonical order.
+
+    ``places`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entries
+    if they share all sentences.
+    """
 
     entities: list[int]
     spans: Partition
 
     @property
     def positions(self) -> list[int]:
-        """The passages that they stand in."""
+        """The indices of the chunks that contain the sentences."""
         positions: list[int] = np.unique(self.spans[:, 0]).tolist()
         return positions
 
 
 @dataclass
 class _TopicDraft:
-    """A topic in the making; ``positions`` are places in the canonical order, and ``members`` as well, or the numbers of
-    topics."""
+    """A topic under construction.
+
+    ``passages`` are chunk indices in canonical order; ``members`` are chunk indices at level 0, or numbers of topics.
+    """
 
     level: int
     members: list[int]
@@ -227,14 +236,14 @@ class _TopicDraft:
 
 
 class _Groups:
-    """Numbers by groups: ``members`` of group n from ``bounds[n]`` on."""
+    """Integers by group: those of group n start at ``bounds[n]`` in ``members``."""
 
     def __init__(self, members: Partition, bounds: Partition) -> None:
         self._members, self._bounds = members, bounds
 
     @staticmethod
     def from_labels(labels: Partition) -> _Groups:
-        """Places by their labels, which are numbered from 0, ascending within each."""
+        """Group indices by their labels, which are numbered from 0; ascending within each group."""
         count = int(labels.max(initial=-1)) + 1
         order = np.argsort(labels, kind="stable")
         return _Groups(order, np.searchsorted(labels[order], np.arange(count + 1)))
@@ -247,8 +256,11 @@ class _Groups:
 
 
 class _TopicLevel:
-    """The topics of a level, by the ``labels`` of passages (or leaves): those of each, the topics of the level below
-    that it is made of, and the topic above it, each counted within its level; ``first`` is the number of the first."""
+    """The topics of a level, given the ``labels`` of chunks (or leaves).
+
+    ``passages`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, each numbered
+    within its level. ``first`` is the global number of the first topic.
+    """
 
     def __init__(
         self, first: int, labels: Partition, finer_labels: Partition | None, coarser_labels: Partition | None
@@ -264,14 +276,14 @@ class _TopicLevel:
 
 
 def _map_to_parents(labels: Partition, parent_labels: Partition) -> Partition:
-    """The group above each group."""
+    """Return the parent group of each group."""
     parents: Partition = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
     parents[labels] = parent_labels
     return parents
 
 
 def _build_levels(partitions: Sequence[Partition], first: int = 0) -> list[_TopicLevel]:
-    """The topics of some partitions, the finest first, numbered from ``first``."""
+    """Return the levels of topics of partitions, finest first, numbered from ``first``."""
     levels: list[_TopicLevel] = []
     all_labels = [None, *map(renumber_clusters, partitions), None]
     for finer, labels, coarser in zip(all_labels, all_labels[1:], all_labels[2:], strict=False):
@@ -282,7 +294,7 @@ def _build_levels(partitions: Sequence[Partition], first: int = 0) -> list[_Topi
 
 
 class _LevelSummaries:
-    """What was chosen for the topics of a level: places of sentences, and words of titles with theirs."""
+    """The summaries and titles of the topics of a level, stored compactly as positions of sentences and words."""
 
     def __init__(self) -> None:
         self._sentences, self._titles = array("q"), array("q")
@@ -291,7 +303,7 @@ class _LevelSummaries:
         self._word: list[str] = []
 
     def append(self, draft: _TopicDraft) -> None:
-        """Take note of the next topic."""
+        """Record the summary and title of the next topic."""
         for position, start, end, _ in draft.summary:
             self._sentences.extend((position, start, end))
         for word, *span in draft.title:
@@ -303,22 +315,22 @@ class _LevelSummaries:
         self._bounds[1].append(len(self._titles))
 
     def get_sentences(self, topic: int, chunks: OrderedChunks) -> list[TopicSentence]:
-        """The sentences of a topic."""
+        """Return the sentences of a topic."""
         first, last = self._bounds[0][topic : topic + 2]
         return [chunks.build_sentence(*self._sentences[index : index + 3]) for index in range(first, last, 3)]
 
     def get_title(self, topic: int) -> list[tuple[str, int, int, int]]:
-        """The title of a topic."""
+        """Return the title of a topic."""
         first, last = self._bounds[1][topic : topic + 2]
         entries = (self._titles[index : index + 4] for index in range(first, last, 4))
         return [(self._word[word], position, start, end) for word, position, start, end in entries]
 
 
 class TopicTree:
-    """The topics of some partitions of passages, the finest first; see :func:`iter_partitions`.
+    """The topics of partitions of chunks, finest first; see :func:`iter_partitions`.
 
-    A passage whose cosine with another topic of the same parent is at most ``soft`` less than that with its own is a
-    member of both; ``vectors`` are needed for that alone.
+    A chunk also joins a second topic of the same parent if its cosine with it is at most ``soft`` less than with its
+    own. Only this needs ``vectors``.
     """
 
     def __init__(
@@ -363,8 +375,7 @@ def _find_parent(levels: Sequence[_TopicLevel], number: int, topic: int) -> int 
 
 
 class RelatedTree:
-    """The topics of what is related, numbered from ``first``: the leaves, and groups of them by some partitions, the
-    finest first."""
+    """The topics of related content, numbered from ``first``: the leaves, then groups of them, finest first."""
 
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first: int
@@ -400,10 +411,10 @@ class RelatedTree:
 
 
 def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
-    """The groups of unit vectors, the finest first, by a method of this name: ``affinity`` or ``gmm``.
+    """Yield the groups of unit vectors, finest first, by the method ``affinity`` or ``gmm``.
 
-    The vectors are let go of when ``affinity`` needs them no more. Raises InputError where the package of ``gmm`` is
-    missing.
+    ``affinity`` releases the vectors as soon as it no longer needs them. Raises InputError if the package for ``gmm``
+    is missing.
     """
     if method == "gmm":
         from .gaussian_mixtures import fit_gaussian_mixtures
@@ -413,7 +424,7 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
 
 
 def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Some partitions, or the one of all in one group where there is none."""
+    """Yield the given partitions, or a single group of everything if they are empty."""
     first = next(rounds, None)
     if first is not None:
         yield first
@@ -423,7 +434,7 @@ def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Parti
 
 
 def _add_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> _Groups:
-    """The passages of the finest topics, those among them that have a second topic which is nearly as near."""
+    """Return the chunks of the finest topics, including chunks whose second topic is almost as near as their own."""
     pairs: list[tuple[int, int]] = []
     for parent in range(len(coarser)):
         members = coarser.members[parent].tolist()
@@ -487,7 +498,7 @@ def _summarize_sentences(chunks: OrderedChunks, draft: _TopicDraft, sentences: S
 
 
 def _summarize_topics(chunks: OrderedChunks, draft: _TopicDraft, finer_summaries: _LevelSummaries, first: int) -> None:
-    """Sum a topic up from what was chosen for the level ``below``, of which ``first`` is the first topic."""
+    """Summarize a topic from the summaries of the level ``below``, whose first topic has number ``first``."""
     children = [member - first for member in draft.members]
     child_sentences = [finer_summaries.get_sentences(child, chunks) for child in children]
     unique = {sentence[:3]: sentence for sentences in child_sentences for sentence in sentences}
@@ -502,7 +513,7 @@ def _summarize_topics(chunks: OrderedChunks, draft: _TopicDraft, finer_summaries
         for title in finer_summaries.get_title(child):
             titles[title[0]] += 1
             title_spans.setdefault(title[0], title)
-    title_words = _dedupe_words(word for word, _ in titles.most_common())  # of equals the first that was met
+    title_words = _dedupe_words(word for word, _ in titles.most_common())  # ties in order of first occurrence
     draft.title = [title_spans[word] for word in islice(title_words, NUM_TITLE_WORDS)]
     size = 0
     for i in range(MAX_SUMMARY_SENTENCES):
@@ -517,7 +528,7 @@ def _summarize_topics(chunks: OrderedChunks, draft: _TopicDraft, finer_summaries
 def _select_sentences(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], spread: Mapping[str, int], parts: int
 ) -> list[TopicSentence]:
-    """The sentences that sum some up, in their order."""
+    """Return the sentences of a summary, in their order."""
     documents: list[int] = chunks.documents[[sentence.position for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // MAX_SENTENCES_PER_DOCUMENT
@@ -533,7 +544,7 @@ def _select_sentences(
 
 
 def _dedupe_words(words: Iterable[str]) -> Iterator[str]:
-    """Words without digits, and of those that are forms of one another the first."""
+    """Yield words without digits, skipping those that differ from an earlier one only in a final s."""
     seen: set[str] = set()
     for word in words:
         bare = word.rstrip("s")
@@ -545,7 +556,7 @@ def _dedupe_words(words: Iterable[str]) -> Iterator[str]:
 def _find_word_spans(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], words: Iterable[str]
 ) -> Iterator[tuple[str, int, int, int]]:
-    """The first place of each of some words that has one: word, passage, bytes."""
+    """Yield the first occurrence of each word that occurs: word, chunk index, byte range."""
     for word in words:
         for sentence in sentences:
             if word not in sentence.words.words:
@@ -559,7 +570,10 @@ def _find_word_spans(
 
 
 def _find_word(word: str, text: str) -> int | None:
-    """Where a word first stands by itself in a text, in any case; a pattern for each of so many would take longer."""
+    """Return the offset of the first whole-word occurrence, ignoring case.
+
+    Compiling a pattern for each of so many words would be slower.
+    """
     lower = text.lower()
     offset = lower.find(word) if len(lower) == len(text) else -1
     while offset >= 0:

@@ -1,6 +1,6 @@
-"""The index of kind ``numbers``: made, read and checked; and what a model is asked to write of a topic.
+"""The index of kind ``topics``: building, reading and checking it, and the prompt for a topic's summary.
 
-In: the chunks of a store with their vectors. On disk: ``numbers``, a row a topic, in generations. Out:
+In: the chunks of a store with their vectors. On disk: ``topics``, a row for each topic, in generations. Out:
 :class:`~kvstore.systems.raptor.topics.Topics`.
 """
 
@@ -31,7 +31,7 @@ from .topics import TOPICS_TABLE, Topics, iter_topic_rows
 if TYPE_CHECKING:
     from ...models.structured import StructuredPrompt
 
-#: Topics between two words of progress.
+#: The number of topics between two progress reports.
 _PROGRESS_INTERVAL = 500
 
 _SCHEMA: Mapping[str, Any] = {
@@ -51,7 +51,7 @@ _TASK = (
 
 
 class TopicIndex(GenerationIndex[Topics]):
-    """A tree of topics above all documents."""
+    """The index of a tree of topics across all documents."""
 
     name = "topics"
     description = "a tree of topics above all documents, with summaries"
@@ -74,7 +74,7 @@ class TopicIndex(GenerationIndex[Topics]):
             mentions = EntityMentions.from_state(state, chunks) if with_related else None
             open_indexes = state.open_indexes
         if open_indexes is not None:
-            open_indexes.environment.release_pages()  # all of the file was read
+            open_indexes.environment.release_pages()  # the whole file was read
         method, size, levels = (
             record.get_str_option("method"),
             record.get_int_option("size"),
@@ -82,7 +82,7 @@ class TopicIndex(GenerationIndex[Topics]):
         )
         kept_vectors = vectors if with_related or soft else None
         rounds = iter_partitions(vectors, method, size, levels)
-        del vectors  # of a large store a third of what is held
+        del vectors  # a third of the memory used, for a large store
         partitions = list(rounds)
         trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, kept_vectors)]
         if mentions is not None and kept_vectors is not None:
@@ -94,7 +94,7 @@ class TopicIndex(GenerationIndex[Topics]):
         columns = TreeColumns()
         rows: Mapping[str, KeyedRows] = {
             TOPICS_TABLE: iter_topic_rows(_iter_topics(trees, tools), columns),
-            TREES_TABLE: columns.iter_rows(),  # begun when all topics are written
+            TREES_TABLE: columns.iter_rows(),  # evaluated after all topics are written
         }
         head = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(trees[0])}
         return Generation(counters.change, counters.next_chunk, head, rows)
@@ -136,12 +136,12 @@ class TopicIndex(GenerationIndex[Topics]):
             children = tree.list_children(number)
             if not children or any(tree.is_related(child) != tree.is_related(number) for child in children):
                 yield f"topic {number} is not made of the topics below it: {children}"
-        for _ in topics.iter_stored():  # which raises where one is missing
+        for _ in topics.iter_stored():  # raises if one is missing
             pass
         yield from topics.find_unplaced()
 
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
-        seen: set[bytes] = set()  # a topic of one name may be made of the same as that above it
+        seen: set[bytes] = set()  # a topic of one name can have the same text as its parent
         for number, topic in topics.iter_stored():
             if topic.chunk_count > 1 and topic.content not in seen and topics.is_whole(number):
                 seen.add(topic.content)
@@ -165,7 +165,7 @@ class TopicIndex(GenerationIndex[Topics]):
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
-    """The topics of both trees, made one after another as they are written; now and then how many are done is told."""
+    """Yield the topics of both trees, built one at a time as they are written, and report progress."""
     count = sum(map(len, trees))
     for done, topic in enumerate(chain.from_iterable(trees), 1):
         yield topic
@@ -175,7 +175,7 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
 
 
 def _iter_outline(bound: Topics, numbers: Iterable[int]) -> Iterator[OutlineNode]:
-    """Topics, those with the most chunks first."""
+    """Yield topics, those with the most chunks first."""
     sizes = sorted(((len(bound.list_chunks(number)), number) for number in numbers), key=lambda one: (-one[0], one[1]))
     for count, number in sizes:
         model_text = bound.get_written_text(number)
@@ -186,5 +186,5 @@ def _iter_outline(bound: Topics, numbers: Iterable[int]) -> Iterator[OutlineNode
         yield OutlineNode(bound.get_title(number), detail, count, lambda below=children: _iter_outline(bound, below))  # type: ignore[misc]
 
 
-#: The one that strategies ask for.
+#: The instance that strategies use.
 TOPICS = TopicIndex()

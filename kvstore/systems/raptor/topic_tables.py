@@ -1,6 +1,6 @@
-"""Topics as tables of SELECT: ``topics`` and ``topic_members``.
+"""SQL tables of topics: ``topics`` and ``topic_members``.
 
-In: one state of the store. Out: rows; none where the index is not there.
+In: one state of the store. Out: rows; none if the index does not exist.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _iter_member_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
 
 
 def _get_tree_name(topics: Topics, topic: int) -> str:
-    """Which tree a topic is of."""
+    """Return the tree of a topic."""
     return "relatedness" if topics.is_related(topic) else "similarity"
 
 

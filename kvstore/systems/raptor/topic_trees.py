@@ -1,8 +1,8 @@
-"""The trees of topics of a generation as arrays: which topic is part of which, and which chunks the finest ones have.
+"""The trees of topics of a generation as arrays: the parent of each topic, and the chunks of the finest ones.
 
 In: topics, one after another, or the rows of the table ``topic_trees``. Out: these rows, or :class:`StoredTopicTrees`;
-topics are places in its arrays. It takes some 20 bytes a topic and 20 a chunk, and is read once for all states that
-read the generation.
+topics are indices into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for
+all states that read the generation.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from ...structures.vectors.vectors import Ids
 from .topic_building import Topic
 
 TREES_TABLE = "topic_trees"
-#: A topic that is part of no other.
+#: The parent of a root.
 ROOT = -1
-#: Topics of one row.
+#: The number of topics in one row.
 _TOPICS_PER_ROW = 4096
-#: How :data:`ROOT` is stored.
+#: The stored form of :data:`ROOT`.
 _NO_PARENT = 0xFFFFFFFF
 
 
 class TreeColumns:
-    """The trees of topics that are made one after another."""
+    """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
         self._levels, self._parents, self._counts, self._chunks = array("B"), array("I"), array("I"), array("Q")
 
     def append(self, topic: Topic) -> None:
-        """Take note of the next topic."""
+        """Add the next topic."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._counts.append(topic.chunk_count)
@@ -47,7 +47,7 @@ class TreeColumns:
             self._chunks.extend(topic.children)
 
     def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Those of the table, of all topics so far."""
+        """Yield the table rows of all topics so far."""
         chunks = 0
         for block, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             part = slice(first, first + _TOPICS_PER_ROW)
@@ -64,10 +64,11 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """Of each topic its level, the one above it (:data:`ROOT`: none) and how many chunks are below it (``sizes``), and
-    of each of the finest its chunks.
+    """The trees of topics as parallel arrays.
 
-    The first ``similar_count`` topics are of the tree of what is alike, those behind them of what is related.
+    For each topic: its level, its parent (:data:`ROOT`: none) and the number of chunks below it (``sizes``). The finest
+    topics also have their chunks. The first ``similar`` topics are the tree of similar content, the others that of
+    related content.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class StoredTopicTrees:
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTopicTrees:
-        """That of a generation; raises CorruptionError where it is none."""
+        """Read the trees of a generation; raises CorruptionError if they are invalid."""
         blocks: list[list[npt.NDArray[Any]]] = [[np.empty(0, type)] for type in ("u1", "<u4", "<u4", "<u8")]
         for _, row in rows.scan(TREES_TABLE):
             for columns, column in zip(blocks, row, strict=True):
@@ -102,41 +103,41 @@ class StoredTopicTrees:
         return len(self.levels)
 
     def is_related(self, topic: int) -> bool:
-        """Whether a topic is of the second tree."""
+        """True if a topic belongs to the second tree."""
         return topic >= self.similar_count
 
     def get_parent(self, topic: int) -> int | None:
-        """The topic that one is part of."""
+        """Return the parent of a topic, or None."""
         found = int(self.parents[topic])
         return None if found == ROOT else found
 
     def list_level(self, level: int, *, related: bool) -> Partition:
-        """The topics of a level of a tree."""
+        """Return the topics of a level of a tree."""
         return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
     def list_roots(self, *, related: bool) -> Partition:
-        """The topics of a tree that are part of no other."""
+        """Return the topics of a tree that have no parent."""
         return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
     def list_children(self, topic: int) -> list[int]:
-        """The topics that one is made of, ascending."""
+        """Return the children of a topic, ascending."""
         found: list[int] = self._children.get_children(topic).tolist()
         return found
 
     def list_chunks(self, topic: int) -> list[int]:
-        """The chunks of one of the finest topics, in the order of document keys and ordinals."""
+        """Return the chunks of one of the finest topics, in order of document keys and ordinals."""
         found: list[int] = self._chunks[self._stops[topic - 1] if topic else 0 : self._stops[topic]].tolist()
         return found
 
     def iter_finest(self, topic: int) -> Iterator[int]:
-        """The finest topics below one, itself where it is one of them."""
+        """Yield the finest topics at or below a topic."""
         if self.levels[topic] == 0:
             yield topic
         for child in self.list_children(topic):
             yield from self.iter_finest(child)
 
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
-        """The finest topics of a tree that have each of some chunks, ascending."""
+        """Return the finest topics of a tree that contain each chunk, ascending."""
         if related and self.similar_count == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
@@ -149,8 +150,11 @@ class StoredTopicTrees:
         ]
 
     def select_largest(self, limit: int) -> Partition:
-        """Topics of the tree of what is alike, ascending, that share no chunk: the finest level of at most so many, or
-        of the coarsest those with the most chunks, equals by their order."""
+        """Return at most ``most`` disjoint topics of the tree of similar content, ascending.
+
+        They are the finest level with at most that many topics. If no level qualifies, they are the topics of the
+        coarsest level with the most chunks, ties by number.
+        """
         levels = self.levels[: self.similar_count]
         for level in range(int(levels.max(initial=0)) + 1):
             topics = np.flatnonzero(levels == level)
@@ -160,14 +164,14 @@ class StoredTopicTrees:
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
-        """Whether no chunk is in two of the finest topics of the tree of what is alike."""
+        """True if no chunk is in two of the finest topics of the tree of similar content."""
         ids, leaves = self._leaves_by_chunk
         ids = ids[leaves < self.similar_count]
         return not (ids[1:] == ids[:-1]).any()
 
     @cached_property
     def branching(self) -> Partition:
-        """Of each topic the one that has the same chunks and is made of several, or of chunks: itself, or below it."""
+        """The topic at or below each topic with the same chunks that has several children, or is a finest topic."""
         found = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)
         children = self._children.get_children_of_all(single_child_topics)
@@ -178,7 +182,7 @@ class StoredTopicTrees:
 
     @cached_property
     def known_chunks(self) -> Ids:
-        """The chunks of the tree of what is alike, ascending, each once."""
+        """The chunks of the tree of similar content, ascending, without duplicates."""
         ids, leaves = self._leaves_by_chunk
         return np.unique(ids[leaves < self.similar_count])
 

@@ -1,9 +1,9 @@
-"""Topics as one state may use them: nothing of a document that is gone, and newer chunks in their places.
+"""The topics of one generation, filtered to what one state contains.
 
-In: a generation of the index ``topics`` and a state. Out: topics by level, with what of them is still there. A topic
-without a living chunk is none. A sentence or title word of a document that is gone is not shown, and what a model wrote
-is shown only while all that it was written from is there. A chunk that is newer than the generation belongs where its
-nearest older chunk does and, in the tree of what is related, where the names in it do.
+In: a generation of the index ``topics`` and a state. Out: topics by level, limited to what still exists. Topics without
+a living chunk are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used only
+while all its sources exist. A chunk newer than the generation is placed in the topic of its nearest older chunk and, in
+the tree of related content, in the topics of its names.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from .topic_building import MOST_ADDED, NUM_TITLE_WORDS, StoredSpan, Topic
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
-#: Where in a row the sum of vectors is.
+#: The position of the vector sum in a row.
 _SUM_COLUMN = 6
-#: As many newer chunks are placed by one search each; more by one pass over all vectors.
+#: Up to this number, each newer chunk is placed by a search; more are placed by one pass over all vectors.
 _SEARCHED = 32
-#: Neighbours looked at of a newer chunk, which may be newer themselves.
+#: The number of neighbors first requested for a newer chunk, since the nearest can be newer too.
 _NUM_NEIGHBORS = 32
 
 
 class Topics:
-    """The topics of one state; see the module."""
+    """The topics of one generation in one state."""
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
         self.levels = int(rows.head["levels"])
-        #: Which topic is part of which.
+        #: The hierarchy of topics.
         self.tree: StoredTopicTrees = rows.get_cached("tree", StoredTopicTrees.from_rows)
         self._rows = rows
         self._state = state
         self._topics: dict[int, Topic] = {}
-        #: Of documents and chunks that were asked for whether they are there; of finest topics whether they changed.
+        #: Caches: whether a document exists, whether a chunk exists, and whether a finest topic changed.
         self._document_exists: dict[int, bool] = {}
         self._chunk_exists: dict[int, bool] = {}
         self._topic_changed: dict[int, bool] = {}
@@ -58,7 +58,7 @@ class Topics:
         return len(self.tree)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
-        """All topics by their numbers, as they were made; raises CorruptionError where one is missing."""
+        """Yield all topics by number, as they were built; raises CorruptionError if one is missing."""
         expected = 0
         for key, row in self._rows.scan(TOPICS_TABLE):
             if U32.unpack(key)[0] != expected or expected == len(self):
@@ -69,24 +69,27 @@ class Topics:
             raise _make_missing_error(expected)
 
     def list_level(self, level: int, *, related: bool = False) -> list[int]:
-        """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk, or of
-        those of what is ``related`` every one that names what another does."""
+        """Return the topics of a level, 0 being the finest, that have a living chunk.
+
+        Together they contain every chunk. With ``related``, they contain every chunk that shares an entity with
+        another.
+        """
         return list(filter(self.is_alive, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Topics with a living chunk that share none: as fine ones as are so many at most, or the largest."""
+        """Return at most ``most`` disjoint topics with a living chunk: the finest level that fits, or the largest."""
         return list(filter(self.is_alive, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
-        """The topics that are part of no other."""
+        """Return the living topics that have no parent."""
         return list(filter(self.is_alive, self.tree.list_roots(related=related).tolist()))
 
     def get(self, topic: int) -> Topic:
-        """A topic as it was when it was made; raises CorruptionError where it is not stored."""
+        """Return a topic as it was built; raises CorruptionError if it is not stored."""
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Some topics as they were when they were made, and perhaps others; see :meth:`get`."""
+        """Return a mapping with at least the given topics, as they were built; see :meth:`get`."""
         missing = [topic for topic in topics if topic not in self._topics]
         for topic, row in zip(missing, self._read_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
@@ -100,29 +103,30 @@ class Topics:
             yield row
 
     def is_related(self, topic: int) -> bool:
-        """Whether it is of the tree of what is related."""
+        """True if a topic belongs to the tree of related content."""
         return self.tree.is_related(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """The topics that one is made of; none of one of the finest."""
+        """Return the living children of a topic; empty for a finest topic."""
         return list(filter(self.is_alive, self.tree.list_children(topic)))
 
     def is_alive(self, topic: int) -> bool:
-        """Whether it has a living chunk."""
+        """True if a topic has a living chunk."""
         return not self._is_changed or any(
             any(map(self._has_chunk, self.tree.list_chunks(finest))) or finest in self._newer_by_topic
             for finest in self.tree.iter_finest(topic)
         )
 
     def count_chunks(self, topic: int) -> int:
-        """How many living chunks are below it."""
+        """Return the number of living chunks below a topic."""
         return len(self.list_chunks(topic)) if self._is_changed else int(self.tree.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """What adds up to the sum of the vectors of the living chunks below it: topics with a stored sum, and chunks.
+        """Return the topics with a stored sum, and the chunks, whose vectors add up to the sum of a topic's living
+        chunks.
 
-        A topic of which something has come or gone is the sum of those below it, where these share no chunk. Topics
-        with the same chunks have the same summands.
+        The sum of a changed topic is the sum of its children, if these share no chunk. Topics with the same chunks have
+        the same summands.
         """
         topic = int(self.tree.branching[topic])
         if self.tree.sizes[topic] > MOST_ADDED:
@@ -137,11 +141,11 @@ class Topics:
         return [], self.list_chunks(topic)
 
     def read_vector_sums(self, topics: Sequence[int]) -> list[Matrix]:
-        """The stored sum of the vectors of all chunks that were below each of some topics when they were made."""
+        """Return the stored vector sums of topics, over all chunks they had at build time."""
         return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
-        """The living chunks below it, newer ones last."""
+        """Return the living chunks below a topic, newer ones last."""
         found: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
         for finest in self.tree.iter_finest(topic):
@@ -150,11 +154,14 @@ class Topics:
         return [*found, *newer_chunks]
 
     def find_topics(self, chunk: int) -> list[int]:
-        """The topics that a chunk is below, the finest first; of several finest ones the first leads upwards."""
+        """Return the topics that contain a chunk, finest first.
+
+        If it is in several finest topics, the ancestors are those of the first.
+        """
         return self.find_topics_by_chunk([chunk])[0]
 
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
-        """The topics that each of some chunks is below; see :meth:`find_topics`."""
+        """Return the topics that contain each chunk; see :meth:`find_topics`."""
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, finest in zip(chunks, leaves_by_chunk, strict=True):
             if not finest and chunk in self._topic_by_chunk:
@@ -162,8 +169,7 @@ class Topics:
         return [[*finest, *self._list_ancestors(finest[:1])] for finest in leaves_by_chunk]
 
     def find_related_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
-        """The topics of what is related that each of some chunks is below: those of its names, and all above any of
-        these."""
+        """Return the topics of related content that contain each chunk: those of its names, and all their ancestors."""
         topics_by_chunk = []
         for chunk, finest in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
             leaves = finest or self._related_by_chunk.get(chunk, ())
@@ -171,12 +177,14 @@ class Topics:
         return topics_by_chunk
 
     def list_newer_chunks(self) -> list[int]:
-        """The chunks that came after it was made."""
+        """Return the chunks added after the build."""
         return self._newer_chunks
 
     def get_title(self, topic: int) -> str:
-        """What it is called: by a model, or by words that its members share, or the names of what is related; empty
-        where none is left."""
+        """Return the title of a topic: a model's, words that its members share, or the names of related content.
+
+        Empty if none of these still exist.
+        """
         model_text = self.get_written_text(topic)
         if model_text is not None:
             return str(model_text.value["title"])
@@ -185,36 +193,36 @@ class Topics:
         return ", ".join(map(self._read_text, self._filter_existing(self.get(topic).title)))
 
     def list_summary_spans(self, topic: int) -> list[StoredSpan]:
-        """The sentences that sum it up, in the order of documents, as far as they are there."""
+        """Return the summary sentences that still exist, in order of documents."""
         return self._filter_existing(self.get(topic).summary)
 
     def get_text(self, topic: int) -> str:
-        """Its summary: a model's, or its sentences."""
+        """Return the summary of a topic: a model's, or its sentences."""
         model_text = self.get_written_text(topic)
         if model_text is not None:
             return str(model_text.value["summary"])
         return " ".join(format_summary_sentence(self._read_text(span)) for span in self.list_summary_spans(topic))
 
     def get_written_text(self, topic: int) -> WrittenText | None:
-        """What a model wrote of it, while all that it wrote from is there."""
+        """Return the text that a model wrote of a topic, or None if it is missing or one of its sources is gone."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.is_whole(topic):
             return None
         return get_written_text(self._state.lmdb, self.get(topic).content)
 
     def is_whole(self, topic: int) -> bool:
-        """Whether all that a model is shown of it is there."""
+        """True if all text that a model is shown of a topic still exists."""
         return all(self._has_document(span.document) for span in self.get(topic).prompt_spans)
 
     def list_prompt_texts(self, topic: int) -> list[str]:
-        """What a model is shown of it."""
+        """Return the texts that a model is shown of a topic."""
         return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
     def is_stale(self, topic: int) -> bool:
-        """Whether a chunk below it is gone, or a newer one belongs there."""
+        """True if a chunk below a topic is gone, or a newer one is placed there."""
         return self._is_changed and any(map(self._has_changed, self.tree.iter_finest(topic)))
 
     def describe_texts(self) -> str:
-        """How many of the texts that a model may write are there, by which models; empty where none is."""
+        """Describe how many topics have a text by a model, and by which models; empty if none has."""
         models: Counter[str] = Counter()
         texts = 0
         for _, topic in self.iter_stored() if self._state.lmdb.count(tables.WRITTEN) else ():
@@ -226,14 +234,14 @@ class Topics:
         return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
 
     def find_unplaced(self) -> Iterator[str]:
-        """Chunks that no topic has, and should, as sentences; each is told once."""
+        """Yield a sentence for each chunk that should be in a topic but is in none."""
         known_chunks = set(self.tree.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
             if chunk not in known_chunks:
                 yield f"chunk {chunk} is in no topic"
 
     def _list_ancestors(self, finest: Sequence[int]) -> list[int]:
-        """All that is above some topics, the nearest first, each once."""
+        """Return all ancestors of some topics, nearest first, without duplicates."""
         ancestors: dict[int, None] = {}
         for topic in finest:
             parent = self.tree.get_parent(topic)
@@ -243,7 +251,7 @@ class Topics:
         return list(ancestors)
 
     def _list_names(self, topic: int) -> list[str]:
-        """The names that it is called by, as far as they are there; none is a part of another."""
+        """Return the names in the title that still exist, skipping names that contain each other."""
         names: list[str] = []
         for entity in self.get(topic).entities:
             if len(names) < NUM_TITLE_WORDS and entity in self._state.entities:
@@ -253,7 +261,7 @@ class Topics:
         return names
 
     def _parse_topic(self, number: int, row: Sequence[Any]) -> Topic:
-        """A topic of its row."""
+        """Return the topic stored in a row."""
         level = int(self.tree.levels[number])
         children = self.tree.list_children(number) if level else self.tree.list_chunks(number)
         return parse_topic((level, self.tree.get_parent(number), children), row)
@@ -291,7 +299,7 @@ class Topics:
 
     @cached_property
     def _has_lost_chunks(self) -> bool:
-        """Whether a chunk that the topics were made of is gone."""
+        """True if a chunk that the topics were built from is gone."""
         if not self._is_changed:
             return False
         return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
@@ -304,7 +312,7 @@ class Topics:
 
     @cached_property
     def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """The newer chunks by the finest topic in which each is placed."""
+        """The newer chunks by the finest topics that they are placed in."""
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
@@ -315,7 +323,7 @@ class Topics:
 
     @cached_property
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
-        """The leaves of what is related, with an older chunk each, that newer chunks name."""
+        """The leaves of related content that newer chunks mention; only leaves with a living older chunk."""
         if not self._newer_chunks or not self._leaf_by_entity:
             return {}
         display = load_display_entities(self._state)
@@ -345,7 +353,7 @@ class Topics:
         return {chunk: finest[0] for (chunk, _), finest in zip(pairs, leaves, strict=True) if finest}
 
     def _find_nearest_older(self, vector: Matrix) -> int | None:
-        """The older chunk nearest to a vector."""
+        """Return the older chunk nearest to a vector."""
         count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
@@ -358,7 +366,7 @@ class Topics:
             count *= 8
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
-        """The older chunks nearest to many vectors, in one pass over those that are stored."""
+        """Return the older chunks nearest to many vectors, in one pass over the stored vectors."""
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)
         for ids, matrix in self._state.vectors.scan():
@@ -375,12 +383,12 @@ class Topics:
         return [chunk if finest else None for chunk, finest in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """The finest topics that each of some chunks had when they were made."""
+        """Return the finest topics that each chunk had at build time."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """By entity the leaf of what is related."""
+        """The leaf of related content of each entity."""
         return self._rows.get_cached("of_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
@@ -395,14 +403,14 @@ def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dic
 
 
 def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
-    """Topics as rows of the table, without their places in the trees, of which ``columns`` take note."""
+    """Yield topics as rows of the table, and add their positions in the trees to ``columns``."""
     for number, topic in enumerate(topics):
         columns.append(topic)
         yield U32.pack(number), [*topic[3 : None if topic.is_related else -1]]
 
 
 def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
-    """The topic of a row, with its place in the trees: level, parent and children."""
+    """Return the topic of a row, given its position in the trees: level, parent and children."""
     chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
     title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
     return Topic(

@@ -1,10 +1,10 @@
-"""The trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
+"""Search in trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
 
-In: a query. Out: evidence of chunks and of what stands above them (hits of kind ``summary``), best first: the abstracts
-of each document and, where the index ``topics`` is and all documents may answer, the topics above them all. The vector
-of an abstract or a topic is the centroid of its chunks' vectors, and nothing need be embedded (RAPTOR embeds summaries,
-which a model wrote). The published search through all nodes stops at the first that does not fit; here it goes on. What
-stands in what is shown already says nothing new and is passed over.
+In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary``), best first. Ancestors are the
+abstracts of each document. If the index ``topics`` exists and all documents may answer, they include the topics above
+them. The vector of an abstract or a topic is the centroid of its chunks' vectors, so nothing is embedded (RAPTOR embeds
+summaries written by a model). The published search of all nodes stops at the first that does not fit; kvstore skips it
+and goes on. A node whose sentences were all shown already is skipped.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from ...text.words import count_text_tokens
 from .topic_index import TOPICS
 from .topics import Topics
 
-#: The chunks nearest to a question, from which what stands above them is reached.
+#: The number of chunks nearest to a question, whose ancestors are candidates.
 _NUM_NEAREST = 200
-#: Topics with more chunks are about so much that they are about nothing: they are gone through, and not shown.
+#: The maximum number of chunks of a topic that is shown; larger ones are too general and are only traversed.
 _MAX_TOPIC_CHUNKS = 2_000
-#: Decimals of a cosine that counts: the last ones depend on what was added first.
+#: The number of decimals of a cosine; further ones depend on the order of summation.
 _DECIMALS = 6
 
 
 class _TreeNode(ABC):
-    """A chunk, an abstract or a topic: its height and, once it is weighed, its cosine with the question.
+    """A chunk, an abstract or a topic: its level and, once computed, its cosine with the question.
 
-    The best comes first; equals by document key and place, what is below before what is above.
+    Nodes are sorted by descending cosine, ties by document key and position, lower levels first.
     """
 
     level: int
@@ -49,24 +49,26 @@ class _TreeNode(ABC):
 
     @abstractmethod
     def list_children(self) -> Sequence[_TreeNode]:
-        """What stands below it."""
+        """Return the children of the node."""
         ...
 
     @abstractmethod
     def build_hit(self, rank: int) -> Hit | None:
-        """How it is shown; None where nothing of it is left that can be."""
+        """Return the node as a hit, or None if nothing of it can be shown."""
         ...
 
     @property
     @abstractmethod
     def position(self) -> tuple[str, int]:
-        """The key of its document, or of the first that it is about, and the number of its first chunk there."""
+        """The key of its document (for a topic, of its first sentence), and the ordinal of its first chunk there."""
         ...
 
 
 class _DocumentTree:
-    """The abstract tree of a document; ``vector_sums`` are those of the vectors of the first chunks, none to all, and of
-    others before them."""
+    """The abstract tree of a document.
+
+    ``sums`` are prefix sums of the vectors of its chunks, one more than chunks, with a constant offset.
+    """
 
     def __init__(
         self, cache: _TreeNodeCache, record: DocumentRecord, ids: list[int], vector_sums: npt.NDArray[np.float64]
@@ -83,7 +85,7 @@ class _DocumentTree:
 
 
 class _DocumentNode(_TreeNode):
-    """A chunk or an abstract: the places of its first and last chunk in the document."""
+    """A chunk or an abstract: the ordinals of its first and last chunk in the document."""
 
     tree: _DocumentTree
     first: int
@@ -151,14 +153,14 @@ class _AbstractNode(_DocumentNode):
 
 class _TopicNode(_TreeNode):
     def __init__(self, cache: _TreeNodeCache, topics: Topics, number: int) -> None:
-        self.level = 1_000 + int(topics.tree.levels[number])  # above any abstract
+        self.level = 1_000 + int(topics.tree.levels[number])  # higher than any abstract
         self.topics = topics
         self.number = number
         self._cache = cache
 
     @cached_property
     def chunk_count(self) -> int:
-        """How many chunks are below it."""
+        """The number of chunks below the topic."""
         return self.topics.count_chunks(self.number)
 
     @property
@@ -205,20 +207,20 @@ def _build_summary_hit(
 
 
 class _TreeNodeCache:
-    """The trees of the documents that are met, and their nodes, each of which is one object."""
+    """The trees of the documents visited so far, and their nodes; each node is a unique object."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
         self._state = query.view
         self._trees: dict[int, _DocumentTree] = {}
         self._records: dict[int, ChunkRecord] = {}
-        self._vectors: dict[int, Matrix] = {}  # of chunks, each of which may be below many topics
+        self._vectors: dict[int, Matrix] = {}  # by chunk, since a chunk can be below many topics
         self._chunks: dict[int, _ChunkNode] = {}
         self._abstracts: dict[int, _AbstractNode] = {}
         self._topics: dict[int, _TopicNode] = {}
 
     def get_chunks(self, chunks: Sequence[int]) -> list[_ChunkNode]:
-        """The nodes of some chunks; what is not known of their documents is read at once."""
+        """Return the nodes of chunks; documents not read yet are read together."""
         self._read_records(chunks)
         documents = [self._records[chunk].document for chunk in chunks]
         self._read_documents(documents)
@@ -230,14 +232,14 @@ class _TreeNodeCache:
         return self._chunks[chunk]
 
     def get_abstracts(self, pairs: Sequence[tuple[_DocumentTree, int]]) -> list[_AbstractNode]:
-        """The nodes of some abstracts."""
+        """Return the nodes of abstracts."""
         missing = {number: tree for tree, number in pairs if number not in self._abstracts}
         for (number, tree), record in zip(missing.items(), self._state.abstracts.get_many(missing), strict=True):
             self._abstracts[number] = _AbstractNode(tree, number, record)
         return [self._abstracts[number] for _, number in pairs]
 
     def find_abstracts_above(self, chunks: Sequence[_ChunkNode]) -> list[list[_AbstractNode]]:
-        """The abstracts above each of some chunks, the nearest first."""
+        """Return the abstracts above each chunk, nearest first."""
         abstracts: list[list[_AbstractNode]] = [[] for _ in chunks]
         pending = [(index, chunk.tree, chunk.chunk // GROUP_SIZE) for index, chunk in enumerate(chunks)]
         while pending:
@@ -257,7 +259,7 @@ class _TreeNodeCache:
         return self._topics[number]
 
     def score_nodes(self, nodes: Iterable[_TreeNode]) -> None:
-        """Compare nodes with the question that were not compared before."""
+        """Compute the cosines of nodes that have none yet."""
         unscored = [node for node in nodes if isnan(node.cosine)]
         document_nodes = [node for node in unscored if isinstance(node, _DocumentNode)]
         topic_nodes = [node for node in unscored if isinstance(node, _TopicNode)]
@@ -270,7 +272,7 @@ class _TreeNodeCache:
             node.cosine = cosine
 
     def _sum_topic_vectors(self, nodes: Sequence[_TopicNode]) -> npt.NDArray[np.float64]:
-        """The sums of the vectors of the chunks below some topics, shape (topics, dimension)."""
+        """Return the sums of the vectors of the chunks below topics, shape (topics, dimension)."""
         topics = nodes[0].topics
         branching = topics.tree.branching[[node.number for node in nodes]]
         distinct, inverse = np.unique(branching, return_inverse=True)
@@ -290,7 +292,7 @@ class _TreeNodeCache:
         return totals[inverse]
 
     def _read_documents(self, documents: Sequence[int]) -> None:
-        """Read documents that are not known, and the vectors of their chunks."""
+        """Read documents not read yet, and the vectors of their chunks."""
         records = self._state.documents.get_many(one for one in documents if one not in self._trees)
         ids = {document: list(record.chunk_ids()) for document, record in records.items()}
         chunks = [*chain(*ids.values())]
@@ -316,7 +318,7 @@ class _TreeNodeCache:
 
 
 def search_collapsed(query: Query, strategy: str) -> Evidence:
-    """Chunks and what stands above them in one ranking."""
+    """Return chunks and their ancestors in one ranking."""
     cache, topics, nearest = _find_near(query)
     with query.trace.step("collapse tree") as step:
         nodes: dict[_TreeNode, None] = {}
@@ -333,8 +335,11 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
 
 
 def search_by_traversal(query: Query, strategy: str, width: int, levels: int) -> Evidence:
-    """Down from the roots above the nearest chunks, the ``width`` nearest of each level, all of which are shown;
-    ``levels`` at most (0: to the chunks). Roots are topics where there are some, else the abstracts over documents."""
+    """Return the ``width`` nearest nodes of each level, descending from the roots above the nearest chunks.
+
+    Descends at most ``levels`` levels (0: down to the chunks). The roots are topics if there are any, otherwise the
+    abstracts over documents.
+    """
     cache, topics, nearest = _find_near(query)
     selected: list[_TreeNode] = []
     with query.trace.step("go down") as step:
@@ -345,7 +350,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
                 for topic in numbers:
                     if topics.tree.get_parent(topic) is None:
                         roots[cache.get_topic(topics, topic)] = None
-            elif root is not None:  # newer chunks may be like none that topics were made of
+            elif root is not None:  # a newer chunk can be in no topic
                 roots.update(dict.fromkeys(cache.get_abstracts([(node.tree, root)])))
         level = list(roots)
         counts: list[str] = []
@@ -362,8 +367,10 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
 
 
 def _find_near(query: Query) -> tuple[_TreeNodeCache, Topics | None, list[_ChunkNode]]:
-    """The chunks near a question, and what may stand above them; no topics where not all documents may answer: they
-    say what others say."""
+    """Return the chunks near a question, and the trees and topics above them.
+
+    There are no topics if the query is filtered, since topics include text of other documents.
+    """
     cache = _TreeNodeCache(query)
     chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NUM_NEAREST, query.reach))]
     topics = bind_index(query.view, TOPICS) if query.allowed is None else None
@@ -371,7 +378,7 @@ def _find_near(query: Query) -> tuple[_TreeNodeCache, Topics | None, list[_Chunk
 
 
 def _find_topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[list[int]]:
-    """The topics above each of some chunks: those of what is alike, then those of what is related."""
+    """Return the topics above each chunk: first those of similar content, then those of related content."""
     if topics is None:
         return [[] for _ in nearest]
     chunks = [node.chunk for node in nearest]
@@ -380,14 +387,14 @@ def _find_topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> 
 
 
 def _sort_nodes(nodes: Iterable[_TreeNode]) -> Iterator[_TreeNode]:
-    """The best first; of what a topic is about is read where another node is as near."""
+    """Yield nodes best first; breaks ties by position, which is read only for tied nodes."""
     for _, equals in groupby(sorted(nodes, key=lambda node: -node.cosine), key=lambda node: node.cosine):
         ties = list(equals)
         yield from sorted(ties, key=lambda node: (*node.position, node.level)) if len(ties) > 1 else ties
 
 
 def _build_evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Evidence:
-    """The nodes that are shown, best first, within the length asked for."""
+    """Return the nodes to show, best first, within the length requested."""
     candidates = list(nodes)
     hits: list[Hit] = []
     shown_spans: list[TextSpan] = []

@@ -1,4 +1,4 @@
-"""spRAG, now dsRAG: neighbouring chunks that belong together are given as one segment of their document."""
+"""spRAG, now dsRAG: neighboring chunks that belong together are returned as one segment of their document."""
 
 from ...retrieval.query import Strategy
 from ..contract import System

@@ -1,7 +1,7 @@
-"""Strategy ``sprag``: hybrid search, whose chunks are taken together as segments (spRAG, relevant segment extraction).
+"""Strategy ``sprag``: hybrid search whose chunks are combined into segments (spRAG, relevant segment extraction).
 
-What ``RETRIEVE ... USING hybrid AS SEGMENTS`` does, see :mod:`kvstore.retrieval.segments`; any other strategy's ranking
-becomes segments by the clause.
+Same as ``RETRIEVE ... USING hybrid AS SEGMENTS``, see :mod:`kvstore.retrieval.segments`. The clause combines any other
+strategy's ranking into segments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
 
 
 class SpragStrategy:
-    """What hybrid search finds, with what stands around it and between."""
+    """Retrieval of segments: the chunks of hybrid search with their neighbors."""
 
     name = "sprag"
     description = "spRAG: hybrid search, neighbouring chunks that belong together given as one slice of their document"

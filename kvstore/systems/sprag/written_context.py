@@ -1,8 +1,8 @@
-"""Context that a language model writes of documents and their sections: a title, and what they are about in a sentence
+"""Context that a language model writes for documents and their sections: a title, and a sentence about their content
 (spRAG's AutoContext).
 
-In: the beginning of a document, and of each of its sections that chunks stand in. On disk: table ``context_texts``.
-Out: for each chunk the lines that say where it stands.
+In: the beginning of a document, and of each section that has chunks. On disk: table ``context_texts``. Out: for each
+    chunk the lines of context about its document and section.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..chunked_text import ChunkedText
 from ..fact import Fields
 from ..written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
 
-#: Bytes of a document and of a section that a model is shown, at most, and of the shortest section that it is.
+#: The most bytes of a document and of a section that a model is shown, and the least bytes of such a section.
 _MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300
-#: Characters of the longest title and of the longest sentence.
+#: The most characters of a title and of a sentence.
 _MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS = 120, 400
 
 _TASK = (
@@ -84,8 +84,8 @@ def _build_document_passage(document: ChunkedText) -> SourcePassage:
 
 
 def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
-    """The sections that chunks stand in, each with its number and its passage; short ones say what they are about
-    themselves."""
+    """Yield the sections that have chunks, each with its number and its passage. Short sections need no context and are
+    skipped."""
     chunks: dict[int, list[int]] = {}
     for number, chunk in enumerate(document.chunks):
         if chunk.section >= 0:
@@ -101,7 +101,7 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
 
 
 def _truncate_text(text: bytes, max_bytes: int) -> str:
-    """At most so many bytes of a text, to the end of a character."""
+    """Return at most ``most`` bytes of a text, cut at the end of a character."""
     return text[:max_bytes].decode(errors="ignore")
 
 
@@ -115,8 +115,8 @@ def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -
 
 
 def _check_context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
-    """Title and sentence on one line each; raises ValueError for those that are blank, repeat the marks of the
-    quotation, or share no word with what they were written from."""
+    """Return title and sentence, each on one line. Raises ValueError if one is blank or repeats the mark of the
+    quotation, or if the sentence shares no word with its source."""
     texts = tuple(to_printable(" ".join(entry[name].split())) for name in ("title", "about"))
     if not all(texts) or any(quotation.mark in text for text in texts):
         raise ValueError(f"title and about are texts, which do not repeat the mark {quotation.mark}")
@@ -129,8 +129,8 @@ def _check_context(entry: Mapping[str, Any], passage: SourcePassage, quotation: 
 
 
 def build_context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
-    """For each chunk of a document the lines that say where it stands: the document's title where it has none of its
-    own, what the document and what the section are about; empty where nothing is written."""
+    """Return for each chunk the lines of context: the written title if the document has no title, and the sentences
+    about the document and the section. A chunk without written context gets ""."""
     if value is None:
         return [""] * len(document.chunks)
     document_entry = value.get_texts(_build_document_passage(document).digest)
@@ -145,5 +145,5 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     return headers
 
 
-#: What models wrote of documents and their sections; EXTRACT context has one write it.
+#: The kind of fact for context that models write; EXTRACT context has a model write it.
 WRITTEN_CONTEXT = _WrittenContext()

@@ -1,4 +1,4 @@
-"""Names that mean much the same."""
+"""Synonyms: names with nearly the same meaning."""
 
 from ..contract import System
 from .synonym_index import SYNONYMS

@@ -1,4 +1,4 @@
-"""The names nearest to a vector, for whoever asks a state in rounds."""
+"""A request for the names nearest to a vector."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .synonym_index import SYNONYMS
 
 @dataclass(frozen=True, slots=True)
 class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
-    """The entities whose names are nearest to a unit vector, at most ``max_names``, with their cosines; None where the store
-    has no index of kind ``synonyms``."""
+    """A request for the entities whose names are nearest to a unit vector, at most ``most``, with their cosines.
+    Returns None if the store has no index of kind ``synonyms``."""
 
     vector: Matrix
     max_names: int

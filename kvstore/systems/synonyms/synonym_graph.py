@@ -1,10 +1,10 @@
-"""What the index of kind ``synonyms`` holds: the names of entities as vectors, and the pairs that mean much the same.
+"""The index of kind ``synonyms``: the names of entities as vectors, and the pairs of names with nearly the same
+meaning.
 
-In: an index file, made by :mod:`.synonym_index`. Out: entities near to another or to a vector, those alone that the
-state asked has. It is as new as the last REFRESH: names that came later are not in it, and those that went are left
-out.
+In: an index file made by :mod:`.synonym_index`. Out: entities near to another or to a vector, limited to entities of
+    the state. The index is as current as the last REFRESH: it lacks newer names, and deleted names are left out.
 
-A name is a row; the graph's labels are rows. A row whose entity is 0 is of a name that is no more.
+A name is a row, and the graph's labels are rows. A row with entity 0 belongs to a deleted name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...structures.names.entities import Entities
 from ...structures.vectors.hnsw import HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
 
-#: Candidates kept during a search, at least.
+#: The minimum number of candidates kept during a search.
 MIN_CANDIDATES = 64
 
 EntityNumbers = npt.NDArray[np.uint32]
@@ -28,9 +28,9 @@ EntityNumbers = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class SynonymGraph:
-    """Names as rows, and pairs of rows, each pair in both directions and in order of the first.
+    """Names as rows, and pairs of rows. Each pair is in both directions, in order of the first row.
 
-    ``digests`` tell the form of a name that its vector is of.
+    ``digests`` identify the form of a name that its vector was made from.
     """
 
     graph: HnswGraph
@@ -44,7 +44,7 @@ class SynonymGraph:
     options: Mapping[str, float]
 
     def find_row(self, entity: int) -> int | None:
-        """The row of an entity's name, or None."""
+        """Return the row of an entity's name, or None."""
         order, entities = self._entity_order
         position = int(np.searchsorted(entities, entity))
         return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
@@ -56,14 +56,15 @@ class SynonymGraph:
 
 
 class Synonyms:
-    """The synonyms as one state may use them: no entity is named that the state does not have."""
+    """The synonyms of one state, limited to its entities."""
 
     def __init__(self, index: SynonymGraph, entities: Entities) -> None:
         self._index = index
         self._entities = entities
 
     def list_neighbours(self, entity: int) -> list[tuple[int, float]]:
-        """Entities whose names mean much the same as that of ``entity``, with their cosines, the nearest first."""
+        """Return the entities whose names mean nearly the same as that of ``entity``, with their cosines, nearest
+        first."""
         row = self._index.find_row(entity)
         if row is None:
             return []
@@ -74,11 +75,11 @@ class Synonyms:
         return self._sort_pairs(self._filter_present(pairs))
 
     def find_nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
-        """The ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
+        """Return the ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
         num_candidates = max(MIN_CANDIDATES, 2 * count)
         while True:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
-            # The graph only proposes: what it finds is compared again, as chunks are.
+            # The graph only proposes rows: their cosines are computed exactly, as for chunks.
             entities, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
             pairs = self._filter_present(list(zip(entities, scores, strict=True)))
             if len(pairs) >= count or len(rows) < num_candidates:
@@ -86,7 +87,7 @@ class Synonyms:
             num_candidates *= 4
 
     def _sort_pairs(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Entities by cosine, equals by name."""
+        """Sort entities by cosine, equals by name."""
         return sorted(pairs, key=lambda item: (-item[1], self._entities.get(item[0]).key))
 
     def _filter_present(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -1,8 +1,8 @@
-"""The index of kind ``synonyms``: made, and brought up to the last commit.
+"""The build and refresh of the index of kind ``synonyms``.
 
-In: the names of a store's entities, and its embedder. Out: what the index file holds, see :mod:`.synonym_graph`. A name
-is embedded in the form that the store shows, once: what is there already is kept. Pairs are found by the graph, so
-their number and the time grow with the names and not with their square.
+In: the names of a store's entities, and its embedder. Out: the content of the index file, see :mod:`.synonym_graph`. A
+    name is embedded once, in the form that the store shows; existing vectors are kept. The graph finds the pairs, so
+    their number and the time grow linearly with the number of names.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DEAD_SHARE, CodedRows,
 from ...structures.vectors.vectors import Matrix, cosines
 from .synonym_graph import MIN_CANDIDATES, EntityNumbers, SynonymGraph, Synonyms
 
-#: Names that are embedded, and names that are added to the graph, between two words of progress.
+#: Names embedded, and names added to the graph, between two reports of progress.
 _EMBED_BATCH, _GRAPH_BATCH = 256, 512
-#: The arrays of the file beside those of the graph.
+#: The arrays of the file in addition to those of the graph.
 _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
-#: Rows, rows near to them, and their cosines.
+#: Rows, their near rows, and the cosines.
 _SynonymPairs = tuple[EntityNumbers, EntityNumbers, Matrix]
 _NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
-    """Names of entities that mean much the same."""
+    """Names of entities that mean nearly the same."""
 
     name = "synonyms"
     description = "names of entities as vectors, and which of them mean much the same"
@@ -43,7 +43,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     }
 
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
-        """All names; a new one takes two steps, one to embed it and one to find its neighbours."""
+        """Build the content from all names. A new name takes two steps: embedding it and finding its neighbors."""
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension
             names = {entity: stored.name for entity, stored in state.entities.scan()}
@@ -120,10 +120,11 @@ def _hash_name(name: str) -> int:
 def _find_near_rows(
     graph: HnswGraph, vectors: Matrix, row: int, entities: EntityNumbers, options: Mapping[str, float]
 ) -> _SynonymPairs:
-    """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
+    """Return the rows near to ``row`` with their cosines, nearest first, at most ``neighbours``. Deleted names are left
+    out."""
     max_neighbours = int(options["neighbours"])
     others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * max_neighbours)).labels.astype(np.uint32)
-    # The graph only proposes: what it finds is compared again.
+    # The graph only proposes rows: their cosines are computed exactly.
     scores = cosines(vectors[others], vectors[row])
     order = np.lexsort((others, -scores))
     others, scores = others[order], scores[order]
@@ -133,7 +134,7 @@ def _find_near_rows(
 
 
 def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
-    """All pairs in both directions, each once, in order of the first row and then the second."""
+    """Return all pairs in both directions without duplicates, in order of the first row and then the second."""
     first, second, cosines = (np.concatenate(column) for column in zip(*pair_groups, strict=True))
     codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
     unique, indexes = np.unique(codes, return_index=True)
@@ -144,5 +145,5 @@ def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
     )
 
 
-#: The one that strategies ask for.
+#: The index that strategies ask for.
 SYNONYMS = SynonymIndex()
