@@ -124,6 +124,21 @@ def test_tables_tell_the_settings_embedders_strategies_and_extras() -> None:
     assert told == extras.keys()
 
 
+def test_the_python_page_names_every_public_name() -> None:
+    page = PAGES["docs/python.md"]
+    names = [name for name in kvstore.__all__ if name not in ("KvstoreError", "FORMATS")]
+    assert [name for name in names if f"\n::: kvstore.{name}\n" not in page] == []
+    methods = {
+        method
+        for face in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction)
+        for method in dir(face)
+        if method[0] != "_"
+    }
+    linked = set(re.findall(r"\(#kvstore\.(?:Store|Snapshot|Transaction)\.(\w+)\)", page))
+    assert linked == methods
+    assert "`kvstore.FORMATS`" in page and "`kvstore.KvstoreError`" in page
+
+
 @pytest.mark.parametrize("name", ["command_reference", "peers_tables", "strategy_pictures"])
 def test_what_is_made_is_as_it_would_be_made_now(name: str) -> None:
     stale = [path.name for path, text in tool(name).items() if not path.exists() or path.read_text("utf-8") != text]

@@ -17,7 +17,7 @@ from page_running import ROOT
 
 #: The sections that are read, by page; the title stands for the text before the first section.
 SECTIONS = {
-    "README.md": ("kvstore", "What it is, and what it is not", "A look at it"),
+    "README.md": ("kvstore", "What sets it apart", "In a browser", "Strategies", "What it does not do"),
     "docs/design.md": (
         "The design and its laws",
         "The laws",
@@ -64,46 +64,58 @@ NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_bu
 #: The sentences that promise a behavior, and the tests that hold it.
 PROMISES: dict[str, tuple[str, ...]] = {
     # README
-    "A store is one directory.": ("test_environment.py::test_an_empty_directory_becomes_a_store",),
-    "A program opens it in its own process, puts documents in, and asks questions; what comes back are the passages "
-    "that answer, and an answer made of them, with the document and the bytes that each sentence was taken from.": (
+    "One directory holds your documents and everything that retrieval derives from them, and kvstore answers questions "
+    "with citations down to the byte, without a server, a network connection or a language model.": (
+        "test_environment.py::test_an_empty_directory_becomes_a_store",
         "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
+        *OFFLINE,
     ),
-    "A document and all that follows from it become visible together or not at all.": ATOMIC,
-    "A reader, in this process or another, sees one state of everything.": ONE_STATE,
-    "What a store holds depends on its documents and settings, not on the order in which they came or on what was "
-    "there before.": SAME_DUMP,
-    "A name is known as long as a document that introduces it is; when the last one goes, its mentions elsewhere go "
-    "with it.": INTRODUCED,
-    "Names, summaries and answers are found by rules and by extraction.": OFFLINE,
-    "The one model is the embedder, and it runs in the process.": OFFLINE,
-    "Retrieval is by named strategies over the same data, fifteen of them, most after published systems, chosen for "
-    "each query (USING bridge), and EXPLAIN shows the way each one takes.": (
-        "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
-        "test_documentation.py::test_tables_tell_the_settings_embedders_strategies_and_extras",
+    "The content of a store depends only on its documents and settings, not on their order or on earlier content.": (
+        SAME_DUMP
     ),
-    "Names are looked up in a cuckoo filter of 12-bit fingerprints, and each hit is compared with the stored name: a "
-    "lookup never gives the places of another name, an unknown one gives none.": EXACT_LOOKUP,
-    "It is not a server: nothing listens, and access is that of the files.": (
-        "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
+    "If you delete a document, its chunks, vectors, abstracts and graph edges disappear with it, and so does every "
+    "name that only this document introduced.": (*SAME_DUMP, *INTRODUCED),
+    "A document and all data derived from it become visible together or not at all.": ATOMIC,
+    "Every reader, in this process or another, sees one consistent state.": ONE_STATE,
+    "Two writers cannot corrupt a store: one writes, the other waits or gets an error that names the holder of the "
+    "lock.": ONE_WRITER,
+    "Readers never wait.": ONE_WRITER,
+    "kvstore finds names, relations and summaries with rules and a small parser, and builds answers from sentences of "
+    "the documents.": (*OFFLINE, *EXTRACTIVE),
+    "A language model is optional.": OFFLINE,
+    "The only required model is the embedder, which runs in your process.": OFFLINE,
+    "A cuckoo filter with 12-bit fingerprints proposes candidates, and the stored name confirms each one.": (
+        EXACT_LOOKUP
     ),
-    "One writer works at a time; others wait, and readers wait for nobody.": ONE_WRITER,
-    "The rules that find names are made for English so far.": NAMES_BY_RULE,
-    "It brings no language model: answers consist of the documents' own sentences, unless you name a model.": (
-        EXTRACTIVE
-    ),
-    "It runs on Linux with Python 3.11 or newer: see where it runs.": (
-        "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
-    ),
-    "kvstore explore my-store shows a store in the browser, on this machine alone and without the network: answers "
-    "with the bytes they stand on, strategies side by side, what stands around a name, and a map of all that is "
-    "said.": (
+    "A lookup never returns the places of another name, and an unknown name returns nothing.": EXACT_LOOKUP,
+    "kvstore explore lights shows a store in the browser, on this machine only and without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
+    ),
+    "It links each sentence of an answer to its bytes, compares strategies side by side, and draws the neighborhood of "
+    "a name and a map of all chunks.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
         "test_explorer.py::test_strategies_stand_side_by_side_and_in_one_file",
         "test_explorer_browser.py::test_a_click_on_a_name_brings_what_stands_around_it",
         "test_explorer_browser.py::test_a_point_says_what_it_is",
+        "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
+    ),
+    "All fifteen read the same data.": (
+        "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
+        "test_documentation.py::test_tables_tell_the_settings_embedders_strategies_and_extras",
+    ),
+    'You choose one per query with USING bridge or using="bridge", and EXPLAIN shows its steps.': (
+        "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
+    ),
+    "Nothing listens on the network, and file permissions control access.": (
+        "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
+    ),
+    "One process on one machine writes at a time.": ONE_WRITER,
+    "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
+    "Its rules for names and relations in prose cover English.": NAMES_BY_RULE,
+    "In other languages, only titles, headings and code give names.": NAMES_BY_RULE,
+    "Linux with Python 3.11 or newer is supported; see where it runs.": (
+        "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     # docs/design.md
     "A question about something else gets no answer: abstained is true, and the nearest passages are named.": (
@@ -213,7 +225,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured figure, and the tool that measures it.
 FIGURES = {
-    "The default needs no choice.": "tools/evaluate.py",
+    "If a question fits the topic but its answer is missing, kvstore refuses only about 6 % of the time and otherwise "
+    "returns the nearest sentences, so check the cited text.": "tools/evaluate.py",
+    "The default compared with the single searches, with default settings and no language model, on two cores (all "
+    "figures):": "tools/evaluate.py",
     "No single search is better than adaptive on ordinary documents or on questions of several hops.": (
         "tools/evaluate.py"
     ),
@@ -222,16 +237,24 @@ FIGURES = {
 
 #: The sentences that define a word, say why, or name a limit, and promise nothing.
 DESCRIPTIONS = {
-    "An embedded knowledge store for Python: what SQLite is to tables, for retrieval-augmented generation.",
-    "It is a database of documents and of everything that retrieval derives from them: chunks, embeddings, a word "
-    "index, the names that occur and every place where they do, summaries in a tree, hierarchies of names.",
-    "A vector store keeps the embeddings and leaves the rest, and the agreement between the parts, to the application.",
-    "Here:",
+    "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
+    "generation (RAG).",
+    "Install the extra explore first.",
+    "Look at a store describes the pages.",
+    "A strategy is a way to find evidence for a question.",
+    "Most follow published systems.",
+    "For 2WikiMultiHopQA the repository of fast-graphrag publishes figures of other systems: a vector database 0.42, "
+    "LightRAG 0.45, GraphRAG 0.73, fast-graphrag 0.93.",
+    "The last three index with a language model.",
+    "It is not a server.",
+    "It does not work on network file systems, because LMDB cannot rely on their locks and memory maps.",
+    "It does not write in parallel or across machines.",
+    "It does not generate text by itself.",
+    "It seldom recognizes a near miss.",
+    "It does not run on Windows.",
     "A near miss is different.",
     "Of questions on the store's topic whose answer is missing, only about 6 % are refused; the others get the nearest "
     "sentences, so check the cited passage.",
-    "It is not for network file systems, whose locks and memory maps LMDB cannot rely on.",
-    "Look at a store tells more.",
     "What must hold, and why it is as it is.",
     "Where each thing lies in the source, and how a document and a question go through it, tells Working on kvstore; "
     "every byte on disk The format.",
