@@ -29,6 +29,8 @@ from model_server import Server, stream
 from kvstore.ingest.file_visit import SETTLED
 
 ROOT = Path(__file__).resolve().parent.parent
+#: The reference pages of the language, whose examples ``test_executor.py`` runs in one store.
+LANGUAGE = ROOT / "docs" / "language"
 #: The width of the terminal that the pages show.
 WIDTH = 100
 _BLOCK = re.compile(
@@ -66,6 +68,16 @@ class Command:
     typed: str
     input: str
     shown: list[str]
+
+
+def read_language_pages() -> str:
+    """Return LANGUAGE.md and the pages below ``docs/language/``, in the order in which it links to them."""
+    overview = ROOT / "kvstore" / "language" / "LANGUAGE.md"
+    text = overview.read_text(encoding="utf-8")
+    linked = [(overview.parent / link).resolve() for link in re.findall(r"\]\(([^()#\s]+\.md)", text)]
+    pages = list(dict.fromkeys(page for page in linked if page.parent == LANGUAGE))
+    assert set(pages) == set(LANGUAGE.glob("*.md")), "LANGUAGE.md links to each of its pages"
+    return "\n".join([text, *(page.read_text(encoding="utf-8") for page in pages)])
 
 
 def blocks(page: str) -> list[Block]:

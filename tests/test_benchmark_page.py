@@ -54,9 +54,9 @@ def test_what_is_kept_is_shown_and_what_cannot_be_measured_is_named(tmp_path: Pa
     assert "```text\nwhat  how fast\nprobe 44 ns\n```" in page
     assert "commit abc1234, a processor, 2 cores" in page
     assert "ratios hold" not in page.partition("## Entity forests")[0]
-    assert f"Not measured: {tmp_path}/data/forest/wordnet-hypernyms.csv.gz is not there" in page
+    assert f"Not measured: {tmp_path}/data/forest/wordnet-hypernyms.csv.gz is missing" in page
     assert page.count("\n## ") == 2
-    assert "Not measured on this page yet: Beside other systems (`peers`)" in page
+    assert "Not measured yet: Beside other systems (`peers`)" in page
 
 
 def test_a_tool_that_misses_a_bar_shows_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_a_tool_that_misses_a_bar_shows_what_it_measured(tmp_path: Path, monkeyp
     page = benchmark_page.page_of(kept)
     assert "```text\nopen_ms  25  NOT met\n```\n\nIt ended with status 1: working\n" in page
     assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
-    assert "More: `python tools/bench_ours.py 9`" in page
+    assert "Larger: `python tools/bench_ours.py 9`" in page
 
 
 def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

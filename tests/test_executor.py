@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import astuple
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_server import Server, context_of, stream, units_of
-from page_running import WIDTH, blocks, different
+from page_running import WIDTH, blocks, different, read_language_pages
 
 import kvstore
 from kvstore import errors
 from kvstore.language.parser import keywords, parse
 from kvstore_shell import render
 
-PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = read_language_pages()
 LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it at Acme Corporation."
 PAY = "Wages are paid on the last day. Maria Jensen signs them."
 TREE = "Payroll,Finance\nFinance,Administration\n"
@@ -65,7 +64,11 @@ def test_every_example_of_the_page_runs(
         '{"id": "hr/leave", "units": ["Parental leave was approved by Maria Jensen."]}'
     )
     (tmp_path / "departments.csv").write_text("child;parent\nPayroll;Finance\nFinance;Administration\n")
-    for example in (block for block in blocks(PAGE) if block.language == "sql"):
+    for example in blocks(PAGE):
+        if example.language == "python":
+            exec(example.text, {"store": store})
+        if example.language != "sql":
+            continue
         printed = io.StringIO()
         for one in parse(example.text):
             again = re.match(r"CREATE INDEX (communities|topics|units)", str(one.statement))

@@ -33,14 +33,14 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
 
 
 def test_the_tables_beside_the_change_buffer_are_listed() -> None:
-    (listed,) = re.findall(r"^Written directly are (.*)\.$", FORMAT, re.M)
+    (listed,) = re.findall(r"^Written directly are ([^.]*)\.$", FORMAT, re.M)
     assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in list_store_tables()} - get_buffered_tables()
 
 
 def test_patches_are_as_in_the_example() -> None:
     before, after = b"tea from Darjeeling, 1848", b"Green tea from Darjeeling, 1849"
     described = "19 1f 06 47 72 65 65 6e 20 18 0b 01 39"
-    assert f"`{before.decode()}` becomes `{after.decode()}` by `{described}`" in FORMAT
+    assert f"`{before.decode()}` becomes `{after.decode()}` by `{described}`" in " ".join(FORMAT.split())
     assert patched(before, bytes.fromhex(described)) == after
     assert patch(before, after) == bytes.fromhex(described)
 

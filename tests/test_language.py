@@ -6,12 +6,12 @@ import contextlib
 import doctest
 import re
 from dataclasses import fields, is_dataclass
-from importlib import resources
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from page_running import read_language_pages
 
 from kvstore.errors import StatementError
 from kvstore.language import parser
@@ -23,7 +23,7 @@ from kvstore.sql.store_tables import get_sql_tables
 from kvstore.sql.tokens import is_complete, split_statements, tokens
 from kvstore_shell import layout
 
-PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = read_language_pages()
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 #: Every form of the language and what it means.
@@ -418,8 +418,10 @@ def test_the_page_names_every_keyword_table_and_column() -> None:
     words = set(re.findall(r"\w+", PAGE.upper()))
     assert keywords() - words == set()
     for table in get_sql_tables().values():
-        (row,) = re.findall(rf"^\| `{table.name}` \|(.*)\|$", PAGE, re.MULTILINE)
-        assert [column for column in re.findall(r"`(\w+)`", row) if column in table.columns] == list(table.columns)
+        (section,) = re.findall(rf"^### `{table.name}`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+        cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+        named = [column for cell in cells for column in re.findall(r"`(\w+)`", cell)]
+        assert [column for column in named if column in table.columns] == list(table.columns)
 
 
 def test_every_statement_of_the_page_has_an_example() -> None:

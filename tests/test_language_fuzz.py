@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import random
 import re
-from importlib import resources
 from pathlib import Path
 
 import pytest
+from page_running import read_language_pages
 
 import kvstore
 from kvstore.errors import KvstoreError
 from kvstore.language import expected, keywords, tokens
 
-PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = read_language_pages()
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 STATEMENTS = [part.strip() for example in EXAMPLES for part in re.split(r";\n", example) if part.strip()]
 OTHER = [

@@ -11,7 +11,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pexpect
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from page_running import read_language_pages
 
 import kvstore
 from kvstore.errors import StatementError
@@ -33,7 +33,7 @@ from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.repl import _is_runnable
 from kvstore_shell.script import ScriptError, ScriptItem, read_items, split_items
 
-PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = read_language_pages()
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 # Output --------------------------------------------------------------------------------------------------------------

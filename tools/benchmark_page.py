@@ -56,7 +56,7 @@ MEASUREMENTS = (
     ),
     Measurement(
         "ingest",
-        "Loading and keeping",
+        "Loading and maintenance",
         ("bench_ingest.py", "--data", "{data}/qa/2wiki", "--limit", "2000", "--chunks", "20000"),
         ("bench_ingest.py", "--data", "{data}/qa/2wiki"),
     ),
@@ -74,14 +74,14 @@ MEASUREMENTS = (
     Measurement("forest", "Entity forests", ("bench_forest.py", "{data}/forest/wordnet-hypernyms.csv.gz")),
     Measurement(
         "vectors",
-        "The index of vectors",
+        "The vector index",
         ("bench_vectors.py", "--data", "{data}", "--cache", "{work}/vectors.npz", "--vectors", "50000"),
         ("bench_vectors.py", "--data", "{data}", "--cache", "{work}/vectors.npz"),
     ),
     Measurement("shell", "The shell and SELECT", ("bench_shell.py",)),
     Measurement(
         "scale",
-        "One store as it grows",
+        "A growing store",
         ("bench_scale.py", "--work", "{new}", "--sizes", "10000,50000"),
         ("bench_scale.py", "--work", "{new}"),
     ),
@@ -134,7 +134,7 @@ def measured(measurement: Measurement, data: Path, work: Path) -> Outcome:
     before = _processor_seconds()
     missing = [part for part in arguments if part.startswith(str(data)) and not Path(part.partition(":")[0]).exists()]
     if missing:
-        output, failure = "", f"{missing[0]} is not there"
+        output, failure = "", f"{missing[0]} is missing"
     else:
         command = [sys.executable, str(ROOT / "tools" / arguments[0]), *arguments[1:]]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -160,16 +160,16 @@ def page_of(kept: Path) -> str:
     taken = sum(outcome.processor_seconds for outcome in found.values())
     parts = [
         "# Benchmarks\n",
-        "What the measuring tools say, as they say it; `make benchmark` makes this page anew, and",
-        "`python tools/benchmark_page.py --only NAME` a part of it. Each tool says with `--help` what its figures",
-        f"mean. All of it takes less than {MINUTES} minutes of one processor ({taken:,} s here); what measures more",
-        "stands below each part.\n",
+        "The unedited output of the benchmark tools. `make benchmark` generates this page again, and",
+        "`python tools/benchmark_page.py --only NAME` one part of it. `--help` of each tool explains its figures.",
+        f"Everything takes less than {MINUTES} minutes of one processor ({taken:,} s here). The command for a larger",
+        "measurement is below each part.\n",
     ]
     for measurement, outcome in found.items():
-        beside = " Other work ran beside it: ratios hold, times do not." if outcome.busy >= 1 else ""
+        beside = " The machine was busy: compare ratios, not times." if outcome.busy >= 1 else ""
         parts.append(
             f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, "
-            f"{outcome.machine}, {outcome.processor_seconds:,} s of a processor.{beside}\n"
+            f"{outcome.machine}, {outcome.processor_seconds:,} s of processor time.{beside}\n"
         )
         if outcome.output:
             output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
@@ -178,10 +178,10 @@ def page_of(kept: Path) -> str:
             ended = "It ended with" if outcome.output else "Not measured:"
             parts.append(f"{ended} {outcome.failure}\n")
         if measurement.larger:
-            parts.append(f"More: `{_shown(measurement.larger)}`\n")
+            parts.append(f"Larger: `{_shown(measurement.larger)}`\n")
     left = [f"{each.title} (`{each.name}`)" for each in MEASUREMENTS if each not in found]
     if left:
-        parts.append(f"Not measured on this page yet: {', '.join(left)}.\n")
+        parts.append(f"Not measured yet: {', '.join(left)}.\n")
     return "\n".join(parts)
 
 

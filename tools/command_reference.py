@@ -16,10 +16,10 @@ import click
 ROOT = Path(__file__).resolve().parent.parent
 
 STATUS = (
-    ("0", "everything went well"),
-    ("1", "a statement, a file or a check failed; what could be done was done"),
-    ("2", "the command was wrong; nothing was done"),
-    ("130", "Ctrl-C; what was committed stays"),
+    ("0", "success"),
+    ("1", "a statement, a file or a check failed; the rest was completed"),
+    ("2", "invalid command; nothing was done"),
+    ("130", "Ctrl-C; committed changes remain"),
 )
 ENVIRONMENT = (
     ("KVSTORE_LLM_MODEL, KVSTORE_LLM_URL, KVSTORE_LLM_KEY", "the language model that answers, its server and its key"),
@@ -27,13 +27,13 @@ ENVIRONMENT = (
         "KVSTORE_OPENAI_BASE_URL, OPENAI_BASE_URL, OPENAI_API_KEY",
         "the server of the embedder openai:MODEL, and its key",
     ),
-    ("KVSTORE_TRACEBACK", "1: show where an error arose"),
-    ("NO_COLOR", "no colours on a terminal"),
+    ("KVSTORE_TRACEBACK", "1: print tracebacks"),
+    ("NO_COLOR", "no colors on a terminal"),
 )
 FILES = (
-    ("$XDG_CONFIG_HOME/kvstore/config", "what the shell begins with (else ~/.config)"),
-    ("$XDG_STATE_HOME/kvstore/history", "what was typed to it (else ~/.local/state)"),
-    ("$XDG_CACHE_HOME/kvstore/", "embedders as they were exported, and answers of language models (else ~/.cache)"),
+    ("$XDG_CONFIG_HOME/kvstore/config", "configuration of the shell (else ~/.config)"),
+    ("$XDG_STATE_HOME/kvstore/history", "history of the shell (else ~/.local/state)"),
+    ("$XDG_CACHE_HOME/kvstore/", "exported embedders and cached answers of language models (else ~/.cache)"),
 )
 
 
@@ -67,15 +67,15 @@ def page(cli: click.Group) -> str:
     lines = [
         "# The command",
         "",
-        f"{cli.help} `kvstore COMMAND --help` (or `-h`) says the same at the terminal,",
-        "`man kvstore` too where it is installed as a package. Made from the command by `tools/command_reference.py`.",
+        f"{cli.help} `kvstore COMMAND --help` (or `-h`) prints this reference, and so does",
+        "`man kvstore` if kvstore is installed as a package. `tools/command_reference.py` generates this page.",
         "",
-        "| exit status | |",
+        "| exit status | meaning |",
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
         "Results go to standard output, everything else to standard error. [Settings](settings.md#of-the-environment)",
-        "lists what the environment may say. Installed packages may bring more commands: `kvstore plugins` lists them.",
+        "lists environment variables. Installed packages can add commands; `kvstore plugins` lists them.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {usage(command)}\n```"]
@@ -100,11 +100,11 @@ def man_page(cli: click.Group, version: str) -> str:
         ".SH SYNOPSIS",
         "\\fBkvstore\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]",
         ".SH DESCRIPTION",
-        "A store is one directory. Documents are brought in by \\fBkvstore ingest\\fR; \\fBkvstore ask\\fR answers",
+        "A store is one directory. \\fBkvstore ingest\\fR stores documents; \\fBkvstore ask\\fR answers",
         "questions from them, with the document and the bytes that each sentence was taken from, and",
-        "\\fBkvstore shell\\fR takes every statement of the language. No server, network or language model is needed.",
+        "\\fBkvstore shell\\fR runs every statement of the language. No server, network or language model is needed.",
         ".SH COMMANDS",
-        "Each takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR, which says what stands here.",
+        "Each command accepts \\fB\\-h\\fR, \\fB\\-\\-help\\fR.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += [f".SS kvstore {_roff(name)} {_roff(usage(command))}"]
@@ -141,4 +141,4 @@ if __name__ == "__main__":
     for path, text in made().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-            print(f"{path.relative_to(ROOT)} made anew", file=sys.stderr)
+            print(f"{path.relative_to(ROOT)} generated", file=sys.stderr)
