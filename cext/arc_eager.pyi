@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see arc_eager.pyx."""
+"""Python interface of the kernel; see arc_eager.pyx."""
 
 import numpy as np
 import numpy.typing as npt

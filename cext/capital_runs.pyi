@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see capital_runs.pyx."""
+"""Python interface of the kernel; see capital_runs.pyx."""
 
 from collections.abc import Callable, Mapping
 

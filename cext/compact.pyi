@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see compact.pyx."""
+"""Python interface of the kernel; see compact.pyx."""
 
 from collections.abc import Iterable, Sequence
 

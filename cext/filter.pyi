@@ -1,4 +1,4 @@
-"""What the kernels offer to Python; see filter.pyx."""
+"""Python interface of the kernel; see filter.pyx."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see folding.pyx."""
+"""Python interface of the kernel; see folding.pyx."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see hierarchy.pyx."""
+"""Python interface of the kernel; see hierarchy.pyx."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see mentions.pyx."""
+"""Python interface of the kernel; see mentions.pyx."""
 
 from collections.abc import Callable, Collection, Iterable
 

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see msgpack_rows.pyx."""
+"""Python interface of the kernel; see msgpack_rows.pyx."""
 
 from collections.abc import Iterable, Mapping
 

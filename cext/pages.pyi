@@ -1,4 +1,4 @@
-"""What the reader of pages offers to Python; see pages.pyx."""
+"""Python interface of the page reader; see pages.pyx."""
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see patches.pyx."""
+"""Python interface of the kernel; see patches.pyx."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -7,7 +7,7 @@ Value = bytes | bytearray | memoryview
 def patch(old: Value, new: Value) -> bytes | None: ...
 def patched(old: Value, patch: Value) -> bytes: ...
 
-#: What the segments say of a record; None where it is removed.
+#: The changes of a record in the segments; None if the record is removed.
 Chain = bytes | None
 
 def value_of(chain: Chain, stored: Value | None) -> Value | None: ...

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see postings.pyx."""
+"""Python interface of the kernel; see postings.pyx."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,3 +1,3 @@
-"""What the kernel offers to Python; see stemming.pyx."""
+"""Python interface of the kernel; see stemming.pyx."""
 
 def english_stem(word: str) -> str: ...

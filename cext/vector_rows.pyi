@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see vector_rows.pyx."""
+"""Python interface of the kernel; see vector_rows.pyx."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see word_scores.pyx."""
+"""Python interface of the kernel; see word_scores.pyx."""
 
 import numpy as np
 import numpy.typing as npt

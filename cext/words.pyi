@@ -1,4 +1,4 @@
-"""What the kernel offers to Python; see words.pyx."""
+"""Python interface of the kernel; see words.pyx."""
 
 from collections.abc import Callable, Container, Iterable
 

@@ -54,7 +54,7 @@ class Choice:
 
     def parse_choice(self, label: str, value: object) -> str:
         """Return the choice that equals ``value``, ignoring case. Raises InputError, which calls the option
-        ``what``.
+        ``label``.
         """
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
@@ -171,7 +171,7 @@ def _make_error(function: str, name: str, problem: str, value: Any) -> ArgumentE
 def format_value(value: object) -> str:
     """Format a value of the wrong kind for an error message.
 
-    >>> shown(2.5), shown("x" * 99), shown([])
+    >>> format_value(2.5), format_value("x" * 99), format_value([])
     ('float 2.5', 'a str of 101 signs', 'list []')
     """
     type_name = type(value).__name__

@@ -52,7 +52,7 @@ class Plugin:
 class PluginGroup(Generic[Made]):
     """The plugins of one kind.
 
-    ``taken`` returns kvstore's own names, which no package replaces. ``made`` converts the object of a package's entry
+    ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object of a package's entry
     point to the object that kvstore uses. For an invalid object it raises a PluginError whose message is a sentence
     without a subject.
     """

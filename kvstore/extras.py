@@ -24,9 +24,9 @@ def import_extra(
 
     ``package`` is the name of the distribution, if it differs from the first part of the module's name.
 
-    >>> required("json", "arrow", "EXPORT TO a .parquet file").__name__
+    >>> import_extra("json", "arrow", "EXPORT TO a .parquet file").__name__
     'json'
-    >>> required("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
+    >>> import_extra("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
     Traceback (most recent call last):
     kvstore.errors.MissingExtraError: EXPORT TO a .parquet file needs no_such_package; pip install 'kvstore[arrow]'
     """

@@ -45,7 +45,7 @@ def render_quotation(inner: str) -> str:
 def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Escape a text, and mark each span: the bytes from ``start`` to ``end`` of its UTF-8.
 
-    >>> marked("a < b & c", [(4, 5), (4, 7)])
+    >>> mark_spans("a < b & c", [(4, 5), (4, 7)])
     'a &lt; <mark>b &amp;</mark> c'
     """
     data = text.encode()

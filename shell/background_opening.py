@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundOpening:
-    """One opening, which runs in a separate thread after :meth:`begin`."""
+    """One opening, which runs in a separate thread after :meth:`start`."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
         self.path = path

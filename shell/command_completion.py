@@ -56,7 +56,7 @@ def complete_files(context: click.Context, parameter: click.Parameter, incomplet
 
 
 def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback:
-    """Return a function that offers the words with the typed prefix. ``known`` is called only on request."""
+    """Return a function that offers the words with the typed prefix. ``get_words`` is called only on request."""
 
     def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [_make_item(word) for word in get_words() if word.startswith(incomplete)]

@@ -34,7 +34,7 @@ class DeferredInterrupts:
             self._raise_pending()
 
     def wrap_callback(self, callback: Callable[[Step], object]) -> Callable[[Step], None]:
-        """Return a function that calls ``told`` for every step, or raises a kept interrupt instead."""
+        """Return a function that calls ``callback`` for every step, or raises a kept interrupt instead."""
 
         def run_step(step: Step) -> None:
             self._raise_pending()

@@ -128,12 +128,12 @@ def _wrap_cell(text: str, width: int) -> list[str]:
 
 
 def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], available: int) -> list[int] | None:
-    """Return the widths of columns that fit in ``room`` cells.
+    """Return the widths of columns that fit in ``available`` cells.
 
-    The widest columns shrink first, and those of ``whole`` never. Returns None if a column would become too narrow to
+    The widest columns shrink first, and those of ``is_fixed`` never. Returns None if a column would become too narrow to
     read.
 
-    >>> fitted([3, 40, 80], [True, False, False], 63), fitted([3, 40, 80], [True, False, False], 20)
+    >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
     ([3, 30, 30], None)
     """
     if sum(natural_widths) <= available:
@@ -358,7 +358,7 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
-    """Format ASK's answer, wrapped, with its citations; ``told`` if the text was shown while the model wrote it."""
+    """Format ASK's answer, wrapped, with its citations; ``is_shown`` if the text was shown while the model wrote it."""
     text, citations, extractive, model, _, _, abstained = row
     if extractive or not is_shown:
         for paragraph in text.split("\n"):

@@ -16,9 +16,9 @@ _PART_PATTERN = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class AnswerStream:
-    """The display of an answer in pieces; call ``end`` before writing anything else.
+    """The display of an answer in pieces; call ``finish`` before writing anything else.
 
-    ``told`` is True if any text was shown.
+    ``has_output`` is True if any text was shown.
     """
 
     def __init__(self, out: TextIO, width: int) -> None:

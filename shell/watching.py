@@ -116,9 +116,9 @@ class PollingWatcher:
 
 
 def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
-    """Return a watcher of the folders that ignores ``apart``, the store.
+    """Return a watcher of the folders that ignores ``excluded``, the store.
 
-    It polls every ``every`` seconds if that is given or if watchfiles is not installed.
+    It polls every ``interval`` seconds if that is given or if watchfiles is not installed.
     """
     if interval is None:
         try:
@@ -136,7 +136,7 @@ def follow(
 ) -> None:
     """Ingest, and again after each change, until an interrupt.
 
-    Reports go to ``told``. Errors go to ``failed``, each once until a different one occurs, and the ingest is tried
+    Reports go to ``on_report``. Errors go to ``on_error``, each once until a different one occurs, and the ingest is tried
     again.
     """
     is_due, last_error = True, ""

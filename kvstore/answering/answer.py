@@ -136,7 +136,7 @@ def write_answer(
 ) -> Generator[str, None, Answer]:
     """Yield the text of the model's answer to ``prompt`` as it arrives, with the citations checked.
 
-    If ``kept``, answers are cached, and a cached answer is returned again.
+    If ``use_cache``, answers are cached, and a cached answer is returned again.
 
     Raises ModelError and ModelUnavailableError.
     """

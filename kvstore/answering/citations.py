@@ -62,7 +62,7 @@ def neutralize_citations(text: str) -> str:
 
 
 class CitationFilter:
-    """A streaming filter that passes citations of passages 1 to ``given`` and drops all others.
+    """A streaming filter that passes citations of passages 1 to ``num_passages`` and drops all others.
 
     ``cited`` lists the numbers that passed and ``dropped`` those that did not, each in order of first occurrence.
     """

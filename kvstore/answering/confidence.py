@@ -68,11 +68,11 @@ class Confidence:
     ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
     mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
 
-    ``coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a passage.
-    ``amount`` is the absolute amount of information in that run: a share of few or common terms counts little.
-    ``phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
+    ``compute_coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a passage.
+    ``compute_amount`` is the absolute amount of information in that run: a share of few or common terms counts little.
+    ``compute_phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
 
-    ``unnamed`` is the share of names that no passage has as they are written. ``lacking`` is the share of technical
+    ``compute_unnamed`` is the share of names that no passage has as they are written. ``compute_lacking`` is the share of technical
     tokens that no passage has, and ``missing`` the share of terms that no chunk of the store has. ``unknown`` lists the
     names with a term that no chunk has.
 
@@ -113,7 +113,7 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     """Return the question's terms with their rarity in the store.
 
     Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed by adding
-    ``BACKGROUND`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily common.
+    ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     stem = get_stemmer(state.settings.stemmer)
@@ -125,7 +125,7 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
 #: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
 SignalWeights = Mapping[str, float]
 
-#: Weights with and without the cosines of a known embedder. Only a manual determines the weight of ``lacking``; in the
+#: Weights with and without the cosines of a known embedder. Only a manual determines the weight of ``compute_lacking``; in the
 #: first set, it comes from a fit that includes one, and more parts.
 SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
@@ -155,7 +155,7 @@ def estimate_confidence(
 ) -> Confidence:
     """Estimate the probability that the hits answer a question.
 
-    ``context`` are lines of evidence in addition to the hits. ``nearest`` returns the best cosine of a sentence; it is
+    ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a sentence; it is
     called only if needed.
     """
     if is_overview(query.question, hits):
@@ -224,7 +224,7 @@ class _QuestionTerms:
     """A question prepared for comparison with passages.
 
     ``rarities`` maps its informative terms to their rarity. ``pairs`` maps consecutive terms to the lower rarity of the
-    two. ``names`` maps its names to the total rarity of their terms. ``most`` is the rarity of a term that almost no
+    two. ``names`` maps its names to the total rarity of their terms. ``max_rarity`` is the rarity of a term that almost no
     chunk has.
     """
 
@@ -297,12 +297,12 @@ class _QuestionTerms:
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
     def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the rarity-weighted share of the question that the ``absent`` names make up."""
+        """Return the rarity-weighted share of the question that the ``missing_names`` names make up."""
         weight = sum(self.names[name] for name in missing_names)
         return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
 
     def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the share of the question's technical tokens that are among the ``absent`` names."""
+        """Return the share of the question's technical tokens that are among the ``missing_names`` names."""
         tokens = sum(name.is_token for name in self.names)
         return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0
 

@@ -28,7 +28,7 @@ def is_overview(question: str, hits: Sequence[Hit]) -> bool:
 
 
 def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
-    """The answer's text and its citations, one a sentence; ``whole`` leaves none of them out."""
+    """The answer's text and its citations, one a sentence; ``include_all`` leaves none of them out."""
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in hits:

@@ -94,9 +94,9 @@ class Snippet:
 
     ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
     between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``label`` is the
-    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case. ``before``:
-    it needs the snippet before it. ``pointing``: it needs its subject named. ``leads``: it introduces what follows.
-    ``asks``: it is a question. ``fit``: it can be chosen by itself. ``hit`` is the hit at its position, if any, and
+    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``:
+    it needs the snippet before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
+    ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its position, if any, and
     ``chunk`` the number of its chunk then.
     """
 
@@ -121,7 +121,7 @@ class Snippet:
 
 @dataclass(slots=True)
 class Passage:
-    """Consecutive snippets of a document. ``start`` is the byte of its text where they begin; ``whole``: they are the
+    """Consecutive snippets of a document. ``start`` is the byte of its text where they begin; ``is_whole_document``: they are the
     whole document."""
 
     document: str
@@ -310,7 +310,7 @@ def _is_readable(snippet: Snippet, alone: bool) -> bool:
 def render_inline(piece: str) -> str:
     """A piece of a document on one line, as people read it.
 
-    >>> shown("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
+    >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     """
     piece = unwrap_wiki_links(_HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece)))

@@ -134,9 +134,9 @@ class QuestionKind:
 def classify_question(question: str) -> QuestionKind:
     """The kind of a question.
 
-    >>> [kind_of(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
+    >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'number', 'meaning']
-    >>> kind_of("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
+    >>> classify_question("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
     words = frozenset(_WORD_PATTERN.findall(question.lower()))

@@ -1,6 +1,6 @@
 """One set of changes to documents, edges and aliases, applied exactly within one write transaction.
 
-In: a :class:`~kvstore.changes.pending.Pending`: extracted documents with their vectors, other stated facts
+In: a :class:`~kvstore.changes.pending.PendingChanges`: extracted documents with their vectors, other stated facts
 (:mod:`~kvstore.changes.facts`), and deletions. On disk: every structure of the store, changed so that its content is a
 function of the surviving facts alone (DESIGN.md, law 2). Order: remove what is deleted; count names; remove names
 without an introduction everywhere; search the older chunks for new names through the postings; recognize, write and
@@ -123,7 +123,7 @@ class Changes:
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
         """Store documents, edges and aliases, replacing those with the same keys, and delete others.
 
-        If ``more`` changes follow, linking of the first documents of a store is deferred: once all names are known, no
+        If ``more_follow`` changes follow, linking of the first documents of a store is deferred: once all names are known, no
         name has to be searched for in older texts.
         """
         with pause_collection():
@@ -311,7 +311,7 @@ class Changes:
         fact.remove(work, key, value)
 
     def _link_fact(self, fact: StatedFact[Any, Any], key: Any, value: object, work: _LinkedWork, change: int) -> None:
-        """Count the links of a document's fact ``by`` more (or fewer), and note that the document has changed."""
+        """Count the links of a document's fact ``change`` more (or fewer), and note that the document has changed."""
         record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
             for link in fact.list_links(self.state, value):

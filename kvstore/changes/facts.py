@@ -1,7 +1,7 @@
 """Facts: what users state and what cannot be derived: documents, triples of documents, edges, aliases, and the facts
 that systems declare.
 
-Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`, here or by a system. :func:`all_facts` lists them
+Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them
 in the order in which a store imports them. This list determines export and import, what CHECK REPAIR reads and reports
 as lost, the statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot be rebuilt.
 Everything else in a store is derived from facts and settings.

@@ -129,7 +129,7 @@ class Linker:
         )
 
     def change_link(self, first: int, second: int, kind: int, change: int) -> None:
-        """Change the number of links between two entities by ``by``."""
+        """Change the number of links between two entities by ``change``."""
         self._links[first, second, kind] = self._links.get((first, second, kind), 0) + change
 
     def add_keys(self, keys: Mapping[int, str]) -> None:

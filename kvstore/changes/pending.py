@@ -67,7 +67,7 @@ class PendingDocument:
     """A document of which only the chunks are known. The rest is derived for many documents together before they are
     applied.
 
-    ``vectors`` are the user's own, or those computed for its chunks when it was applied before. ``cut`` is None for a
+    ``vectors`` are the user's own, or those computed for its chunks when it was applied before. ``chunked_document`` is None for a
     document that has been applied.
     """
 
@@ -221,7 +221,7 @@ def embed_documents(
     """Return documents with derived parts and all vectors. Texts that the stored documents of their keys also have
     reuse their vectors.
 
-    ``facts_of`` are other facts about them, by key and name. ``state`` is released before ``embed`` is called, which
+    ``facts_by_key`` are other facts about them, by key and name. ``put_fact`` is released before ``embed`` is called, which
     can take long.
     """
     facts_by_key = facts_by_key or {}
@@ -268,10 +268,10 @@ def complete_pending(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
 ) -> None:
-    """Derive and embed what pending changes still lack, so that they can be applied to ``state``.
+    """Derive and embed what pending changes still lack, so that they can be applied to ``put_fact``.
 
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
-    changed. ``reuse`` returns the known vectors of some texts of the document with a key.
+    changed. ``find_vectors`` returns the known vectors of some texts of the document with a key.
     """
     pending.derive(state.settings)
     derivations = list_maintained_derivations(state.lmdb)

@@ -19,7 +19,7 @@ from .embedding_reuse import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
-    """Yield the faults of the blocks of a space. ``take`` receives every block and the ids of its rows."""
+    """Yield the faults of the blocks of a space. ``visit_block`` receives every block and the ids of its rows."""
     blocks = 0
     for number, ids in vectors.scan_row_ids():
         visit_block(number, ids)

@@ -86,7 +86,7 @@ class _OneShotMethod:
 
 
 def _build_method(method: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a Database method that calls ``does`` and has the signature and docstring of a Transaction ``method``."""
+    """Return a Database method that calls ``run`` and has the signature and docstring of a Transaction ``method``."""
     signature = inspect.signature(method)
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 

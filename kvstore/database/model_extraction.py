@@ -49,9 +49,9 @@ class ExtractionProgress:
 class ExtractionForecast:
     """The forecast of an extraction.
 
-    ``passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``written`` passages are
+    ``num_passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``is_written`` passages are
     done already, ``copied`` are written for another document that contains the same passage, and ``left`` would remain
-    without a text. ``room`` is the token limit, None without one.
+    without a text. ``token_budget`` is the token limit, None without one.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class ExtractionForecast:
 class ExtractionReport:
     """The result of an extraction.
 
-    ``passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
+    ``num_passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
     requests were answered, with about ``sent`` and ``received`` tokens. ``left`` passages were not written, because the
     token limit was reached or answers were unusable; ``failures`` has the reasons for the latter.
     """
@@ -359,7 +359,7 @@ def _estimate_cost(items: Sequence[_Item], overhead: int) -> int:
 def _select_within_budget(
     items: Sequence[_Item], worths: Sequence[float], token_budget: int | None, overhead: int
 ) -> list[tuple[_Item, float]]:
-    """Return the passages to request within ``room`` tokens, in document order, each with its worth."""
+    """Return the passages to request within ``token_budget`` tokens, in document order, each with its worth."""
     pairs = list(zip(items, worths, strict=True))
     if token_budget is None or _estimate_cost(items, overhead) <= token_budget:
         return pairs

@@ -793,7 +793,7 @@ class Queryable(ABC):
         as_segments: bool | None = None,
         allow_empty: bool = False,
     ) -> tuple[Strategy, Query]:
-        """Return the strategy and the query for a question; with ``wordless``, a vector can replace the text."""
+        """Return the strategy and the query for a question; with ``allow_empty``, a vector can replace the text."""
         session = self._context.session
         strategy = get_strategy(using or session.strategy)
         check_options(strategy, options or {}, as_segments=bool(as_segments))

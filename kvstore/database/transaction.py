@@ -711,7 +711,7 @@ class Transaction(Queryable):
     def _end_with_store(self, timeout: float) -> None:
         """Roll back, from any thread, because the store is being closed.
 
-        Raises TransactionError if the owner thread stays in a method for longer than ``wait`` seconds.
+        Raises TransactionError if the owner thread stays in a method for longer than ``timeout`` seconds.
         """
         if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
             raise TransactionError(

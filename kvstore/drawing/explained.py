@@ -41,7 +41,7 @@ class DrawnHit:
 def draw_explanation(
     question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = (), *, total_milliseconds: float | None = None
 ) -> str:
-    """Draw the picture. ``whole`` is the total time in milliseconds, if known."""
+    """Draw the picture. ``total_milliseconds`` is the total time in milliseconds, if known."""
     parts: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, 18, _WIDTH - 2 * _RIGHT_MARGIN, 3):

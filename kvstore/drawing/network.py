@@ -45,7 +45,7 @@ def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Pos
 def draw_network(
     title: str, names: Sequence[DrawnName], edges: Sequence[DrawnEdge], positions: Positions, remark: str = ""
 ) -> str:
-    """Draw the picture, with the names at the ``places`` that :func:`placed` returned."""
+    """Draw the picture, with the names at the ``positions`` that :func:`lay_out_names` returned."""
     header_height = 44.0
     parts = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
     content_width = max(

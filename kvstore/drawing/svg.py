@@ -62,7 +62,7 @@ def truncate(text: str, size: float, width: float) -> str:
 
 
 def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
-    """Break a text into at most ``most`` lines of a width. The last line is truncated."""
+    """Break a text into at most ``max_lines`` lines of a width. The last line is truncated."""
     lines: list[str] = []
     remaining = " ".join(text.split())
     while remaining and len(lines) < max_lines - 1:

@@ -208,7 +208,7 @@ class _TreeBuilder:
         return number
 
     def _get_child_towards(self, section: int, inner_section: int) -> int | None:
-        """Return the child of ``section`` on the path to ``inner``, or None if ``inner`` is ``section``."""
+        """Return the child of ``section`` on the path to ``inner_section``, or None if ``inner_section`` is ``section``."""
         path = self._get_section_path(inner_section)
         if section == -1:
             return path[0] if path else None
@@ -278,7 +278,7 @@ class _TreeBuilder:
 
 
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
-    """Group adjacent vectors, at most ``largest`` per group.
+    """Group adjacent vectors, at most ``max_size`` per group.
 
     Merging stops at about a third as many groups as vectors, or earlier if no merge fits.
     """

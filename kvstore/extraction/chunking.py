@@ -67,7 +67,7 @@ class Chunk:
 
 
 def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections and chunks of a text with the blocks ``found``, both in order of the text."""
+    """Return the sections and chunks of a text with the blocks ``blocks``, both in order of the text."""
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
     units: list[Unit] = []

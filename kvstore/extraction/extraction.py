@@ -1,6 +1,6 @@
 """Extraction: everything that is derived from a single document.
 
-In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks with
 their terms, the outline, the abstract tree, the names it introduces, and the relations it states. Extraction is a pure
 function, so it can run in other processes and on other machines. Empty or too long text is an InputError.
 """
@@ -167,7 +167,7 @@ def derive_all(
     """Derive everything from each document, in order; an invalid document yields its InputError.
 
     The results equal those of :func:`derive` for each document, but prose is parsed in batches, which is faster.
-    ``texts_known`` is called with all embedding texts before parsing starts. Raises LanguageError.
+    ``on_texts`` is called with all embedding texts before parsing starts. Raises LanguageError.
     """
     items: list[ChunkedDocument | ExtractedDocument | InputError] = []
     for document in documents:
@@ -334,7 +334,7 @@ def collect_vectors(
 ) -> list[dict[str, npt.NDArray[np.float32]]]:
     """Return the vectors of each document's texts by space, with shape (texts, dimension).
 
-    ``kept`` has known vectors. ``embed`` is called once with all missing texts, each once, and only if some are
+    ``cached`` has known vectors. ``embed`` is called once with all missing texts, each once, and only if some are
     missing.
     """
     all_texts = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)

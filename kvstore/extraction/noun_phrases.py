@@ -43,7 +43,7 @@ _PREMODIFIER_LABELS = frozenset(
 
 
 class Term(NamedTuple):
-    """The name of a common noun phrase, and the number of uses ``often`` that make it a term of a document.
+    """The name of a common noun phrase, and the number of uses ``min_uses`` that make it a term of a document.
 
     ``clear`` is True if it is certainly a term. ``verbal`` is True if it could be a noun and its verb (``client
     advertises``).

@@ -23,7 +23,7 @@ _MAX_DIRECT_TEXTS = 4
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
     """Return the normal forms that occur in at least one of the texts.
 
-    >>> sorted(occurring(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
+    >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']
     """
     if len(texts) <= _MAX_DIRECT_TEXTS:
@@ -54,7 +54,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Do the work of :func:`occurring` without an index of names by word."""
+    """Do the work of :func:`find_occurring_keys` without an index of names by word."""
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:

@@ -53,7 +53,7 @@ _VERB_CONFIDENCE, _LIST_CONFIDENCE, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENC
 class StatedRelation:
     """A statement that ``child`` is below ``parent``, in characters ``start`` to ``end``, which span both names.
 
-    ``telling`` is True if it is also informative outside its sentence (:mod:`~kvstore.extraction.telling`).
+    ``is_informative`` is True if it is also informative outside its sentence (:mod:`~kvstore.extraction.telling`).
     """
 
     child: str
@@ -65,7 +65,7 @@ class StatedRelation:
     is_informative: bool = True
 
     def shift(self, offset: int) -> StatedRelation:
-        """Return the same statement with its offsets increased by ``by`` characters."""
+        """Return the same statement with its offsets increased by ``offset`` characters."""
         return replace(self, start=self.start + offset, end=self.end + offset) if offset else self
 
 
@@ -128,7 +128,7 @@ class _SentenceRelations:
     # Verbs.
 
     def _get_frame_name(self, verb: int) -> str:
-        """Return the key of a verb in :data:`FRAMES`, or an empty string."""
+        """Return the key of a verb in :data:`VERB_FRAMES`, or an empty string."""
         lemma = self._words[verb].lemma
         if lemma == "make":
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""

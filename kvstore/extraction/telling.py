@@ -101,7 +101,7 @@ class RelationFilter:
     def _has_balanced_brackets(self, start: int, end: int, must_close: bool = True) -> bool:
         """True if the brackets between two places are balanced.
 
-        If ``opened`` is False, opened brackets can stay open.
+        If ``must_close`` is False, opened brackets can stay open.
         """
         depth = 0
         for word in self._words[start:end]:

@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:
-    """A document of a file and its place there; ``extracted`` is None if the store already has it.
+    """A document of a file and its place there; ``extract_portion`` is None if the store already has it.
 
     ``vectors``: by space, if already computed; shape (texts, dimension). ``left_out``: the parts of its page that were
     omitted as navigation. ``other_key``: see :class:`~.readers.RawDocument`.
@@ -86,7 +86,7 @@ def read_documents(
     """Yield the documents and the failures of a file. A reader that crashes also yields a failure.
 
     Reads ``content`` if it is given, else the file. Raises InputError for an unknown format or option, and the errors
-    of ``stored``.
+    of ``get_stored_digest``.
     """
     place = source.place
     location = source.location
@@ -136,7 +136,7 @@ def extract_portion(
 ) -> Iterator[NumberedItem]:
     """Extract the new documents of a portion together and yield its items and failures. Raises LanguageError.
 
-    ``texts_known`` receives the embedding texts before anything is parsed, unless one of the documents prevents it.
+    ``on_texts_known`` receives the embedding texts before anything is parsed, unless one of the documents prevents it.
     """
     documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))

@@ -1,8 +1,8 @@
 """The speed of an ingest in bytes, and the time it still needs.
 
-In: the bytes to read, and the bytes that are done. Out: the seconds left, at the speed of the last :data:`WINDOW`
+In: the bytes to read, and the bytes that are done. Out: the seconds left, at the speed of the last :data:`WINDOW_SECONDS`
 seconds, so that a slower kind of file shows. The time before the first bytes, when models load, does not count. No
-estimate is given before :data:`SETTLING` seconds.
+estimate is given before :data:`SETTLING_SECONDS` seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Pace:
         self._add_point()
 
     def add_partial(self, size: int, file_size: int) -> None:
-        """Add ``size`` bytes of the current file, up to ``most`` for the whole file."""
+        """Add ``size`` bytes of the current file, up to ``file_size`` for the whole file."""
         self._bytes_within = min(self._bytes_within + size, file_size)
         self._add_point()
 

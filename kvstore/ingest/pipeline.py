@@ -182,7 +182,7 @@ class Destination(Protocol):
     def store_facts(
         self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
-        """Commit the facts about documents; they replace earlier facts or (``more``) are added to them.
+        """Commit the facts about documents; they replace earlier facts or (``added_keys``) are added to them.
 
         Returns for each key whether anything changed, and the facts that could not be committed.
         """
@@ -190,7 +190,7 @@ class Destination(Protocol):
 
 
 class IngestOptions(TypedDict, total=False):
-    """The options of an ingest besides its paths and the patterns of files to include: see :func:`ingestion`."""
+    """The options of an ingest besides its paths and the patterns of files to include: see :func:`create_ingestion`."""
 
     format: str | None
     prune: bool
@@ -241,7 +241,7 @@ def create_ingestion(
     on_finish: Callable[[], None] = lambda: None,
 ) -> Ingestion:
     """Return an ingest that stores the documents under ``paths`` in ``destination`` as it is iterated, and finally
-    calls ``then``. With ``prune`` it removes documents whose files vanished from the given folders and patterns.
+    calls ``on_finish``. With ``prune`` it removes documents whose files vanished from the given folders and patterns.
 
     ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
 
@@ -277,7 +277,7 @@ def create_ingestion(
 class _SeenDocument:
     """A document of this ingest: its place and its digest, which is empty if the store has it.
 
-    ``kept``: true if the store had the same document, possibly from another file.
+    ``is_stored``: true if the store had the same document, possibly from another file.
     """
 
     place: str

@@ -40,10 +40,10 @@ _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 class Source:
     """A file to read: ``key`` names its document, ``format`` is the format to read (None: detect it).
 
-    ``place`` is the path or address to display. ``location`` is the address, or the absolute path with the links in its
+    ``path`` is the path or address to display. ``location`` is the address, or the absolute path with the links in its
     folders resolved; it can be opened if it is text. ``root`` is the named folder, or the fixed prefix of the pattern.
     It is an address or an absolute path without links, so that it does not depend on how it was written; None for a
-    single file. All but ``place`` are valid Unicode, even if the names contain other bytes.
+    single file. All but ``path`` are valid Unicode, even if the names contain other bytes.
     """
 
     place: str
@@ -317,7 +317,7 @@ def _to_text(path: str) -> str:
     r"""Return a path as text, unique for every path: bytes that are not UTF-8 become ``\xNN``, and a backslash before a
     similar sequence becomes ``\x5c``.
 
-    >>> [_as_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
+    >>> [_to_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
     ['café', 'caf\\xe9', 'caf\\x5cxe9']
     """
     path = _ESCAPE_PATTERN.sub(r"\\x5c", path.replace(os.sep, "/"))

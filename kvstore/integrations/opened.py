@@ -22,7 +22,7 @@ class QuestionStore:
     """A store to query, with an embedder of questions if the store has none.
 
     A store that was created without an embedder uses the framework's for its questions; any other must have been
-    created with it. Raises the errors of :func:`opened`.
+    created with it. Raises the errors of :func:`resolve_store`.
     """
 
     def __init__(

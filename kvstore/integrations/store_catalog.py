@@ -12,7 +12,7 @@ import kvstore
 
 
 class StoreCatalog:
-    """The catalog of the store that ``opened`` returns; rarely changing parts are cached until :meth:`refresh`."""
+    """The catalog of the store that ``get_store`` returns; rarely changing parts are cached until :meth:`refresh`."""
 
     def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:
         self._get_store = get_store

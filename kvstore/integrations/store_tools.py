@@ -5,7 +5,7 @@ tools, and the text of each call.
 
 Document text is quoted as in a prompt (:mod:`kvstore.answering.prompt`): between marks drawn for each result, with keys
 and titles on one line and numbers in brackets rewritten. Thus no document can imitate another passage or kvstore. Reads
-go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`SECONDS`. Every result is
+go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`TIMEOUT_SECONDS`. Every result is
 limited to the allowed tokens, by :func:`kvstore.token_estimate`, and says what was left out and how to get it. An error
 of the client is a KvstoreError, whose message is for the model.
 """
@@ -441,7 +441,7 @@ class StoreTools:
     # Documents as resources, and the prompt
 
     def list_documents(self, after: str, limit: int) -> list[tuple[str, str | None, int]]:
-        """Return key, title and size in bytes of up to ``number`` documents after a key, in order."""
+        """Return key, title and size in bytes of up to ``limit`` documents after a key, in order."""
         condition = "key > ?" + self._render_where()
         return self._query(
             f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, limit)

@@ -59,9 +59,9 @@ class BoundedQueries:
         return self.call(lambda: _read_rows(run(database, sql, parsed), max_rows), timeout)
 
     def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
-        """Run ``read`` in its own thread and return its result.
+        """Run ``read_cursor`` in its own thread and return its result.
 
-        Raises the errors of ``read``, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
+        Raises the errors of ``read_cursor``, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
         """
         until = None if timeout is None else time.monotonic() + timeout
         query = _RunningQuery(read)
@@ -169,7 +169,7 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
-    """Return a cursor with at most ``most`` rows of a cursor."""
+    """Return a cursor with at most ``max_rows`` rows of a cursor."""
     rows: list[Row] = []
     size = 0
     has_more = False

@@ -199,7 +199,7 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
 
 
 def run_query(context: StatementContext, statement: s.Select, reader: Reader, prefix: str = "") -> Selection:
-    """Return the rows of a query on one state, with ``before`` prepended to the query. Errors show the place in the
+    """Return the rows of a query on one state, with ``prefix`` prepended to the query. Errors show the place in the
     user's text."""
     start = context.text.find(statement.text, context.start)
 

@@ -31,7 +31,7 @@ Progress = Callable[["IngestProgress | IndexProgress | ExtractionProgress"], Non
 class StatementContext:
     """The context of a statement of ``text`` that begins at character ``start``.
 
-    ``places`` are the offsets of its condition. ``progress`` receives the progress of an INGEST or an index build,
+    ``offset_map`` are the offsets of its condition. ``progress`` receives the progress of an INGEST or an index build,
     ``on_text`` the text that a language model generates. ``state`` is the state to read, if it is already chosen.
     """
 
@@ -61,12 +61,12 @@ class StatementContext:
             yield transaction
 
     def require_no_transaction(self, reason: str) -> None:
-        """Raise TransactionError if BEGIN has opened a transaction; ``why`` is the reason for the error message."""
+        """Raise TransactionError if BEGIN has opened a transaction; ``reason`` is the reason for the error message."""
         if self.database._open_transaction is not None:
             raise TransactionError(f"{reason}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
 
     def require_writable(self, action: str) -> None:
-        """Raise ReadOnlyError if the store was opened read-only; ``what`` completes the error message."""
+        """Raise ReadOnlyError if the store was opened read-only; ``action`` completes the error message."""
         if self.database.readonly:
             raise ReadOnlyError(f"{self.database.path} was opened read-only, and {action}; open it for writing")
 
@@ -81,5 +81,5 @@ class StatementContext:
             raise make_statement_error(self.text, map_offset(error.offset, self.offset_map), error.reason) from error
 
     def make_error(self, reason: str, excerpt: str = "") -> StatementError:
-        """Return an error that shows the beginning of the statement, or of ``at`` if the statement contains it."""
+        """Return an error that shows the beginning of the statement, or of ``excerpt`` if the statement contains it."""
         return make_statement_error(self.text, max(self.start, self.text.find(excerpt, self.start)), reason)

@@ -47,7 +47,7 @@ class ChatStream:
 
     ``secret`` becomes stars if the server repeats it.
 
-    After the last, ``cut`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
+    After the last, ``is_truncated`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
     answer took, 0 where the server does not say.
     """
 

@@ -129,10 +129,10 @@ class Endpoint:
     def exchange(
         self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Taken], seconds: float = math.inf
     ) -> Taken:
-        """Send ``payload`` and return what ``take`` makes of the reply, which stays open; raises the error class.
+        """Send ``payload`` and return what ``read_reply`` makes of the reply, which stays open; raises the error class.
 
         ``seconds`` limits each attempt, from the connection to the last byte.
-        An OSError in ``take`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
+        An OSError in ``read_reply`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:

@@ -70,7 +70,7 @@ class Reply:
         return b""
 
     def read_beginning(self) -> bytes:
-        """The first :data:`SAID` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
+        """The first :data:`MAX_ERROR_BYTES` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
         ends there."""
         data = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)

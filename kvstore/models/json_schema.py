@@ -62,7 +62,7 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with a keyword that :func:`require` does not hold a value against."""
+    """Raise ValueError for a schema with a keyword that :func:`check_value` does not hold a value against."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")

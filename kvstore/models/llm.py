@@ -38,7 +38,7 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's answer; ``cut`` if its token limit ended it.
+    """A model's answer; ``is_truncated`` if its token limit ended it.
 
     ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, 0 if it does not.
     """

@@ -1,7 +1,7 @@
 """Base noun phrases from the labels of Universal Dependencies.
 
 In: a parsed document or span of spaCy. Out: (start, end, label) of each phrase, in words: the shape that spaCy's
-``noun_chunks`` expects of an iterator. spaCy's own English iterator reads other labels and misses most phrases.
+``iter_noun_chunks`` expects of an iterator. spaCy's own English iterator reads other labels and misses most phrases.
 
 A phrase is a noun, name or pronoun, with what determines and modifies it before it
 (*the large index pages*) and the rest of a name after it (*Robert Moore*, *section 3*). What a preposition adds (*the

@@ -65,7 +65,7 @@ class StructuredPrompt(Generic[Result]):
 class StructuredModel:
     """A language model that answers in JSON; ``limit`` is the most tokens that all its requests together may send.
 
-    ``calls`` is how many requests were answered, ``sent`` and ``written`` how many tokens they took: the estimate, or
+    ``num_calls`` is how many requests were answered, ``sent_tokens`` and ``written_tokens`` how many tokens they took: the estimate, or
     what the server says where that is more.
     """
 

@@ -28,7 +28,7 @@ _BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 class Decomposition:
     """The parts of a question.
 
-    ``compared`` are keys of seeds; ``rest`` is the question without its names, or the whole question if nothing else is
+    ``compared_keys`` are keys of seeds; ``remainder`` is the question without its names, or the whole question if nothing else is
     left.
     """
 

@@ -138,7 +138,7 @@ def _iter_abstract_relatives(
     depth: int,
     tree: str | None,
 ) -> Iterator[Relative]:
-    """Yield the abstract trees around the best addresses of the entity, for at most ``_DOCUMENTS`` documents."""
+    """Yield the abstract trees around the best addresses of the entity, for at most ``_MAX_DOCUMENTS`` documents."""
     seen: set[int] = set()
     documents: set[int] = set()
     for _, entity_abstract, record in addresses:

@@ -62,7 +62,7 @@ def _build_chunk_hit(rank: int, score: float, passage: LoadedChunk, path: str) -
 
 
 def build_segment_hits(passages: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
-    """Return segments as hits, in their order. ``passages`` are their best chunks. A segment that is one whole chunk
+    """Return segments as hits, in their order. ``load_chunks`` are their best chunks. A segment that is one whole chunk
     becomes a chunk hit."""
     hits = []
     for rank, (segment, passage) in enumerate(zip(segments, passages, strict=True), 1):

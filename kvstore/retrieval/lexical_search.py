@@ -30,12 +30,12 @@ Scores = npt.NDArray[np.float64]
 
 
 def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
-    """Return the rarity of a term that ``containing`` of all ``chunks`` contain (idf, never negative)."""
+    """Return the rarity of a term that ``num_containing`` of all ``num_chunks`` contain (idf, never negative)."""
     return math.log(1 + (num_chunks - num_containing + 0.5) / (num_containing + 0.5))
 
 
 class QuestionWords(NamedTuple):
-    """The words that a question can search: ``terms``, and for each ``joined`` word its term and the terms of its
+    """The words that a question can search: ``terms``, and for each ``compounds`` word its term and the terms of its
     parts."""
 
     terms: list[str]
@@ -43,7 +43,7 @@ class QuestionWords(NamedTuple):
 
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
         """Return the terms to search, each once. They include the parts of joined words that no chunk contains as a
-        whole, according to the ``counts`` of the terms of ``joined``."""
+        whole, according to the ``counts`` of the terms of ``compounds``."""
         parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts)))
 

@@ -19,7 +19,7 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return nodes and abstracts of an entity. If there are more than ``most``, return the first ones, at least that
+    """Return nodes and abstracts of an entity. If there are more than ``limit``, return the first ones, at least that
     many together."""
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]

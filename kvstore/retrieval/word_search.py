@@ -50,7 +50,7 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
 class WordSearchResult:
     """The best chunks by words, best first, and requested scores of further chunks.
 
-    ``also`` holds the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the best
+    ``other_scores`` holds the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the best
     chunks, in order, if a vector was given.
     """
 
@@ -63,7 +63,7 @@ class WordSearchResult:
 class WordSearchRequest(ReadRequest[WordSearchResult]):
     """The ``top`` chunks by BM25 among those that may answer; chunks without any of the terms are omitted.
 
-    The result also has the scores of the chunks in ``also``, which are distinct, and the cosines of the best with a
+    The result also has the scores of the chunks in ``other_scores``, which are distinct, and the cosines of the best with a
     unit ``vector``.
     """
 

@@ -44,7 +44,7 @@ def _make_blank(character: str) -> str:
 def suggest(word: str, known: Iterable[str]) -> str | None:
     """Return the word of ``known`` nearest to ``word``, ignoring case, or None.
 
-    >>> nearest("documnets", ["chunks", "documents"]), nearest("x", ["documents"])
+    >>> suggest("documnets", ["chunks", "documents"]), suggest("x", ["documents"])
     ('documents', None)
     """
     folded = {candidate.lower(): candidate for candidate in known}

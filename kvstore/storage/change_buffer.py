@@ -66,7 +66,7 @@ def depends_on_stored(chain: Chain) -> bool:
 def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
     """Return the value of a record, None if it does not exist.
 
-    Raises CorruptionError if ``chain`` does not belong to it.
+    Raises CorruptionError if ``get_chain`` does not belong to it.
     """
     try:
         value = value_of(chain, stored)
@@ -76,14 +76,14 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | Non
 
 
 def make_chain_error(table: str, detail: object) -> CorruptionError:
-    """Return the error for a chain that does not belong to its record; ``what`` begins with the key."""
+    """Return the error for a chain that does not belong to its record; ``detail`` begins with the key."""
     return CorruptionError(
         f"table {engine_tables.RECENT}, of table {table}, {detail}; run CHECK REPAIR, or restore from a backup"
     )
 
 
 def compute_max_bytes(store_bytes: int) -> int:
-    """Return the size in bytes at which segments are merged, in a store with pages of ``store`` bytes."""
+    """Return the size in bytes at which segments are merged, in a store with pages of ``store_bytes`` bytes."""
     return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
 
 
@@ -255,7 +255,7 @@ class ChangeBuffer:
     def overlay(
         self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Yield stored records, with those of ``keys`` (from :meth:`TableBuffer.ordered`) in their current form.
+        """Yield stored records, with those of ``keys`` (from :meth:`TableBuffer.iter_keys`) in their current form.
 
         All are in key order, or with ``reverse`` in the opposite order.
         """
@@ -280,7 +280,7 @@ class ChangeBuffer:
             pending = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
-        """True if the segments must be merged, given a limit of ``most`` bytes."""
+        """True if the segments must be merged, given a limit of ``max_bytes`` bytes."""
         return len(self.segments) >= MAX_SEGMENTS or self.bytes >= max_bytes
 
 
@@ -299,7 +299,7 @@ def make_segment_key(last: bytes | None) -> bytes:
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
-    """Yield the changes as packed segments of at most about :data:`LARGE` bytes each.
+    """Yield the changes as packed segments of at most about :data:`MAX_SEGMENT_BYTES` bytes each.
 
     Keys are in order, so that a process that reads many segments has little to sort.
     """

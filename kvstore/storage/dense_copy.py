@@ -21,7 +21,7 @@ _TRANSIENT_BYTES = 1 << 20
 
 
 def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> None:
-    """Append every record of all tables to the file ``target``, missing or empty, up to a size of ``most_bytes``.
+    """Append every record of all tables to the file ``target``, missing or empty, up to a size of ``max_bytes``.
 
     Raises the errors of LMDB, and CorruptionError if records are missing; ``target`` is then unusable.
     """

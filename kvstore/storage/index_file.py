@@ -76,9 +76,9 @@ def build_index_path(directory: Path, kind: str) -> Path:
 def read(
     path: Path, kind: str, is_trusted: Callable[[bytes], bool], unchecked_arrays: Collection[str] = ()
 ) -> tuple[FileHead, Arrays]:
-    """Read the head and the arrays of an index file, and verify all checksums but those of arrays ``checked_in_place``.
+    """Read the head and the arrays of an index file, and verify all checksums but those of arrays ``unchecked_arrays``.
 
-    Those arrays are not read here: the code that searches them verifies what it visits. ``trusted`` returns whether the
+    Those arrays are not read here: the code that searches them verifies what it visits. ``is_trusted`` returns whether the
     store's record of that kind contains a token. Raises FileNotFoundError and IndexUnavailableError.
     """
     data = _map_file(path)
@@ -239,7 +239,7 @@ def _compute_stamp(path: Path) -> _Stamp | None:
 
 
 class Draft:
-    """An index file that is being built, by one thread of one process at a time; see :func:`drafting`."""
+    """An index file that is being built, by one thread of one process at a time; see :func:`open_draft`."""
 
     def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
         self.path = path

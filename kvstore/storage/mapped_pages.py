@@ -28,7 +28,7 @@ _MEMORY_STATISTICS = Path("/proc/self/statm")
 
 
 class PageReleaser:
-    """Releases the pages of one mapped file if the process holds more than :data:`MOST_BYTES` of mapped files.
+    """Releases the pages of one mapped file if the process holds more than :data:`MAX_MAPPED_BYTES` of mapped files.
 
     For lookups, the process must also use more than :data:`MIN_TOTAL_BYTES`. Code that reads the file reports how much.
     Any thread may call it; pages read meanwhile are mapped again.

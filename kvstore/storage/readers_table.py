@@ -57,7 +57,7 @@ def reserve_reader_table(directory: Path) -> None:
 
 
 def _allocate_blocks(descriptor: int, size: int, num_bytes: int) -> None:
-    """Allocate blocks for the first ``wanted`` bytes of a file of ``size`` bytes, keeping its content."""
+    """Allocate blocks for the first ``num_bytes`` bytes of a file of ``size`` bytes, keeping its content."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, 0, num_bytes)

@@ -115,7 +115,7 @@ class SharedOpenLock:
     def replace(self, successor: Path) -> None:
         """Give the data file's name to ``successor``, which is locked before another process can open it by that name.
 
-        Must be called within :meth:`alone`. Raises OSError; then nothing has changed.
+        Must be called within :meth:`hold_exclusively`. Raises OSError; then nothing has changed.
         """
         assert self._descriptor is not None
         self._successor = os.open(successor, os.O_RDONLY)
@@ -126,7 +126,7 @@ class SharedOpenLock:
         release_lock(old_descriptor)
 
     def require_reader_table(self, timeout: float) -> None:
-        """Create the reader table if it is missing, before the store is reopened; raise the errors of :meth:`begin`."""
+        """Create the reader table if it is missing, before the store is reopened; raise the errors of :meth:`acquire`."""
         assert self._descriptor is not None
         try:
             self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)

@@ -1,7 +1,7 @@
 """The count of open transactions, and exclusive operations without any.
 
 LMDB's file may be remapped or closed only while no transaction of the process is open: reading a buffer afterwards
-would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.alone`, which waits for the
+would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.exclude_transactions`, which waits for the
 open ones, makes new ones wait, and raises the caller's error after a timeout.
 """
 
@@ -57,7 +57,7 @@ class TransactionGate:
 
     @contextmanager
     def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
-        """Run the block while no transaction is open; raise ``error`` if some still are after ``wait`` seconds."""
+        """Run the block while no transaction is open; raise ``error_type`` if some still are after ``wait`` seconds."""
         with self.condition:
             self.condition.wait_for(lambda: not self._is_exclusive)
             self._is_exclusive = True

@@ -103,7 +103,7 @@ class WriterLock:
 
     @contextlib.contextmanager
     def hold_shared(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block; raise the errors of :meth:`share`."""
+        """Keep writers out within the block; raise the errors of :meth:`acquire_shared`."""
         descriptor = self.acquire_shared(timeout)
         try:
             yield

@@ -18,7 +18,7 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the distinct numbers of one or more arrays, ascending.
 
     >>> import numpy as np
-    >>> distinct(np.array([5, 2]), np.array([2, 9])).tolist()
+    >>> merge_distinct(np.array([5, 2]), np.array([2, 9])).tolist()
     [2, 5, 9]
     """
     ordered = np.sort(np.concatenate(arrays))
@@ -28,10 +28,10 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def subtract_ids(numbers: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return the distinct numbers that are not in ``gone``, ascending.
+    """Return the distinct numbers that are not in ``removed``, ascending.
 
     >>> import numpy as np
-    >>> without(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
+    >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
     remaining, removed_sorted = merge_distinct(numbers), merge_distinct(removed)

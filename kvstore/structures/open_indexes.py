@@ -22,7 +22,7 @@ _MAX_GENERATIONS = 2
 class OpenIndexes:
     """The index files of one open store, each read on first use.
 
-    ``vectors`` serves exact search, ``verified`` records the vector blocks already verified, and ``conditions`` caches
+    ``vectors`` serves exact search, ``verified_blocks`` records the vector blocks already verified, and ``condition_cache`` caches
     conditions.
     """
 

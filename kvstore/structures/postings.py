@@ -141,7 +141,7 @@ class Postings:
         """Return the chunks that contain all of the terms, ascending; empty for no terms.
 
         The postings of the rarest term are read completely, and for each further term only the blocks that may contain
-        a remaining chunk. ``known`` are the sizes of the terms, if the caller has them. ``narrowed`` filters the chunks
+        a remaining chunk. ``known_sizes`` are the sizes of the terms, if the caller has them. ``narrow`` filters the chunks
         of the rarest term before anything else is read.
         """
         unique_terms = list(dict.fromkeys(terms))
@@ -168,7 +168,7 @@ class Postings:
             raise make_corruption_error(error) from error
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
-        """Return the chunks with a term that begins with ``letters``, ascending."""
+        """Return the chunks with a term that begins with ``prefix``, ascending."""
         blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
         chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)

@@ -2,7 +2,7 @@
 
 In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
 settings; ids depend on the order of arrival and decide nothing. Every truncation of a list of chunks therefore goes
-through :func:`best` or :func:`in_order`, and every conversion of a ranking into ranks through :func:`assign_ranks`.
+through :func:`best` or :func:`sort_chunks`, and every conversion of a ranking into ranks through :func:`assign_ranks`.
 Records are read only for chunks that tie with others.
 """
 

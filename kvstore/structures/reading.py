@@ -6,7 +6,7 @@ of its rounds, wherever the state is. Requests as data, fetched in rounds, are t
 Purdy 2014, "There is no Fork: an Abstraction for Efficient, Concurrent, and Concise Data Access", ICFP).
 
 A strategy sends requests and computes; it does not access tables. The code that answers a request is next to the
-structures that hold the answer, and only this code knows their layout. :class:`StateReading` reads one state in this
+structures that hold the answer, and only this code knows their layout. :class:`StateReader` reads one state in this
 process.
 """
 

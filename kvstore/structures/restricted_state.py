@@ -7,7 +7,7 @@ document or by the user. Strategies, indexes and answers read through this state
 paths.
 
 Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
-names. Data cached for other states is read and built through :attr:`State.whole`.
+names. Data cached for other states is read and built through :attr:`State.unrestricted`.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class State:
         return addresses.build_addresses([(target, rank) for rank, target in ranks])[:limit]
 
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
-        """Return the first ``most`` addresses of an entity, ascending, and all that tie in rank with the last one.
+        """Return the first ``min_count`` addresses of an entity, ascending, and all that tie in rank with the last one.
 
         The order of addresses of equal rank depends on ids, so the caller must break such ties.
         """

@@ -58,7 +58,7 @@ def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
 
 
 def _list_shorter_stems(prefix: str, stemmer_name: str) -> set[str]:
-    """Return the stems of words beginning with ``beginning`` that do not begin with it themselves."""
+    """Return the stems of words beginning with ``prefix`` that do not begin with it themselves."""
     if stemmer_name == "none":
         return set()
     stem = get_stemmer(stemmer_name)

@@ -42,7 +42,7 @@ _ROWS_PER_BATCH = 1024
 
 
 def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int) -> list[int]:
-    """Return the indexes of the passages to read, ascending. Their weights sum to at most ``room``, and their total
+    """Return the indexes of the passages to read, ascending. Their weights sum to at most ``budget``, and their total
     value is close to the greatest.
 
     Takes passages by value per weight while they fit, then makes the best single exchange of a selected passage for

@@ -89,10 +89,10 @@ class Delta:
     """The changes of one batch, all of which the spine already contains.
 
     - ``added``: the new documents. Their chunks are in none of the next three.
-    - ``touched``: by document, the chunks whose mentions, title, headings or other facts changed.
-    - ``mentioned``: by document, the chunks of which only the names in their texts changed. No document is in both
-      ``touched`` and ``mentioned``.
-    - ``unnamed``: chunks that no longer mention some entities. Apart from the changes in ``mentioned`` nothing else of
+    - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
+    - ``changed_mentions``: by document, the chunks of which only the names in their texts changed. No document is in both
+      ``changed_chunks`` and ``changed_mentions``.
+    - ``removed_mentions``: chunks that no longer mention some entities. Apart from the changes in ``changed_mentions`` nothing else of
       them changed, and no other name lies inside those of the entities.
     - ``names_added`` and ``names_removed``: normal forms by entity.
     - ``links``: by entity, entity and kind, the change in the number of documents that state a triple of both, or 1 if
@@ -112,7 +112,7 @@ class Maintainer(Protocol):
     """The writer of a structure's tables: keeps them equal to a function of the spine during one write transaction.
 
     After any history the tables equal those made by following the full delta
-    (:func:`kvstore.changes.everything.everything`) from empty tables. The dump law, CHECK and REPAIR rely on exactly
+    (:func:`kvstore.changes.everything.build_full_delta`) from empty tables. The dump law, CHECK and REPAIR rely on exactly
     that.
     """
 
@@ -146,7 +146,7 @@ class Structure(Protocol[Read]):
         ...
 
     def read(self, state: State) -> Read:
-        """Return the reader that strategies and tables use; :meth:`State.part` caches it."""
+        """Return the reader that strategies and tables use; :meth:`State.get_part` caches it."""
         ...
 
     def make_maintainer(self, state: State, write: WriteView) -> Maintainer:
@@ -176,7 +176,7 @@ class Derivation(ABC):
     per number.
 
     A part is plain data that msgpack can store: None, numbers, texts, lists and maps. It is stored with its document,
-    and followers get it in :attr:`Added.parts`; :meth:`State.derived_parts` reads parts and vectors. The
+    and followers get it in :attr:`Added.parts`; :meth:`State.get_derived_parts` reads parts and vectors. The
     ``derivations`` of a system are kept in every store. The derivation of a :class:`MaintainedIndex` is kept after
     CREATE INDEX, and followers must not read it.
     """
@@ -247,7 +247,7 @@ def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
 class Description:
     """The answer of DESCRIBE for a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
 
-    ``of`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if there
+    ``describe`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if there
     is no such thing.
     """
 
@@ -260,7 +260,7 @@ class System:
     """A published system: its name, its paper, and its contributions to a store.
 
     ``facts`` are stated by users or models, ``tables`` are those of SELECT, and ``descriptions`` are those of DESCRIBE.
-    ``of_entity`` returns what DESCRIBE ENTITY adds, by the entity's id.
+    ``describe_entity`` returns what DESCRIBE ENTITY adds, by the entity's id.
     """
 
     name: str

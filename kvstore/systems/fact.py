@@ -97,7 +97,7 @@ class Fact(ABC, Generic[Key, Value]):
         return iter(())
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield what :meth:`said` cannot express, each as the beginning of a sentence."""
+        """Yield what :meth:`to_statements` cannot express, each as the beginning of a sentence."""
         number = state.lmdb.count(self.tables[0])
         if number:
             be, them = ("is", "it") if number == 1 else ("are", "them")
@@ -107,7 +107,7 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that is stored as stated, in addition to the documents. None in place of a value deletes it.
 
-    A new value for a key replaces the old one, or is joined with it if the kind ``adds``. Names of the entity ``kinds``
+    A new value for a key replaces the old one, or is joined with it if the kind ``is_cumulative``. Names of the entity ``kinds``
     that it introduces can exist without occurring in any text or tree.
     """
 
@@ -151,10 +151,10 @@ class StatedFact(Fact[Key, Value]):
 
 class DocumentFact(StatedFact[str, Value]):
     """A kind of fact about a document with a text, keyed by document key. It is deleted with that text, or with the
-    parts of the text that it describes (:meth:`fitted`).
+    parts of the text that it describes (:meth:`fit_to_document`).
 
     Its table has a row per document id: the list of the fields of its line after the document key. If it is
-    ``followed``, structures are notified of a document whose facts changed. Derivations name the facts that they depend
+    ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that they depend
     on.
     """
 
@@ -167,7 +167,7 @@ class DocumentFact(StatedFact[str, Value]):
         """
         return value if same_text else None
 
-    #: True if it supplies text for the vectors of chunks in a store with ``chunk_context``, see :meth:`contexts`.
+    #: True if it supplies text for the vectors of chunks in a store with ``chunk_context``, see :meth:`build_contexts`.
     gives_context: ClassVar[bool] = False
 
     def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:

@@ -54,7 +54,7 @@ class StoredDerivation:
 
 
 def get_derivation(name: str) -> Derivation:
-    """Return the derivation with a name that :func:`kept_derivations` returned."""
+    """Return the derivation with a name that :func:`list_maintained_derivations` returned."""
     derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     derivations += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
     return next(derivation for derivation in derivations if derivation.name == name)

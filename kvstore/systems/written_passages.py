@@ -53,7 +53,7 @@ def passage_digest(title: str | None, headings: Sequence[str], text: str) -> byt
 class WrittenPassages:
     """The texts written about the passages of one document: by digest, the model's name and the texts.
 
-    ``unplaced`` texts do not name their passage; one is assigned when they are stored.
+    ``unassigned`` texts do not name their passage; one is assigned when they are stored.
     """
 
     passages: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(default_factory=dict)

@@ -1,10 +1,10 @@
 """The blocks of a text: headings, paragraphs, list items, tables and code, with their spans.
 
-In: plain text (paragraphs, some of which :mod:`.plain_headings` recognizes as headings) or CommonMark with tables;
+In: plain text (paragraphs, some of which :mod:`.find_plain_headings` recognizes as headings) or CommonMark with tables;
 lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together contain everything but blank
 lines. Any string is valid input.
 
-A chunk is a piece of such a text and can begin and end inside a block; :func:`parts` returns its blocks and parts of
+A chunk is a piece of such a text and can begin and end inside a block; :func:`split_parts` returns its blocks and parts of
 blocks. In stored Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines that
 begin with ``|``, its header first and the rule ``| --- |`` second. An entry of a definition or option list is an item
 ``- term: definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a paragraph
@@ -116,7 +116,7 @@ def is_lead_in(text: str) -> bool:
 def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
     """Return the parts of a chunk's text, in order. ``format`` is that of its document, ``text`` or ``markdown``.
 
-    >>> [(part.kind, part.leads) for part in parts("Ask it:\\n\\n```sh\\nls\\n```")]
+    >>> [(part.kind, part.leads) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
     """
     found = (

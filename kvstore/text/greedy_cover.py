@@ -85,7 +85,7 @@ def compute_cover_weights(
     sentences: Iterable[SentenceWords], part_counts: Mapping[str, int], num_parts: int
 ) -> dict[str, float]:
     """Return the weight of each word of some sentences: higher if it occurs more often in them, and if fewer of all
-    ``parts`` of the whole contain it (``spread``)."""
+    ``num_parts`` of the whole contain it (``spread``)."""
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
     return {word: _compute_weight(count, num_parts, part_counts[word]) for word, count in counts.items()}
 
@@ -105,10 +105,10 @@ def select_greedy_cover(
     owners: Sequence[Hashable] = (),
     max_per_owner: int | None = None,
 ) -> list[int]:
-    """Return the numbers of the sentences to take, the best first: at most ``room`` words and ``most`` sentences.
+    """Return the numbers of the sentences to take, the best first: at most ``capacity`` words and ``max_sentences`` sentences.
 
     If ``sizes`` are given, they are used instead of numbers of words. A word without a weight counts nothing. If
-    ``owners`` are given, at most ``most_of_one`` sentences of the same owner are taken. Sentences too long for the
+    ``owners`` are given, at most ``max_per_owner`` sentences of the same owner are taken. Sentences too long for the
     remaining room are skipped, and a sentence that adds nothing is not taken. Ties go to the earlier sentence.
     """
     weighted_words = [

@@ -52,7 +52,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     r"""Yield for each paragraph, by its start and end without surrounding white space, its heading or None.
 
     >>> text = "Opening hours\n-------------\nFrom nine.\n\nQ: Is it open\non Sundays?\nA: No."
-    >>> [one and (one.level, one.title) for one in plain_headings(text, [(0, 38), (40, 71)])]
+    >>> [one and (one.level, one.title) for one in find_plain_headings(text, [(0, 38), (40, 71)])]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
     numbered = _find_numbered(text, paragraphs)

@@ -8,7 +8,7 @@ In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, sectio
   last;
 - ``AND``, ``OR``, ``NOT`` (but not) and parentheses; adjacent parts are joined by AND, which binds more tightly.
 
-Out: a tree of the query, and whether a text matches it. Words are those of :func:`~kvstore.text.words.segments`. An
+Out: a tree of the query, and whether a text matches it. Words are those of :func:`~kvstore.text.words.segment_words`. An
 invalid query raises an InputError that names the position.
 """
 
@@ -93,13 +93,13 @@ def find_candidates(
     intersect: Callable[[Found, Found], Found],
     unite: Callable[[Found, Found], Found],
 ) -> Found:
-    """Return the candidates for a query, from the results of ``having`` for its phrases: sets of any kind, and
+    """Return the candidates for a query, from the results of ``find_phrase`` for its phrases: sets of any kind, and
     functions that intersect and unite two of them.
 
     Unwanted parts exclude nothing, because words alone do not show that a whole part matches.
 
     >>> query = parse_text_query("leave OR holiday NOT sick")
-    >>> sorted(candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
+    >>> sorted(find_candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
     ['holiday', 'leave']
     """
 

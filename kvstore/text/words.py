@@ -207,7 +207,7 @@ def list_term_words(text: str) -> list[str]:
 def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Return the term words of a text without function words, in order.
 
-    >>> content_words("谁发现了氧气？"), content_words("Who found it in Bergen?")
+    >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
     """
     folded = fold_case(text)
@@ -237,7 +237,7 @@ def may_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Return the words of a text as written, in order, split as :func:`segments` splits the normal form."""
+    """Return the words of a text as written, in order, split as :func:`segment_words` splits the normal form."""
     return words_of(text)
 
 
@@ -283,7 +283,7 @@ def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
     It is the language that most of their function words belong to. A language other than English needs two different
     ones. ``likely`` wins if another language has as many, and if the words have no function words.
 
-    >>> [language_of(segments(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
+    >>> [language_of(segment_words(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
     ['french', 'english', None]
     """
     counts: Counter[str] = Counter()
@@ -305,7 +305,7 @@ def function_words_of(language: str | None) -> frozenset[str]:
 def select_function_words(words: Sequence[str]) -> frozenset[str]:
     """Return the function words of the language of some words: English, or another language that they show.
 
-    >>> words = segments("Quand ferme la boutique de Bruz ?")
+    >>> words = segment_words("Quand ferme la boutique de Bruz ?")
     >>> [word for word in words if word not in select_function_words(words)]
     ['ferme', 'boutique', 'bruz']
     """

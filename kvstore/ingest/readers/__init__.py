@@ -80,8 +80,8 @@ _MAX_ENCLOSED_BYTES = 512 << 20
 class _Format:
     """The reader of a format, its suffixes, and how its files are read.
 
-    A suffix selects the first format that has it. Files of a ``rows`` format are read line by line. A file of more than
-    ``trusted`` bytes is read in another process, because its content could make the reader hang or crash; inf disables
+    A suffix selects the first format that has it. Files of a ``has_rows`` format are read line by line. A file of more than
+    ``trusted_bytes`` bytes is read in another process, because its content could make the reader hang or crash; inf disables
     this. A ``reader`` from an installed package replaces ``module`` and ``function``.
     """
 
@@ -201,7 +201,7 @@ def _build_plugin_format(plugin: PluginReader) -> _Format:
 def find_format(name: str) -> str | None:
     """Return the format that the suffix of a file name selects, or None.
 
-    >>> [format_of(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
+    >>> [find_format(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
     ['markdown', 'rst', None]
     """
     path = PurePosixPath(name)
@@ -218,7 +218,7 @@ def find_format(name: str) -> str | None:
 def describe_skipped(name: str) -> str:
     """Return the label under which a file that no format reads is counted: its suffix.
 
-    >>> passing_over("a/b.PNG"), passing_over("b")
+    >>> describe_skipped("a/b.PNG"), describe_skipped("b")
     ('suffix .png', 'no suffix')
     """
     suffix = PurePosixPath(name).suffix.lower()
@@ -264,7 +264,7 @@ def read_opened(
 ) -> Iterator[Item]:
     """Read a seekable stream, like :func:`read`.
 
-    ``opened`` is called when the caller asks for the first document. ``name`` is the file name in messages.
+    ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages.
     """
     read_options = ReadOptions.parse(options)
     if format is not None:

@@ -97,7 +97,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _AsciiDocFile:
-    """The parser of one file; ``meta`` is the metadata of its header, ``described`` its descriptions."""
+    """The parser of one file; ``meta`` is the metadata of its header, ``descriptions`` its descriptions."""
 
     def __init__(self) -> None:
         self.meta: dict[str, JSON] = {}
@@ -154,7 +154,7 @@ class _AsciiDocFile:
     def _parse_block(
         self, lines: Sequence[str], start: int, depth: int, style: list[str], blocks: list[MarkdownBlock]
     ) -> int:
-        """Append the block that begins at a line to ``found``, and return the index of the line after it."""
+        """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
         line = lines[start]
         if depth == 0 and (match := _HEADING_PATTERN.match(line)):
             is_first = not blocks

@@ -126,7 +126,7 @@ class _BibEntry:
         return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
 
     def _find_closing_brace(self, start: int) -> int:
-        """Return the offset after the brace that closes the one before ``at``."""
+        """Return the offset after the brace that closes the one before ``start``."""
         depth = 1
         for mark in _BRACES_PATTERN.finditer(self._text, start, self._limit):
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
@@ -135,7 +135,7 @@ class _BibEntry:
         raise _UnendedError
 
     def _find_closing_quote(self, start: int) -> int:
-        """Return the offset after the quote that closes the one before ``at``."""
+        """Return the offset after the quote that closes the one before ``start``."""
         depth = 0
         for mark in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
             if mark[0] == '"' and depth <= 0:

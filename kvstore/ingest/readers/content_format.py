@@ -81,11 +81,11 @@ def can_be_read(relative: str) -> bool:
 def detect_format(start: bytes) -> str | None:
     r"""Return the format that the first bytes of a file indicate.
 
-    ``start`` has the first :data:`LOOKED_AT` bytes, or the whole file.
+    ``start`` has the first :data:`MAX_START_BYTES` bytes, or the whole file.
 
-    >>> content_format(b"Terms and conditions\n"), content_format(b"From: a\nTo: b\nSubject: c\n\nd")
+    >>> detect_format(b"Terms and conditions\n"), detect_format(b"From: a\nTo: b\nSubject: c\n\nd")
     ('text', 'mail')
-    >>> content_format(b'.\\" A comment.\n.TH LS 1\n')
+    >>> detect_format(b'.\\" A comment.\n.TH LS 1\n')
     'man'
     """
     if detect_marked_encoding(start) is not None:

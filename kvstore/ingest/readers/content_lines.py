@@ -3,7 +3,7 @@ r"""Content lines, the syntax of calendars (RFC 5545) and address cards (RFC 635
 In: bytes with folded lines ``NAME;PARAMETER=VALUE:TEXT`` between ``BEGIN:KIND`` and ``END:KIND``, in UTF-8 (or in the
 encoding that a byte-order mark or option names). Out: nested :class:`Component` objects. Folds within a character,
 quoted-printable values and values that continue on the next line are joined. An unclosed component ends at the end of
-the file. Components nested deeper than :data:`DEEPEST` are dropped.
+the file. Components nested deeper than :data:`MAX_DEPTH` are dropped.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Component:
         return [line for line in self.properties if line.name == name]
 
     def get_text(self, *names: str) -> str:
-        """Return the text of the line that :meth:`first` returns, or an empty string."""
+        """Return the text of the line that :meth:`find_property` returns, or an empty string."""
         line = self.find_property(*names)
         return "" if line is None else line.text
 
@@ -99,7 +99,7 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
 def unescape(value: str) -> str:
     r"""Return a value without its escapes.
 
-    >>> unescaped(r"Quay 3\, shed\nRing twice\; wait")
+    >>> unescape(r"Quay 3\, shed\nRing twice\; wait")
     'Quay 3, shed\nRing twice; wait'
     """
     return _ESCAPE_PATTERN.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
@@ -108,7 +108,7 @@ def unescape(value: str) -> str:
 def split_value(value: str, separator: str) -> list[str]:
     r"""Split a value at unescaped separators, remove the escapes, and keep empty parts.
 
-    >>> parted(r"a\;b;;c", ";")
+    >>> split_value(r"a\;b;;c", ";")
     ['a;b', '', 'c']
     """
     parts: list[str] = []

@@ -68,7 +68,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _EpubBook:
-    """A book: ``title`` and ``meta`` come from its package, ``lacking`` has the unreadable pages."""
+    """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages."""
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
         self._package, self._name = package, name

@@ -2,7 +2,7 @@
 
 In: the body of a parsed page. Out: blocks. The tree is walked with an explicit stack instead of recursion, so that deep
 nesting is safe. When an element ends, the functions that its entry left on the stack finish it. Lists and quotations
-deeper than ``_DEEPEST`` are not indented further, because the indentation would outgrow the text.
+deeper than ``_MAX_DEPTH`` are not indented further, because the indentation would outgrow the text.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class _PageWalker:
         return lambda: add_counts(-1)
 
     def _open_flow(self, on_blocks: Callable[[list[MarkdownBlock]], None], flow: BlockFlow | None = None) -> _OnLeave:
-        """Direct the following content into a new flow; at the end, ``use`` receives its blocks."""
+        """Direct the following content into a new flow; at the end, ``on_blocks`` receives its blocks."""
         outer = self.flow
         inner = flow or BlockFlow(in_contents=self._contents_depth > 0)
         self._open_parts.append(inner)

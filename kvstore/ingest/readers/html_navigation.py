@@ -26,7 +26,7 @@ class KeepLevel(IntEnum):
     ALL = 3
 
 
-#: The last :class:`Keep` level at which each reason leaves an element out.
+#: The last :class:`KeepLevel` level at which each reason leaves an element out.
 _MAX_KEEP_BY_REASON = {
     "table of contents": KeepLevel.CONTENT,
     "navigation": KeepLevel.CONTENTS,

@@ -1,6 +1,6 @@
 """Statistics of a page's elements (text, links, prose), and the location of its content.
 
-In: the body of a parsed page. Out: a :class:`Survey`. The page is walked once with an explicit stack, so that depth and
+In: the body of a parsed page. Out: a :class:`PageSurvey`. The page is walked once with an explicit stack, so that depth and
 length are safe. Counts are in characters, without white space around a text.
 """
 
@@ -159,7 +159,7 @@ _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
 class PageSurvey:
     """The shapes of a page's elements, by the parser's element id, and the location of its content.
 
-    ``region`` is the content element; ``path`` has the ids of it and its ancestors. ``stated`` is true if the page
+    ``region`` is the content element; ``path`` has the ids of it and its ancestors. ``is_region_stated`` is true if the page
     marks its content with ``<main>`` or ``<article>`` and has its title there. ``title_path`` has the ids of the page's
     title outside the content, and of its ancestors.
     """

@@ -202,7 +202,7 @@ def _find_first_title(blocks: list[MarkdownBlock]) -> str | None:
 
 
 class _LatexSource:
-    """The converter of one file; ``title`` and ``meta`` come from its commands, ``elsewhere`` lists included files."""
+    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included files."""
 
     def __init__(self, text: str) -> None:
         self.title = ""
@@ -693,7 +693,7 @@ def _split_slide_title(body: str) -> tuple[str, str] | None:
 
 
 def _find_closing(text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS) -> int:
-    """Return the offset of the bracket that closes the one at ``at``, or the end of the search range."""
+    """Return the offset of the bracket that closes the one at ``start``, or the end of the search range."""
     depth = 0
     braces = 0
     limit = min(len(text), start + max_length)
@@ -723,7 +723,7 @@ def _find_closing(text: str, start: int, opening: str, closing: str, max_length:
 def _split_environment(text: str, start: int, name: str, unended_environments: set[str]) -> tuple[str, int]:
     """Return the body of an environment and the offset after it.
 
-    The body of an unclosed environment is empty; ``unended`` caches the names of these environments.
+    The body of an unclosed environment is empty; ``unended_environments`` caches the names of these environments.
     """
     if name in unended_environments:
         return "", start

@@ -357,7 +357,7 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
     """Join lines that end with a space to the next line of the same depth (RFC 3676, 4).
 
-    If ``deleted``, that space is removed.
+    If ``delete_space``, that space is removed.
     """
     pieces: list[str] = []
     open_depth: int | None = None  # the depth of an unfinished line, None if it ends

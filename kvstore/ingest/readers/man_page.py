@@ -135,7 +135,7 @@ def _is_known_encoding(encoding: str) -> bool:
 
 
 class _ManualPage:
-    """The converter of one page; ``named`` is its name and section, ``included_page`` the page it refers to."""
+    """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
         self.meta: dict[str, JSON] = {}

@@ -1,7 +1,7 @@
 """Markdown output of the readers that convert other formats, so that later stages parse one form only.
 
-:class:`Inline` collects the running text of one paragraph. Functions create :class:`MarkdownBlock` objects from
-finished parts, and :func:`document` joins them. Literal text is escaped only if it would open a block (``#``, ``- ``,
+:class:`InlineBuilder` collects the running text of one paragraph. Functions create :class:`MarkdownBlock` objects from
+finished parts, and :func:`join_blocks` joins them. Literal text is escaped only if it would open a block (``#``, ``- ``,
 ``1. `` at the start of a line, ``|`` in a table cell). All other text is unchanged, so that names are found verbatim.
 """
 
@@ -154,7 +154,7 @@ class InlineBuilder:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """Return ``text`` with every run of white space replaced by one space."""
+    """Return ``add_text`` with every run of white space replaced by one space."""
     if text.isprintable() and "  " not in text:  # the space is the only printable white space
         return text
     line = " ".join(text.split())
@@ -164,7 +164,7 @@ def _collapse_whitespace(text: str) -> str:
 
 
 def make_code_span(text: str) -> str:
-    """Return ``text`` between enough backticks."""
+    """Return ``add_text`` between enough backticks."""
     if "`" not in text:
         return f"`{text}`"
     ticks = "`" * (1 + max(len(run) for run in _BACKTICKS_PATTERN.findall(text)))

@@ -59,7 +59,7 @@ class RunningText:
         self._is_joined = False
 
     def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece; ``before`` and ``after`` suppress the space before or after it."""
+        """Add a piece; ``join_before`` and ``join_after`` suppress the space before or after it."""
         text = text.removesuffix("\0")
         if text:
             if self._pieces and not join_before and not self._is_joined:
@@ -93,7 +93,7 @@ class MdocInterpreter:
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
 
     def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
-        """Add the text of a line to ``out``; if ``defines_name``, the first ``Nm`` defines the documented name."""
+        """Add the text of a line to ``output``; if ``defines_name``, the first ``Nm`` defines the documented name."""
         tail = len(tokens)
         while tail > 1 and tokens[tail - 1] in _CLOSING_PUNCTUATION:
             tail -= 1

@@ -72,7 +72,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _OrgFile:
-    """The parser of one file; ``title``, ``meta`` and ``described`` come from its keywords."""
+    """The parser of one file; ``title``, ``meta`` and ``descriptions`` come from its keywords."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -220,7 +220,7 @@ def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
 
 
 def _find_end(lines: Sequence[str], start: int, mark: str) -> int:
-    """Return the index of the line ``mark`` after ``at``, or the number of lines."""
+    """Return the index of the line ``mark`` after ``start``, or the number of lines."""
     return next(
         (line_number for line_number in range(start + 1, len(lines)) if lines[line_number].strip().lower() == mark),
         len(lines),

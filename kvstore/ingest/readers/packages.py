@@ -26,7 +26,7 @@ _ENCRYPTED_FLAG = 1
 
 
 class Package:
-    """A package of parts, which are read on demand; ``kind`` is the name of the format in messages."""
+    """A package of parts, which are read on demand; ``content_type`` is the name of the format in messages."""
 
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
         """Open the package; raises ReaderError if it is locked, too large, or not a package."""
@@ -68,21 +68,21 @@ class Package:
         return self._archive.read(part)
 
     def read_tree(self, part: str) -> Element:
-        """Parse an XML part; raises the exceptions of :meth:`read`, and XmlError."""
+        """Parse an XML part; raises the exceptions of :meth:`read_part`, and XmlError."""
         return parse_xml(self.read_part(part))
 
     def convert_errors(self) -> AbstractContextManager[None]:
-        """Guard the reading of parts; see :func:`guarded`."""
+        """Guard the reading of parts; see :func:`convert_errors`."""
         return convert_errors(self._name, self._kind)
 
 
 def open_main_part(
     stream: BinaryIO, package_class: Any, part_factory: Any, part_class: type, content_types: Iterable[str]
 ) -> Any:
-    """Return the main part of an Office Open XML package; raises ValueError if it is not a ``wanted``.
+    """Return the main part of an Office Open XML package; raises ValueError if it is not a ``part_class``.
 
-    ``package`` is the class with which a library opens a package, and ``parts`` its part factory. The factory is
-    extended to create a ``wanted`` for parts of the content types ``kinds``, which the library does not know.
+    ``package_class`` is the class with which a library opens a package, and ``part_factory`` its part factory. The factory is
+    extended to create a ``part_class`` for parts of the content types ``content_types``, which the library does not know.
     """
     for content_type in content_types:
         part_factory.part_type_for.setdefault(content_type, part_class)

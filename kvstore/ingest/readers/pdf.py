@@ -261,9 +261,9 @@ class _PenTracker:
 
     @staticmethod
     def _insert_gaps(parts: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
-        """Return the operands with ``gap`` in place of each code ``at`` in their strings.
+        """Return the operands with ``gap`` in place of each code ``separator`` in their strings.
 
-        If ``at`` is empty, ``gap`` is inserted between all codes of a string.
+        If ``separator`` is empty, ``gap`` is inserted between all codes of a string.
         """
         gaps: list[Any] = []
         for part in parts:

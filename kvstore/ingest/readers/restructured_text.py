@@ -152,7 +152,7 @@ class _RestructuredText:
         return found
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the block that begins at a line to ``found``, and return the index of the line after it."""
+        """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
         line = lines[start]
         if line[0] == " ":
             body, end = _read_indented(lines, start)

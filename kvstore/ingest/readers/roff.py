@@ -97,7 +97,7 @@ class RoffLine:
 
 
 class RoffInterpreter:
-    """The lines of a page, and the text of its escapes; the file cannot redefine the macros ``native``."""
+    """The lines of a page, and the text of its escapes; the file cannot redefine the macros ``native_macros``."""
 
     def __init__(self, text: str, native_macros: frozenset[str]) -> None:
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
@@ -280,7 +280,7 @@ class RoffInterpreter:
 def split_arguments(args: str) -> list[str]:
     r"""Return the arguments of a macro: words, and quoted strings.
 
-    >>> arguments(r'one "two three" fo\ ur')
+    >>> split_arguments(r'one "two three" fo\ ur')
     ['one', 'two three', 'fo\\ ur']
     """
     return [

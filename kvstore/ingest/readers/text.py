@@ -48,11 +48,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def find_title(text: str) -> str | None:
     r"""Return the title at the beginning of a plain text, on one line, or None.
 
-    >>> title_of("Release notes\n=============\nAll that is new.")
+    >>> find_title("Release notes\n=============\nAll that is new.")
     'Release notes'
-    >>> title_of("        GNU GENERAL PUBLIC LICENSE\n          Version 2, June 1991\n\n Copyright (C) 1989")
+    >>> find_title("        GNU GENERAL PUBLIC LICENSE\n          Version 2, June 1991\n\n Copyright (C) 1989")
     'GNU GENERAL PUBLIC LICENSE, Version 2, June 1991'
-    >>> title_of("The pump was stopped at noon.\n\nIt runs again."), title_of("Dear Ann,\n\nthank you.")
+    >>> find_title("The pump was stopped at noon.\n\nIt runs again."), find_title("Dear Ann,\n\nthank you.")
     (None, None)
     """
     paragraphs = [

@@ -2,7 +2,7 @@
 
 In: the bytes of a part or a file. Out: the root element, with names ``{namespace}name``. A part of a package that
 declares entities is an :class:`XmlError`; in files that people write, entities are expanded up to a limit. XML that is
-nested deeper than ``_DEEPEST`` or malformed is an :class:`XmlError`. External document types are not read.
+nested deeper than ``_MAX_DEPTH`` or malformed is an :class:`XmlError`. External document types are not read.
 """
 
 from __future__ import annotations

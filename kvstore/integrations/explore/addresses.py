@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 def build_path(address: str, name: str) -> str:
     """Return the URL of a name's page below the URL of its kind.
 
-    >>> path_of("/doc/", "hr/leave.md"), path_of("/doc/", "../a b"), path_of("/doc/", "..")
+    >>> build_path("/doc/", "hr/leave.md"), build_path("/doc/", "../a b"), build_path("/doc/", "..")
     ('/doc/hr/leave.md', '/doc/..%2Fa%20b', '/doc/?name=..')
     """
     if name in ("", ".", ".."):
@@ -25,7 +25,7 @@ def build_path(address: str, name: str) -> str:
 def build_document_address(key: str, start: int | None = None, end: int | None = None) -> str:
     """Return the URL of a document's page, with a marked span if one is given.
 
-    >>> document_address("tea", 3, 9)
+    >>> build_document_address("tea", 3, 9)
     '/doc/tea?start=3&end=9#mark'
     """
     return build_path("/doc/", key) if start is None or end is None else build_places_address(key, [(start, end)])
@@ -45,7 +45,7 @@ def build_entity_address(name: str) -> str:
 def build_page_address(address: str, **arguments: str | int | None) -> str:
     """Return the URL of a page with arguments, without those that are None or empty.
 
-    >>> page_address("/ask", q="What is tea?", using=None)
+    >>> build_page_address("/ask", q="What is tea?", using=None)
     '/ask?q=What+is+tea%3F'
     """
     return add_query(address, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])

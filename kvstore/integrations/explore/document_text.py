@@ -106,7 +106,7 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
 def strip_markdown(text: str) -> str:
     """Return a text without Markdown syntax, for an excerpt.
 
-    >>> without_signs("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
+    >>> strip_markdown("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
     'Lamps\\nTrim the wick, says Ann to Bo.'
     """
     data = text.encode()
@@ -137,7 +137,7 @@ def _find_signs(text: bytes) -> list[ByteSpan]:
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     """Return spans in order, with overlapping ones merged.
 
-    >>> apart([(8, 9), (0, 3), (2, 5), (5, 6)])
+    >>> merge_spans([(8, 9), (0, 3), (2, 5), (5, 6)])
     [(0, 5), (5, 6), (8, 9)]
     """
     merged: list[ByteSpan] = []

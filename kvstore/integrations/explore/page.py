@@ -32,7 +32,7 @@ class PageRequest:
     """A request for a page.
 
     ``store`` is its own session on the read-only store. ``name`` is the part of the URL after the page's path (``tea``
-    in ``/doc/tea``). ``whole`` is true if the content is needed all at once instead of streamed.
+    in ``/doc/tea``). ``in_full`` is true if the content is needed all at once instead of streamed.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class PageForm:
 class ExplorerPage:
     """A page: its URL, the function that returns its content, and its template.
 
-    ``label`` is its name in the navigation; pages without a label are not listed there. The URL of a ``named`` page
+    ``label`` is its name in the navigation; pages without a label are not listed there. The URL of a ``is_named`` page
     ends in a slash and is followed by a name. ``exists`` tests for an item with a name, so that an item called
     ``package.json`` has a page. ``forms`` are additional forms by the suffix of their URLs, besides ``.json``. If the
     content includes an iterator, the page is streamed while the template renders.

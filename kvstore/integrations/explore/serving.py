@@ -45,7 +45,7 @@ def serve(
 ) -> None:
     """Serve the store at a path until Ctrl-C, at a port of this machine (0: any free port).
 
-    ``tell`` receives the URL. With ``browser`` the URL is also opened. Raises InputError if the port is taken,
+    ``announce`` receives the URL. With ``browser`` the URL is also opened. Raises InputError if the port is taken,
     MissingExtraError, and the errors of :func:`kvstore.open`.
     """
     store = FollowedStore(path)

@@ -33,7 +33,7 @@ _EXAMPLES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the rows of the reading statement ``sql``, within limits; ``?`` is not a parameter in it."""
+    """Return the rows of the reading statement ``build_content``, within limits; ``?`` is not a parameter in it."""
     statement = request.get_text("sql")
     content: PageContent = {
         "sql": statement,

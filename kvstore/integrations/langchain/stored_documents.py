@@ -44,7 +44,7 @@ class DocumentOrigin:
     def parse(cls, origin: str | None) -> DocumentOrigin | None:
         """Parse an origin in this format; return None for any other.
 
-        >>> DocumentOrigin.read(str(DocumentOrigin("wiki", 1763832000.25)))
+        >>> DocumentOrigin.parse(str(DocumentOrigin("wiki", 1763832000.25)))
         DocumentOrigin(namespace='wiki', confirmed=1763832000.25)
         """
         if origin is None or not origin.startswith(ORIGIN_PREFIX):

@@ -58,7 +58,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 
 
 def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
-    """Return about the ``most`` nearest other rows of each row, shape (n, most), unordered; -1 if there are fewer."""
+    """Return about the ``max_neighbors`` nearest other rows of each row, shape (n, most), unordered; -1 if there are fewer."""
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
     cosines = np.full((len(rows), max_neighbors), -np.inf, np.float32)
@@ -76,9 +76,9 @@ def _iter_slices(count: int) -> Iterator[slice]:
 
 
 def _update_near(units: Matrix, members: RowNumbers, part: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Update the neighbors of a ``part`` of the rows ``among`` with those rows of ``among`` that are nearer.
+    """Update the neighbors of a ``part`` of the rows ``members`` with those rows of ``members`` that are nearer.
 
-    ``among`` is ascending, and ``units`` holds its unit vectors.
+    ``members`` is ascending, and ``units`` holds its unit vectors.
     """
     if len(members) < 2:
         return
@@ -146,9 +146,9 @@ def _find_cells(
 
 
 def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
-    """Update the nearest row of a ``part`` of the rows ``among``, if one of ``among`` is nearer.
+    """Update the nearest row of a ``part`` of the rows ``members``, if one of ``members`` is nearer.
 
-    ``among`` is ascending, and ``units`` holds its unit vectors.
+    ``members`` is ascending, and ``units`` holds its unit vectors.
     """
     if len(members) < 2:
         return

@@ -1,7 +1,7 @@
 """Documents: their records, stored texts and outlines.
 
 On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed if that makes it
-shorter), ``outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first 400
+shorter), ``get_outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first 400
 bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value raises
 :class:`~kvstore.errors.CorruptionError`; an unknown key returns None.
 """
@@ -127,7 +127,7 @@ def encode_text(text: bytes) -> bytes:
 
 
 def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
-    """Decode a text stored by :func:`encode_text` under ``key``, or at least its first ``most`` bytes.
+    """Decode a text stored by :func:`encode_text` under ``key``, or at least its first ``max_bytes`` bytes.
 
     Raises CorruptionError for an unknown encoding or a damaged stream.
     """
@@ -307,7 +307,7 @@ class Documents:
         return self.get_outlines([document])[document]
 
     def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
-        """Return the sections of several documents, by id; see :meth:`outline`."""
+        """Return the sections of several documents, by id; see :meth:`get_outline`."""
         ids = list(dict.fromkeys(documents))
         keys = list(map(records.encode_u64, ids))
         found: dict[int, list[Section]] = {}

@@ -27,7 +27,7 @@ Addresses = npt.NDArray[np.uint64]
 
 #: The maximum number of numbers in a block.
 BLOCK_SIZE = 124
-#: A block with fewer numbers than ``_SMALL`` is merged with the next if both together have at most ``_JOINED``.
+#: A block with fewer numbers than ``_MIN_BLOCK`` is merged with the next if both together have at most ``_MAX_JOINED_BLOCK``.
 _MIN_BLOCK = 31
 _MAX_JOINED_BLOCK = 93
 
@@ -108,7 +108,7 @@ class BlockLists:
     def _join_next_block(
         self, view: View, entity: int, key: bytes, size: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
-        """Merge the block that follows one of ``written`` into it, if it is small enough."""
+        """Merge the block that follows one of ``block_changes`` into it, if it is small enough."""
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
         if next_block is not None and size + len(numbers) <= _MAX_JOINED_BLOCK:

@@ -104,7 +104,7 @@ class PageReader:
         self.roomy: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, number: int) -> memoryview:
-        """Return a page of ``table``.
+        """Return a page of ``directory_table``.
 
         Raises CorruptionError if it is damaged, and ClosedError if the view is closed.
         """

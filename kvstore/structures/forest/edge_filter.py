@@ -51,7 +51,7 @@ class Strength(NamedTuple):
 
 
 def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edge, int]:
-    """Return the verdict on every edge of a tree; ``looped`` are the edges on cycles, the strongest first."""
+    """Return the verdict on every edge of a tree; ``looped_edges`` are the edges on cycles, the strongest first."""
     cyclic = set(looped_edges).difference(select_acyclic(looped_edges))
     verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
     for edge in find_redundant(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
@@ -178,7 +178,7 @@ def _sort_parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
 def _find_reachable(
     start: int, neighbors: Mapping[int, Sequence[int]], order: Mapping[int, int], order_range: range
 ) -> set[int]:
-    """Return the nodes reached from a node through nodes whose position in the order is in ``between``."""
+    """Return the nodes reached from a node through nodes whose position in the order is in ``order_range``."""
     seen = {start}
     stack = [start]
     while stack:

@@ -21,7 +21,7 @@ affect:
 
 A path search alternates between both ends and stops when the smaller side is exhausted. Work is counted in visited
 nodes, plus a cost for each component whose cycles are broken again. If a transaction has done more work in a tree than
-judging the whole tree would take, it defers the tree to :meth:`TransitiveReduction.settle`, which judges the whole
+judging the whole tree would take, it defers the tree to :meth:`TransitiveReduction.judge_deferred`, which judges the whole
 tree. Loading a large hierarchy therefore takes one pass.
 """
 
@@ -85,7 +85,7 @@ class TransitiveReduction:
         self._work: Counter[int] = Counter()
         self._deferred_trees: set[int] = set()
         self._tree = 0
-        #: The change in the number of accepted edges from one entity to another since the last :meth:`settle`.
+        #: The change in the number of accepted edges from one entity to another since the last :meth:`judge_deferred`.
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, child: int, parent: int) -> None:
@@ -266,7 +266,7 @@ class TransitiveReduction:
         return seen
 
     def _find_nodes_between(self, goal: int, starts: set[int], excluded_nodes: set[int]) -> set[int]:
-        """Return the nodes on accepted paths up from ``starts`` to ``goal``, which do not pass ``beyond``."""
+        """Return the nodes on accepted paths up from ``starts`` to ``goal``, which do not pass ``excluded_nodes``."""
         lower_nodes: dict[int, list[int]] = {}
         seen = set(starts)
         queue = deque(sorted(starts))

@@ -168,7 +168,7 @@ class GenerationRows:
             yield bytes(key[4:]), records.unpack(value, table, key)
 
     def get_cached(self, name: str, build: Callable[[GenerationRows], Made]) -> Made:
-        """Return the result of ``make`` for these rows, cached for all states that read this generation."""
+        """Return the result of ``build`` for these rows, cached for all states that read this generation."""
         if name not in self._cache:
             self._cache[name] = build(self)
         cached_value: Made = self._cache[name]
@@ -178,9 +178,9 @@ class GenerationRows:
 class GenerationIndex(Index, Generic[Bound]):
     """A kind of index stored in generations; ``Bound`` is the interface that a state uses.
 
-    ``tables`` are the tables of the kind. The tables ``quoting`` quote documents, and are read only while the store has
-    not changed since they were built. A generation with another ``version`` is ignored. ``building`` is shown by SHOW
-    INDEXES during a build. EXPAND can display a kind that is ``outlined``.
+    ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the store has
+    not changed since they were built. A generation with another ``version`` is ignored. ``building_detail`` is shown by SHOW
+    INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
     """
 
     version: int = 1

@@ -56,7 +56,7 @@ class BuildTools:
     """Callbacks for a build.
 
     ``embed`` returns unit vectors of texts, shape (n, dimension). ``progress`` receives the numbers of completed and of
-    all steps. Once ``cancelled`` returns true, the build ends with the part that is worth keeping.
+    all steps. Once ``is_cancelled`` returns true, the build ends with the part that is worth keeping.
     """
 
     embed: Callable[[Sequence[str]], Matrix]
@@ -99,7 +99,7 @@ class Index(ABC):
 class FileIndex(Index, Generic[Read, Bound]):
     """A kind of index in a file. ``Read`` is the content of the file, the same for all states.
 
-    ``Bound`` is bound to a state. An automatic kind is extended in the background. ``building`` is shown by SHOW
+    ``Bound`` is bound to a state. An automatic kind is extended in the background. ``building_detail`` is shown by SHOW
     INDEXES during a build. ``checked_in_place`` names arrays that need not be read when the file is opened, because
     ``Read`` verifies what it uses. ``beside`` names the kind with which this one is created, refreshed (afterwards) and
     dropped; statements only name that kind.
@@ -185,7 +185,7 @@ def validate_options(
 ) -> dict[str, float | str]:
     """Validate options; raise InputError for an unknown option or one out of range.
 
-    ``there`` are the options named in the error message, if they are more than the kind's own.
+    ``suggested_names`` are the options named in the error message, if they are more than the kind's own.
     """
     option_types, suggested_names = kind.options, kind.options if suggested_names is None else suggested_names
     valid_options: dict[str, float | str] = {}

@@ -62,7 +62,7 @@ class IndexBuilder:
     ) -> bool:
         """Update a file to the last commit; return True if there is a new file.
 
-        ``progress`` receives the completed steps. Once ``cancelled`` returns true, the work ends, and what the kind has
+        ``progress`` receives the completed steps. Once ``is_cancelled`` returns true, the work ends, and what the kind has
         completed is kept. Returns False if the store has no such index, needs no file, or the file is up to date.
         Raises IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
@@ -120,7 +120,7 @@ class IndexBuilder:
         """Mark a written file as trusted and rename it into place.
 
         Returns False if its index was dropped or created again. Waits for other writers up to the store's lock timeout;
-        with ``cancelled``, until that returns true. Raises LockTimeoutError.
+        with ``is_cancelled``, until that returns true. Raises LockTimeoutError.
         """
         while True:
             try:

@@ -43,7 +43,7 @@ _GROWTH_FACTOR = 2
 class ChunkSegments:
     """Segments of chunk codes read from their file, in order of the chunks.
 
-    ``newer`` caches vectors of newer chunks.
+    ``newer_vectors`` caches vectors of newer chunks.
     """
 
     segments: Sequence[HnswGraph]
@@ -69,8 +69,8 @@ class ChunkSegments:
 class _MergePlan(NamedTuple):
     """A plan for the next file, apart from new chunks.
 
-    ``kept`` parts remain as they are. ``taken`` codes are merged, the first of them with the links of ``base``.
-    ``coverage`` is what both cover. ``old`` are the existing parts, if they can be reused.
+    ``kept_parts`` parts remain as they are. ``merged_rows`` codes are merged, the first of them with the links of ``base``.
+    ``coverage`` is what both cover. ``old_parts`` are the existing parts, if they can be reused.
     """
 
     kept_parts: Sequence[FilePart] = ()
@@ -98,7 +98,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     def build(
         self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
-        """Build the next file from new chunks, and those of ``old`` unless too many of them are deleted."""
+        """Build the next file from new chunks, and those of ``old_parts`` unless too many of them are deleted."""
         options = record.get_int_options(("exact_below", *GRAPH_OPTIONS))
         with states() as state:
             end = state.counters.next_chunk

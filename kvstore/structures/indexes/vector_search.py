@@ -114,7 +114,7 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
     """Return the cached vectors and those of the chunks after them.
 
-    Returns None if nothing usable is cached, or if there would be more than ``most``.
+    Returns None if nothing usable is cached, or if there would be more than ``max_vectors``.
     """
     cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
     start = None if cached is None else find_covered_stop(cached.coverage, change)
@@ -147,7 +147,7 @@ def rank_parts(
 ) -> Ranking:
     """Return the ``top`` chunks of largest cosine among those in ``parts`` that the state has.
 
-    Every vector is compared. ``known`` chunks are known to exist in the state.
+    Every vector is compared. ``known_chunks`` chunks are known to exist in the state.
     """
     num_wanted = top + 16
     while True:

@@ -1,6 +1,6 @@
 """Texts written by a language model, stored by a digest of their sources.
 
-In: the digest of the sources, and the text written from them. On disk: ``written`` (digest → kind of index, model,
+In: the digest of the sources, and the text written from them. On disk: ``text`` (digest → kind of index, model,
 time, plain data). Out: the same data. Such a text costs money and cannot be reproduced, so it outlives the index
 generation that first named it, and a repair. Its key is the digest of its sources, so it is never wrong, only missing.
 Code that shows such a text checks it against the documents it was written from.
@@ -23,7 +23,7 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """A text that a model wrote for a kind of index, as plain data; ``at`` is the time in seconds since 1970."""
+    """A text that a model wrote for a kind of index, as plain data; ``written_at`` is the time in seconds since 1970."""
 
     kind: str
     model: str

@@ -1,7 +1,7 @@
 """Entities: the names a store knows, and their introductions.
 
 On disk: ``entities`` (block of ids → for each id its slots: forms and kinds with counts of introductions),
-``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
+``entity_names`` (normal form → id, in order, for prefixes), ``get_introductions`` (document → the names it introduces, each
 as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are stored in
 ``mentions.py``, and in the entity filter and its block lists.
 """
@@ -116,7 +116,7 @@ class EntityRecord:
         return free
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one introduction less in the slot at ``place``; raise CorruptionError if the slot is free."""
+        """Count one introduction less in the slot at ``get_slot_index``; raise CorruptionError if the slot is free."""
         offset = 3 * slot_index
         if offset >= len(self.row) or not self.row[offset + 2]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")

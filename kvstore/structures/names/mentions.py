@@ -92,7 +92,7 @@ class Mentions:
         return self.get_in_headings_many([document])[0]
 
     def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Return the occurrences in the title and headings of each document; see :meth:`in_headings`."""
+        """Return the occurrences in the title and headings of each document; see :meth:`get_in_headings`."""
         keys = list(map(records.encode_u64, documents))
         occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):

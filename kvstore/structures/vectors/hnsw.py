@@ -74,7 +74,7 @@ class CodedRows(NamedTuple):
 
 
 class NearCodes(NamedTuple):
-    """Labels with the cosines of their codes, best first; ``all_met`` if no other label may answer."""
+    """Labels with the cosines of their codes, best first; ``is_exhaustive`` if no other label may answer."""
 
     labels: Ids
     cosines: Matrix

@@ -75,7 +75,7 @@ class CachedVectors:
 
 @dataclass
 class VectorCache:
-    """The vectors shared by the states of one open store. A thread must hold ``lock`` to change ``held``.
+    """The vectors shared by the states of one open store. A thread must hold ``lock`` to change ``vectors``.
 
     ``limit`` is the maximum size in bytes; larger sets of vectors are read for every search.
     """

@@ -1,6 +1,6 @@
 """Vectors of one space, in page-like blocks of rows: of chunks, or of data that a system derives from documents.
 
-In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``vectors`` (block number
+In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``get_vectors`` (block number
 → header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
 other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
 at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
@@ -155,7 +155,7 @@ class VerifiedBlocks:
         return block_checksums
 
     def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Record the checksums of blocks, ascending, in the form that :meth:`of` returns."""
+        """Record the checksums of blocks, ascending, in the form that :meth:`get_many` returns."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
@@ -166,7 +166,7 @@ class VerifiedBlocks:
 class Vectors:
     """The vectors of one space in one view.
 
-    ``dimension`` is that of the store. ``verified`` are the blocks that need not be verified again.
+    ``dimension`` is that of the store. ``verified_blocks`` are the blocks that need not be verified again.
     """
 
     def __init__(

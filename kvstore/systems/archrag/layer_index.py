@@ -47,7 +47,7 @@ class CommunityGraph:
     vectors: LayeredVectors
 
     def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Return the nearest nodes of each layer with their cosines, like :meth:`LayeredVectors.nearest`."""
+        """Return the nearest nodes of each layer with their cosines, like :meth:`LayeredVectors.find_nearest`."""
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [
             [(int(nodes[number]), cosine) for number, cosine in layer]

@@ -44,7 +44,7 @@ class AbstractRoute(NamedTuple):
 class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the route to each.
 
-    ``abstracts`` is the number of abstracts visited. ``leading`` is false if every entity is too common to be specific.
+    ``num_abstracts`` is the number of abstracts visited. ``has_leads`` is false if every entity is too common to be specific.
     """
 
     chunks: Ids
@@ -58,7 +58,7 @@ class CandidatePool:
 class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts of some entities and their relatives up to ``depth`` levels away.
 
-    Returns at most ``most`` allowed chunks with their cosines with the unit ``vector``.
+    Returns at most ``max_chunks`` allowed chunks with their cosines with the unit ``vector``.
     """
 
     seeds: Sequence[Seed]
@@ -137,7 +137,7 @@ class _PoolBuilder:
     ) -> Iterator[tuple[int, AbstractRoute]]:
         """Yield the chunks below the abstracts of an entity and their relatives that are not in the pool.
 
-        Visited abstracts are added to ``met``, and abstracts seen before are skipped.
+        Visited abstracts are added to ``visited``, and abstracts seen before are skipped.
         """
         allowed = self._request.allowed
         yielded: set[int] = set()

@@ -50,7 +50,7 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) -> CandidatePool:
-    """Fetch at most ``most`` candidate chunks."""
+    """Fetch at most ``max_chunks`` candidate chunks."""
     request = Candidates(seeds, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)

@@ -46,7 +46,7 @@ class RenderedRelations:
 class Relations(ReadRequest[RenderedRelations]):
     """A request for the relations of entities, each given by the normal forms of its names.
 
-    Uses at most ``most`` nodes of each entity, and at most ``relatives`` ancestors and as many descendants of each
+    Uses at most ``max_places`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of each
     node.
     """
 

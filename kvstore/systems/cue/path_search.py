@@ -30,8 +30,8 @@ Scorer = Callable[[Sequence[str]], Iterable[float]]
 class UnitPath:
     """A path: its units (rows), and the entity by which each was reached.
 
-    ``total`` is the sum of the units' vectors, ``square`` its squared norm, and ``product`` its product with the
-    question. ``words`` are the question's words in the units, as bits.
+    ``vector_sum`` is the sum of the units' vectors, ``squared_norm`` its squared norm, and ``dot_product`` its product with the
+    question. ``word_bits`` are the question's words in the units, as bits.
     """
 
     rows: tuple[int, ...]
@@ -46,7 +46,7 @@ class UnitPath:
 class _Extension(NamedTuple):
     """A candidate next unit of a path, and the entity that leads to it.
 
-    ``likeness`` is the product of the unit's vector with the sum of the path's vectors.
+    ``similarity`` is the product of the unit's vector with the sum of the path's vectors.
     """
 
     path: UnitPath
@@ -59,8 +59,8 @@ class _Extension(NamedTuple):
 class Beam:
     """Parameters of a beam search.
 
-    ``nearest`` is the number of units taken of each entity, ``paths`` the number of paths kept after each hop, and
-    ``hops`` the number of hops. ``update`` is the fraction of each unit subtracted from the question, and ``words`` the
+    ``units_per_entity`` is the number of units taken of each entity, ``width`` the number of paths kept after each hop, and
+    ``max_hops`` the number of hops. ``discount`` is the fraction of each unit subtracted from the question, and ``word_bits`` the
     weight of words in a score relative to the cosine.
     """
 

@@ -101,7 +101,7 @@ def _check_units(query: Query) -> None:
 def find_paths(query: Query, graph: UnitGraph, options: Mapping[str, float], near_ranking: Ranking) -> list[UnitPath]:
     """Return the paths of all beams kept after each hop.
 
-    ``near`` are the chunks nearest to the question. Options missing from ``options`` have the defaults in
+    ``near_ranking`` are the chunks nearest to the question. Options missing from ``options`` have the defaults in
     :data:`PATH_OPTIONS`.
     """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}

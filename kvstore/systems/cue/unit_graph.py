@@ -70,7 +70,7 @@ class UnitGraph:
         self.get_key: Callable[[int], str] = lru_cache(None)(lambda entity: state.entities.get(entity).key)
 
     def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
-        """Return the rows of the units of entities, by entity; reads at most ``most`` chunks of a new entity."""
+        """Return the rows of the units of entities, by entity; reads at most ``max_chunks`` chunks of a new entity."""
         entity_ids = list(dict.fromkeys(entities))
         missing = np.array([entity for entity in entity_ids if entity not in self._rows_by_entity], np.uint32)
         if len(missing):

@@ -216,7 +216,7 @@ class Units:
     ) -> list[StoredUnit]:
         """Return the units of one chunk that mention an entity in their own text.
 
-        ``written`` means that the chunk always writes the entity as a name, so its text need not be read.
+        ``written_units`` means that the chunk always writes the entity as a name, so its text need not be read.
         """
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._find_entities(unit)]

@@ -3,7 +3,7 @@
 The walk over chunks and entities starts at the entities of the question. They are weighted by how specific they are;
 compared entities get equal weight. With little weight it also starts at the best chunks by vector and by words, and at
 relations stated near them that share words with the question. From a name it prefers the chunks that match what is
-asked (:mod:`.query_bias`). The walk reaches the chunks along a chain of facts, whether or not they resemble the
+asked (:mod:`.build_query_bias`). The walk reaches the chunks along a chain of facts, whether or not they resemble the
 question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
@@ -98,7 +98,7 @@ def walk_graph(
 ) -> WalkResult | None:
     """Walk from the names of a question and its nearest chunks. Returns None if there is nothing to start at.
 
-    ``degrees`` are those of the names, ``nearest`` are rankings of chunks, and ``strategy`` has the options of a walk.
+    ``degrees`` are those of the names, ``rankings`` are rankings of chunks, and ``strategy`` has the options of a walk.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)

@@ -47,7 +47,7 @@ _MAX_PLACED_CHUNKS = 20_000
 class Community(NamedTuple):
     """A community as it was built.
 
-    Level 0 is the coarsest. ``entities``, ``passages`` and ``documents`` are counts. ``rating`` is 10 times its number
+    Level 0 is the coarsest. ``entity_count``, ``chunk_count`` and ``document_count`` are counts. ``rating`` is 10 times its number
     of chunks divided by that of the largest community of its level. ``content`` is the digest of the material that its
     report is written from.
     """
@@ -149,7 +149,7 @@ class Communities:
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
-        """Yield the same as :meth:`members` lazily, which avoids checking every member of a large community."""
+        """Yield the same as :meth:`list_members` lazily, which avoids checking every member of a large community."""
         return self._iter_living_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_member_names(self, community: int) -> list[str]:
@@ -176,7 +176,7 @@ class Communities:
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return the titles of several communities, see :meth:`title`; reads the uncached ones together."""
+        """Return the titles of several communities, see :meth:`get_title`; reads the uncached ones together."""
         known = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in known]
         members = [
@@ -271,7 +271,7 @@ class Communities:
         return len(self.filter_alive(np.array([community], np.int64))) > 0
 
     def filter_alive(self, communities: Partition) -> Partition:
-        """Return the communities that are alive, see :meth:`alive`, in the given order."""
+        """Return the communities that are alive, see :meth:`is_alive`, in the given order."""
         if self._is_current:
             return communities
         alive = self._cache.alive
@@ -338,7 +338,7 @@ class Communities:
     def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` living communities nearest to a unit vector, with their cosines, best first.
 
-        With ``level``, only the communities of that partition are considered, see :meth:`at_level`.
+        With ``level``, only the communities of that partition are considered, see :meth:`list_level`.
         """
         scores = cosines(self._vectors, vector)
         candidates = None if level is None else set(self.list_level(level))
@@ -501,7 +501,7 @@ class Communities:
     def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
         """Return the finest community of each entity and its number of chunks at build time.
 
-        A newer entity has :data:`NOWHERE` and 0.
+        A newer entity has :data:`NO_COMMUNITY` and 0.
         """
         positions, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
         finest, degrees = np.full(len(entities), NO_COMMUNITY), np.zeros(len(entities), np.int64)
@@ -550,7 +550,7 @@ def _iter_largest(values: Matrix, first: int) -> Iterator[int]:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
-    """Return one home chunk of each community that has any, otherwise :data:`NOWHERE`."""
+    """Return one home chunk of each community that has any, otherwise :data:`NO_COMMUNITY`."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]

@@ -10,7 +10,7 @@ and last byte of each sentence), and the findings (two entities, weight in 2^-16
 community → chunk, share in ten thousandths, and so on, for the chunks at home in it but in none of its children.
 ``entity_communities``: entity → its finest community (nil: none), number of chunks that mention it.
 ``community_vectors``: block → 64 vectors, float32. ``community_terms``: community → the terms of its title and report,
-added by :mod:`.report_terms`.
+added by :mod:`.build_report_terms`.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _iter_strongest_members(communities: Communities, selected: Iterable[int]) -
 
 
 def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
-    """Return the first ``most`` names not followed yet; reads no more names than needed."""
+    """Return the first ``limit`` names not followed yet; reads no more names than needed."""
     selected: dict[int, None] = {}
     for entity in entities:
         if entity not in visited:

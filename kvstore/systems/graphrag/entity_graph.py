@@ -43,7 +43,7 @@ Indices = npt.NDArray[np.int64]
 class EntityGraph:
     """Entities and the chunks that mention them.
 
-    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``passages`` are chunk ids, and ``documents``
+    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents``
     gives the document of each, numbered in order of keys. Node ``named[i]`` is mentioned in chunk ``naming[i]`` with
     ``features[i]``, sorted by chunk and then node. ``edges`` are those among the strongest of either end.
     """
@@ -64,7 +64,7 @@ class EntityGraph:
 
     @cached_property
     def strengths(self) -> npt.NDArray[np.float64]:
-        """The strength of each mention, see :func:`strengths`."""
+        """The strength of each mention, see :func:`compute_strengths`."""
         return compute_strengths(self.features)
 
 

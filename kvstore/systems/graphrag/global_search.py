@@ -100,8 +100,8 @@ class GlobalStrategy:
 class _ScoredTree:
     """The tree of communities limited to what may answer, with scores for the question.
 
-    ``loose`` are chunks that may answer but are reported apart from the communities: nearby chunks in no community, and
-    ``newer`` ones, nearest first. ``left_out`` is the number of further such chunks.
+    ``unassigned`` are chunks that may answer but are reported apart from the communities: nearby chunks in no community, and
+    ``newer_chunks`` ones, nearest first. ``omitted_count`` is the number of further such chunks.
     """
 
     def __init__(self, query: Query, communities: Communities) -> None:
@@ -227,7 +227,7 @@ def _find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: i
 
 
 def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[tuple[int | None, float]], int]:
-    """Return the ``most`` best communities with their scores, best first, and the total number of candidates.
+    """Return the ``limit`` best communities with their scores, best first, and the total number of candidates.
 
     The selection descends from the coarsest to each child that scores at least as high as its parent. None represents
     the unassigned chunks.

@@ -55,7 +55,7 @@ _MAX_RELATIVES = 3
 
 
 class StartEntity(NamedTuple):
-    """An entity that the search starts at; ``named`` is True if the question names it."""
+    """An entity that the search starts at; ``is_named`` is True if the question names it."""
 
     entity: int
     key: str
@@ -172,7 +172,7 @@ def rank_entity_chunks(
 ) -> tuple[Ranking, dict[int, str]]:
     """Rank chunks by their entities, their cosines and the question's words, and return the reason for each.
 
-    Each of the three scores is scaled to its best. ``near`` are rankings by vector and by words whose chunks are
+    Each of the three scores is scaled to its best. ``rankings`` are rankings by vector and by words whose chunks are
     candidates too.
     """
     state = query.view

@@ -86,7 +86,7 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
 def fit_reports(
     query: Query, communities: Communities, paths: Mapping[int, str], share: float, limit: int
 ) -> list[Hit]:
-    """Return at most ``most`` reports of communities that fit in a share of the query's tokens, if these are limited.
+    """Return at most ``limit`` reports of communities that fit in a share of the query's tokens, if these are limited.
 
     ``paths`` maps each community, in order, to the reason why it is included.
     """

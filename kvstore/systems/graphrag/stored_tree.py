@@ -20,7 +20,7 @@ from .community_rows import COMMUNITIES
 class StoredTree:
     """The tree of communities as parallel arrays.
 
-    For each community: its level, its parent (:data:`NOWHERE`: none), ten times its rating, and its first member in
+    For each community: its level, its parent (:data:`NO_COMMUNITY`: none), ten times its rating, and its first member in
     order of names.
     """
 
@@ -53,7 +53,7 @@ class StoredTree:
     def map_to_levels(self, communities: Partition, levels: int) -> Partition:
         """Return the ancestor of each community at each level, coarsest first, shape (levels, n).
 
-        A community coarser than a level is its own entry there. ``communities`` can contain :data:`NOWHERE`.
+        A community coarser than a level is its own entry there. ``communities`` can contain :data:`NO_COMMUNITY`.
         """
         communities_by_level: Partition = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
         current, stops = communities, np.full(len(communities), levels)

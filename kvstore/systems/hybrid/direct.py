@@ -22,7 +22,7 @@ The best candidates get three bonuses, in which rare words count for more:
 A number by which the question identifies something, such as an invoice or a version, is searched for as written. A
 document without a title is called by the name of its file.
 
-In: a query. Out: :class:`Direct`.
+In: a query. Out: :class:`DirectResult`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class DirectResult:
     """The result of direct search.
 
     ``chunks`` are ids, ascending, with their ``scores``; ``vectors`` and ``words`` are the two rankings. ``rarities``
-    are those of the question's terms that the store has; ``coverage`` is the share of them that the best chunk has.
+    are those of the question's terms that the store has; ``compute_coverage`` is the share of them that the best chunk has.
     """
 
     chunks: Ids
@@ -139,7 +139,7 @@ class DirectResult:
 
 
 def search_directly(query: Query, weights: Weights, extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
-    """Return the chunks that resemble the question. ``also`` are further allowed chunks to score."""
+    """Return the chunks that resemble the question. ``extra_chunks`` are further allowed chunks to score."""
     num_chunks = max(weights.candidates, query.reach)
     vectors, words, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
     with query.trace.step("resemblance") as step:
@@ -223,7 +223,7 @@ def _compute_word_share(
 ) -> float:
     """Return the share of lexical search.
 
-    It is ``even`` if both searches separate their best results equally well. Each is weighted by the root of the fall
+    It is ``base_share`` if both searches separate their best results equally well. Each is weighted by the root of the fall
     of its scores, and dense search also by its ``separation``.
     """
     words, cosines = (
@@ -270,7 +270,7 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit the normal distribution of ``among`` cosines whose best, in order, are ``cosines``. Mean and deviation are 0
+    """Fit the normal distribution of ``num_chunks`` cosines whose best, in order, are ``cosines``. Mean and deviation are 0
     if there are too few."""
     lower = min(len(cosines), num_chunks // 2)
     upper = lower // _UPPER_RANK_DIVISOR

@@ -64,7 +64,7 @@ def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
 def unpack_columns(
     number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Decode some columns of block ``number``, in order. ``names`` is a subset of :data:`NAMES` in the same order,
+    """Decode some columns of block ``number``, in order. ``names`` is a subset of :data:`COLUMN_NAMES` in the same order,
     beginning with ``document``."""
     body = records.unseal(stored, table, key)
     try:

@@ -2,7 +2,7 @@
 
 A condition is true, false or unknown for a document, as in SQL (NULL compares as unknown). SQL's WHERE and dictionaries
 are both converted to these classes; :mod:`.evaluation` finds the documents. A part that the index cannot evaluate is
-:class:`Untold`.
+:class:`Unsupported`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _EXTENT = columns.COLUMN_NAMES[:4]
 
 
 class MetadataIndex:
-    """The values of documents in one state. ``size`` is greater than every document id. ``kept`` caches columns by
+    """The values of documents in one state. ``size`` is greater than every document id. ``cache`` caches columns by
     change."""
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:

@@ -130,7 +130,7 @@ class PassageGraph:
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks of entities, ascending, given their ``degrees``. An entity with more than ``most`` chunks
+        """Return the chunks of entities, ascending, given their ``read_degrees``. An entity with more than ``max_chunks`` chunks
         has an empty row."""
         totals = degrees.total
         is_multiple = (totals > 1) & (totals <= max_chunks)
@@ -281,7 +281,7 @@ class GraphWriter(PassageGraph):
             self._write.change_many(PASSAGE_ENTITIES, values)
 
     def change_link(self, entity: int, other: int, kind: int, change: int) -> None:
-        """Change the count of a link between two entities by ``by``."""
+        """Change the count of a link between two entities by ``change``."""
         for pair in ((entity, other), (other, entity)):
             self._link_changes[*pair, kind] = self._link_changes.get((*pair, kind), 0) + change
 

@@ -136,7 +136,7 @@ class Surroundings(NamedTuple):
 class Neighbourhood(ReadRequest[Surroundings]):
     """A request for the rows of nodes, with the degrees of their neighbors.
 
-    An entity in more than ``most`` chunks has an empty row. ``linking`` requests the links of entities. A unit
+    An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities. A unit
     ``vector`` requests its cosines with the chunks of entities, except those already ``compared`` (ids ascending).
     """
 

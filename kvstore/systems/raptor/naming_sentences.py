@@ -25,7 +25,7 @@ from .topic_building import EntitySentences, OrderedChunks
 class EntityMentions:
     """Mentions of entities (ids, sorted by normal form) in chunks.
 
-    ``places`` has shape (n, 2): the index of the entity and the byte offset of the mention in the chunk. The mentions
+    ``rows`` has shape (n, 2): the index of the entity and the byte offset of the mention in the chunk. The mentions
     of chunk i are the rows from ``bounds[i]`` to ``bounds[i + 1]``.
     """
 

@@ -1,6 +1,6 @@
 """Summaries: sentences of whole documents that together cover most of their content, within a length.
 
-In: a query. Out: hits of kind ``summary``, in order of document key and offset, each with the spans of its sentences.
+In: a query. Out: hits of kind ``summarize``, in order of document key and offset, each with the spans of its sentences.
 :mod:`~kvstore.retrieval.cover` chooses the sentences from everything that may answer, as from one text, so content that
 several documents share is stated once. Words of a question about something specific count twice.
 
@@ -198,7 +198,7 @@ class _TopicOverview:
             yield _build_hit_fields(self._state, topic_sentences, f"{path} on {title or 'other things'}", "", title)
 
     def _select_cut(self, roots: set[int | None], limit: int) -> set[int]:
-        """Split root topics, the largest first, as long as at most ``most`` topics result."""
+        """Split root topics, the largest first, as long as at most ``limit`` topics result."""
         cut = {root for root in roots if root is not None}
         heap = [(-self._topics.get(topic).chunk_count, topic) for topic in cut]
         heapq.heapify(heap)
@@ -283,7 +283,7 @@ class _DocumentPart(NamedTuple):
 
 
 def _split_documents(state: State, documents: Sequence[DocumentRecord], limit: int) -> list[list[_DocumentPart]]:
-    """Split documents along their abstracts, the longest part first, until there are ``most`` parts.
+    """Split documents along their abstracts, the longest part first, until there are ``limit`` parts.
 
     The parts of each document are in order of the text. If an abstract has more children than there is room for parts,
     adjacent children are merged.

@@ -2,7 +2,7 @@
 
 In: the chunks of a state, sorted by document key and ordinal, with their vectors. Out: topics one after another, a
 function of texts and vectors only: the result depends on no seed, id or order of arrival. Groups come from affinity
-clustering, or from the mixtures of the paper (:mod:`.gaussian_mixtures`).
+clustering, or from the mixtures of the paper (:mod:`.fit_gaussian_mixtures`).
 
 The summary of a topic is the sentences that together cover most of what its members share. The finest topics choose
 from all sentences, coarser topics from the summaries of their children. A changed document thus changes only its own
@@ -65,9 +65,9 @@ class StoredSpan(NamedTuple):
 class Topic(NamedTuple):
     """A group of chunks or of topics. Level 0 is the finest; ``children`` are chunks at level 0 and topics above.
 
-    ``chunks`` and ``documents`` count everything below. ``title`` has spans of characteristic words, ``summary`` spans
-    of sentences, and ``shown`` spans of the text that a model is shown; ``content`` is the digest of the latter.
-    ``total`` is the sum of the vectors of all chunks below, packed float32. It is stored only if there are more than
+    ``chunk_count`` and ``document_count`` count everything below. ``get_title`` has spans of characteristic words, ``summary`` spans
+    of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the digest of the latter.
+    ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored only if there are more than
     :data:`MOST_ADDED` chunks and the topic has more than one member. Topics are numbered from the finest level, in
     order of their first chunk.
 
@@ -99,7 +99,7 @@ class OrderedChunks:
     """Chunks in canonical order, copied to scratch files.
 
     There are arrays of ids, of documents, and of start offsets in the documents. ``texts`` holds all texts one after
-    another, ``ends`` the end of each in it, and ``plain`` is True for plain text. ``vectors`` holds the unit vectors of
+    another, ``ends`` the end of each in it, and ``is_plain`` is True for plain text. ``vectors`` holds the unit vectors of
     size ``dimension``, packed float32.
     """
 
@@ -182,7 +182,7 @@ class OrderedChunks:
             yield TopicSentence(position, start, end, words)
 
     def build_sentence(self, position: int, start: int, end: int) -> TopicSentence:
-        """Return a sentence that :meth:`told` yielded before, by its byte range."""
+        """Return a sentence that :meth:`iter_sentences` yielded before, by its byte range."""
         text = format_summary_sentence(self.read_text(position, start, end).decode())
         return TopicSentence(position, start, end, extract_sentence_words(text))
 
@@ -204,7 +204,7 @@ class TopicSentence(NamedTuple):
 class EntitySentences(NamedTuple):
     """The sentences that mention an entity, in canonical order.
 
-    ``places`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entries
+    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entries
     if they share all sentences.
     """
 
@@ -222,7 +222,7 @@ class EntitySentences(NamedTuple):
 class _TopicDraft:
     """A topic under construction.
 
-    ``passages`` are chunk indices in canonical order; ``members`` are chunk indices at level 0, or numbers of topics.
+    ``positions`` are chunk indices in canonical order; ``members`` are chunk indices at level 0, or numbers of topics.
     """
 
     level: int
@@ -258,7 +258,7 @@ class _Groups:
 class _TopicLevel:
     """The topics of a level, given the ``labels`` of chunks (or leaves).
 
-    ``passages`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, each numbered
+    ``positions`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, each numbered
     within its level. ``first`` is the global number of the first topic.
     """
 

@@ -1,6 +1,6 @@
-"""The index of kind ``topics``: building, reading and checking it, and the prompt for a topic's summary.
+"""The index of kind ``numbers``: building, reading and checking it, and the prompt for a topic's summary.
 
-In: the chunks of a store with their vectors. On disk: ``topics``, a row for each topic, in generations. Out:
+In: the chunks of a store with their vectors. On disk: ``numbers``, a row for each topic, in generations. Out:
 :class:`~kvstore.systems.raptor.topics.Topics`.
 """
 

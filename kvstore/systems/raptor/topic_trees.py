@@ -67,7 +67,7 @@ class StoredTopicTrees:
     """The trees of topics as parallel arrays.
 
     For each topic: its level, its parent (:data:`ROOT`: none) and the number of chunks below it (``sizes``). The finest
-    topics also have their chunks. The first ``similar`` topics are the tree of similar content, the others that of
+    topics also have their chunks. The first ``similar_count`` topics are the tree of similar content, the others that of
     related content.
     """
 
@@ -150,7 +150,7 @@ class StoredTopicTrees:
         ]
 
     def select_largest(self, limit: int) -> Partition:
-        """Return at most ``most`` disjoint topics of the tree of similar content, ascending.
+        """Return at most ``limit`` disjoint topics of the tree of similar content, ascending.
 
         They are the finest level with at most that many topics. If no level qualifies, they are the topics of the
         coarsest level with the most chunks, ties by number.

@@ -77,7 +77,7 @@ class Topics:
         return list(filter(self.is_alive, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return at most ``most`` disjoint topics with a living chunk: the finest level that fits, or the largest."""
+        """Return at most ``limit`` disjoint topics with a living chunk: the finest level that fits, or the largest."""
         return list(filter(self.is_alive, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:

@@ -67,7 +67,7 @@ class _TreeNode(ABC):
 class _DocumentTree:
     """The abstract tree of a document.
 
-    ``sums`` are prefix sums of the vectors of its chunks, one more than chunks, with a constant offset.
+    ``vector_sums`` are prefix sums of the vectors of its chunks, one more than chunks, with a constant offset.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
 
 
 def _truncate_text(text: bytes, max_bytes: int) -> str:
-    """Return at most ``most`` bytes of a text, cut at the end of a character."""
+    """Return at most ``max_bytes`` bytes of a text, cut at the end of a character."""
     return text[:max_bytes].decode(errors="ignore")
 
 

@@ -12,7 +12,7 @@ from .synonym_index import SYNONYMS
 
 @dataclass(frozen=True, slots=True)
 class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
-    """A request for the entities whose names are nearest to a unit vector, at most ``most``, with their cosines.
+    """A request for the entities whose names are nearest to a unit vector, at most ``max_names``, with their cosines.
     Returns None if the store has no index of kind ``synonyms``."""
 
     vector: Matrix
