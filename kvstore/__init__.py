@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from .database.queryable import Document
     from .database.snapshot import Snapshot
     from .database.transaction import Transaction
+    from .derived.passage_graph.neighbors import Neighbour, Neighbours
     from .entry_points import Plugin
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
     from .ingest.pipeline import Ingestion, IngestProgress, IngestReport
-    from .ingest.readers import FORMATS, RawDocument, ReadFailure
     from .language.cursor import Cursor
     from .models.token_estimate import token_estimate
     from .opening import migrate_store as migrate
     from .opening import open_store as open
     from .plugin_listing import plugins
+    from .readers import FORMATS, RawDocument, ReadFailure
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Relatives, Step, TextSpan
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
     from .structures.names.aliases import Alias
-    from .systems.passage_graph.neighbours import Neighbour, Neighbours
 
 __version__ = "0.2.0"
 
@@ -121,7 +121,7 @@ _HOMES = {
     "ExtractionForecast": ("database.model_extraction", "ExtractionForecast"),
     "ExtractionProgress": ("database.model_extraction", "ExtractionProgress"),
     "ExtractionReport": ("database.model_extraction", "ExtractionReport"),
-    "FORMATS": ("ingest.readers", "FORMATS"),
+    "FORMATS": ("readers", "FORMATS"),
     "Failure": ("ingest.file_documents", "Failure"),
     "Forecast": ("ingest.forecast", "Forecast"),
     "Hit": ("retrieval.evidence", "Hit"),
@@ -132,15 +132,15 @@ _HOMES = {
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Ingestion": ("ingest.pipeline", "Ingestion"),
     "Location": ("retrieval.evidence", "Location"),
-    "Neighbour": ("systems.passage_graph.neighbours", "Neighbour"),
-    "Neighbours": ("systems.passage_graph.neighbours", "Neighbours"),
+    "Neighbour": ("derived.passage_graph.neighbors", "Neighbour"),
+    "Neighbours": ("derived.passage_graph.neighbors", "Neighbours"),
     "Outline": ("structures.indexes.generations", "Outline"),
     "OutlineRow": ("structures.indexes.generations", "OutlineRow"),
     "WritingForecast": ("structures.indexes.generation_building", "WritingForecast"),
     "Plugin": ("entry_points", "Plugin"),
     "Prompt": ("answering.prompt", "Prompt"),
-    "RawDocument": ("ingest.readers", "RawDocument"),
-    "ReadFailure": ("ingest.readers", "ReadFailure"),
+    "RawDocument": ("readers", "RawDocument"),
+    "ReadFailure": ("readers", "ReadFailure"),
     "Relatives": ("retrieval.evidence", "Relatives"),
     "Relative": ("retrieval.evidence", "Relative"),
     "Snapshot": ("database.snapshot", "Snapshot"),

@@ -24,6 +24,8 @@ from . import numpy_start  # noqa: F401
 from .arguments import check_arguments, format_value
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
+from .registry import get_buffered_tables
+from .registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
 from .settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
 from .storage import records
 from .storage.environment import Environment, View, WriteTransaction, WriteView
@@ -31,8 +33,6 @@ from .storage.file_lock import identity_of
 from .storage.location import DATA_FILE
 from .store import Store
 from .structures import tables
-from .systems import get_buffered_tables
-from .systems.versions import explain_migration, explain_read_only, find_outdated, write_versions
 
 if TYPE_CHECKING:
     from .changes.repair import RebuildReport
@@ -316,7 +316,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             f"{environment.path}, or open it read-only"
         )
     elif outdated_structures:
-        from .changes.structure_making import rebuild_outdated
+        from .changes.structure_rebuilding import rebuild_outdated
 
         rebuild_outdated(environment, fixed)
 

@@ -6,9 +6,9 @@ In: the plugin groups of the packages of kvstore that use them. Out: each plugin
 from __future__ import annotations
 
 from .entry_points import Plugin, list_misplaced
-from .ingest.readers import READERS
+from .ingest import READERS
 from .models.embedder import EMBEDDERS
-from .systems.plugin_strategy import STRATEGY_PLUGINS
+from .registry.plugin_strategy import STRATEGY_PLUGINS
 
 
 def plugins() -> list[Plugin]:

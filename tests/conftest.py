@@ -99,7 +99,7 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
 @pytest.fixture
 def make_needed_indexes() -> Callable[[Store], None]:
     """Makes the indexes of a store that some strategy needs."""
-    from kvstore.systems import STRATEGIES
+    from kvstore.registry import STRATEGIES
 
     def make(store: Store) -> None:
         needed = (getattr(strategy, "needs", None) for strategy in STRATEGIES.values())

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kvstore.arguments import Option
+from kvstore.registry.contract import ChunkedText, Derivation, MaintainedIndex, System
 from kvstore.settings import FixedSettings
-from kvstore.systems.contract import ChunkedText, Derivation, MaintainedIndex, System
 
 
 class Lines(Derivation):

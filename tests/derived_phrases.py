@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kvstore.registry.contract import ChunkedText, Delta, Derivation, DumpRow, LmdbTable, System
 from kvstore.settings import FixedSettings
 from kvstore.storage import records
 from kvstore.storage.view import View, WriteView
 from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.logical import LogicalNames
 from kvstore.structures.state import State
-from kvstore.systems.contract import ChunkedText, Delta, Derivation, DumpRow, LmdbTable, System
 
 
 class Phrases(Derivation):

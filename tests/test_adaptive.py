@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.systems.hybrid.direct import fit_noise, measure_separation
+from kvstore.systems.hybrid.direct_search import fit_noise, measure_separation
 
 
 def found(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:

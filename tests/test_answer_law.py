@@ -24,8 +24,8 @@ import kvstore
 from kvstore.changes.dump import dump
 from kvstore.errors import KvstoreError
 from kvstore.ingest import file_visit
+from kvstore.registry import STRATEGIES
 from kvstore.retrieval.evidence import Evidence
-from kvstore.systems import STRATEGIES
 
 EMBEDDER = "hashing:32"
 #: What is as new as the last commit; other strategies need an index that is as new as its last REFRESH.

@@ -16,7 +16,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes.check import check_state
 from kvstore.changes.dump import dump
-from kvstore.systems import STRATEGIES
+from kvstore.registry import STRATEGIES
 
 pytestmark = pytest.mark.public_api
 

@@ -23,10 +23,10 @@ from kvstore.extraction.extraction import extract
 from kvstore.extraction.validation import MAX_TEXT_BYTES
 from kvstore.ingest.file_documents import Failure, FileDocument
 from kvstore.ingest.pipeline import BATCH_CHUNKS
-from kvstore.ingest.readers import SkippedPart
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame_message
 from kvstore.models.openai_embedder import OpenAIEmbedder
+from kvstore.readers import SkippedPart
 from kvstore.settings import FixedSettings
 
 MakeStore = Callable[..., kvstore.Store]
@@ -108,7 +108,7 @@ def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) ->
     package.mkdir()
     (package / "sitecustomize.py").write_text(
         "import sys, types, os, time, signal\n"
-        "module = types.ModuleType('kvstore.ingest.readers.pdf')\n"
+        "module = types.ModuleType('kvstore.readers.pdf')\n"
         f"def read(stream, origin, options):\n    {does}\n    yield\n"
         "module.read = read\n"
         "sys.modules[module.__name__] = module\n"

@@ -16,9 +16,9 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.changes.facts import iter_document_facts
 from kvstore.extraction.extraction import get_first_sentence
+from kvstore.registry.chunk_texts import build_chunk_texts
+from kvstore.registry.chunked_text import load_chunked_text
 from kvstore.structures import tables
-from kvstore.systems.chunk_texts import build_chunk_texts
-from kvstore.systems.chunked_text import load_chunked_text
 
 MakeStore = Callable[..., kvstore.Store]
 SETTINGS = {"chunk_context": 1, "chunk_tokens": 24, "language": "rules"}

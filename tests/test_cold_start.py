@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import kvstore
-from kvstore.systems import STRATEGIES, SYSTEMS
-from kvstore.systems.deferred_strategy import DeferredStrategy
+from kvstore.registry import STRATEGIES, SYSTEMS
+from kvstore.registry.deferred_strategy import DeferredStrategy
 
 #: A process that opens a store and finds something.
 ASKING = """

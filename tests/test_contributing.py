@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import kvstore
-from kvstore import systems
-from kvstore.ingest import readers
+from kvstore import readers
+from kvstore import registry as systems
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ import pytest
 
 import kvstore
 from kvstore.errors import KvstoreError
+from kvstore.registry import STRATEGIES, list_store_tables
 from kvstore.storage.environment import Environment
-from kvstore.systems import STRATEGIES, list_store_tables
 
 QUESTION = "Who keeps the Cryostat cold in Uppsala?"
 

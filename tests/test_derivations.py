@@ -14,10 +14,10 @@ from derived_phrases import PHRASES, Phrases
 import kvstore
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, StoreFormatError
+from kvstore.registry import register
+from kvstore.registry.contract import System
 from kvstore.structures.derived_parts import split_vector_id
 from kvstore.structures.vectors.vectors import find_nearest
-from kvstore.systems import register
-from kvstore.systems.contract import System
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -219,7 +219,7 @@ def test_what_a_worker_derives_is_what_is_kept(
 
     # Workers that know the system derive and embed it too.
     (tmp_path / "sitecustomize.py").write_text(
-        "from derived_phrases import PHRASES\nfrom kvstore.systems import register\nregister(PHRASES)\n"
+        "from derived_phrases import PHRASES\nfrom kvstore.registry import register\nregister(PHRASES)\n"
     )
     paths = [str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))

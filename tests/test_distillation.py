@@ -11,12 +11,12 @@ from model_server import Planned, Server, refusal, stream
 
 import kvstore
 from kvstore.arguments import Option
+from kvstore.registry import register
+from kvstore.registry.contract import System
 from kvstore.retrieval.dense_search import rank_by_vector
 from kvstore.retrieval.distillation import Distiller, build_distilled_evidence
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of
-from kvstore.systems import register
-from kvstore.systems.contract import System
 
 QUESTION = "Which colour do the boats of Brunnen have?"
 TEXTS = {

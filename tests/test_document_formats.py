@@ -27,9 +27,9 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import RawDocument, ReadFailure, SkippedPart, mail_messages, read_bytes
-from kvstore.ingest.readers.code_languages import LANGUAGES
-from kvstore.ingest.readers.packages import Package
+from kvstore.readers import RawDocument, ReadFailure, SkippedPart, mail_messages, read_bytes
+from kvstore.readers.code_languages import LANGUAGES
+from kvstore.readers.packages import Package
 
 PROSE = (
     "The lighthouse of Portland was lit in 1716. Its keeper wrote down every ship.",

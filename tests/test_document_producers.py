@@ -23,8 +23,8 @@ import document_producers as made
 import pytest
 
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import RawDocument, ReadFailure, SkippedPart, read_bytes
-from kvstore.ingest.readers.code_languages import LANGUAGES
+from kvstore.readers import RawDocument, ReadFailure, SkippedPart, read_bytes
+from kvstore.readers.code_languages import LANGUAGES
 
 if TYPE_CHECKING:
     from kvstore import Store

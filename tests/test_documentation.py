@@ -21,8 +21,8 @@ from tool_modules import tool_module
 import kvstore
 from kvstore.language import parser
 from kvstore.models.embedder import EMBEDDER_FORMS
+from kvstore.registry import STRATEGIES
 from kvstore.settings import FixedSettings, SessionSettings
-from kvstore.systems import STRATEGIES
 from kvstore_shell.cli import cli
 from kvstore_shell.script import split_items
 

@@ -25,8 +25,8 @@ import kvstore
 from kvstore import dbapi, errors
 from kvstore.integrations.explore.followed_store import FollowedStore
 from kvstore.integrations.store_tools import StoreTools
+from kvstore.registry import STRATEGIES
 from kvstore.storage.environment import Environment, _environments
-from kvstore.systems import STRATEGIES
 
 Call = Callable[[Any, Path], Any]
 
@@ -187,19 +187,19 @@ STORE_TOOLS: dict[str, Call] = {
     **{name: lambda tools, folder, name=name: tools.call(name, TOOLS[name]) for name in TOOLS},  # type: ignore[misc]
     "call": lambda tools, folder: tools.call("select", {"sql": "SELECT nothing FROM documents"}),
     "describe_error": lambda tools, folder: tools.describe_error(errors.InputError("the key 'tea' is taken")),
-    "listed": lambda tools, folder: tools.listed("", 10),
-    "prompt": lambda tools, folder: tools.prompt(QUESTION),
+    "list_documents": lambda tools, folder: tools.list_documents("", 10),
+    "build_prompt": lambda tools, folder: tools.build_prompt(QUESTION),
     "store": lambda tools, folder: tools.store,
-    "text_of": lambda tools, folder: tools.text_of("tea"),
+    "read_text": lambda tools, folder: tools.read_text("tea"),
     "warm": lambda tools, folder: _warm(tools),
-    "within": lambda tools, folder: tools.within("Tea."),
+    "truncate_result": lambda tools, folder: tools.truncate_result("Tea."),
 }
 
 FOLLOWED: dict[str, Call] = {
     "close": lambda followed, folder: followed.close(),
     "interrupt": lambda followed, folder: (_count_in_session(followed), followed.interrupt()),
     "path": lambda followed, folder: followed.path,
-    "session": lambda followed, folder: _count_in_session(followed),
+    "open_session": lambda followed, folder: _count_in_session(followed),
 }
 
 #: Calls that raise an error, which must not keep the store open once it is handled.
@@ -470,9 +470,9 @@ def test_an_index_that_is_extended_in_the_background(path: Path, monkeypatch: py
 
     began = threading.Event()
 
-    def build(*_: Any, cancelled: Callable[[], bool], **__: Any) -> bool:
+    def build(*_: Any, is_cancelled: Callable[[], bool], **__: Any) -> bool:
         began.set()
-        while not cancelled():
+        while not is_cancelled():
             pass
         return False
 

@@ -19,10 +19,10 @@ import kvstore
 from kvstore.changes import changes, facts
 from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
+from kvstore.registry.written_passages import WrittenPassages
 from kvstore.structures.forest.forest import StatedEdge
 from kvstore.structures.names.aliases import Alias
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
-from kvstore.systems.written_passages import WrittenPassages
 from kvstore.text.normalize import to_entity_key
 
 # Few words, so that names recur, contain each other, come and go, and stand in titles, headings and text.

@@ -33,13 +33,13 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
+from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, mapped_pages, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.new_file import create_file_atomically
 from kvstore.storage.writer_lock import MaintenanceThread
 from kvstore.structures import tables
-from kvstore.systems import get_buffered_tables
 
 SMALL_MAP = 1 << 20
 

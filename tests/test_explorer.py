@@ -571,7 +571,7 @@ def test_interruption_ends_the_command_with_a_query_and_connections_open(path: P
 def test_pages_that_run_a_users_text_stop_at_their_bound(
     client: Any, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    monkeypatch.setattr("kvstore.integrations.explore.page.TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr("kvstore.integrations.explore.page.SECONDS", 0.3)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     text = f"sql={quote(endless)}" if address == "/sql?" else f"where={quote(f'({endless}) > 0')}"
     response = client.get(address + text)

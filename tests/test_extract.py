@@ -25,8 +25,9 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.changes.linking import Linker
 from kvstore.models.token_estimate import estimate_message_tokens, token_estimate
-from kvstore.systems import chunk_choice, get_written_facts
-from kvstore.systems.chunked_text import load_chunked_text
+from kvstore.registry import chunk_selection as chunk_choice
+from kvstore.registry import get_written_facts
+from kvstore.registry.chunked_text import load_chunked_text
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT, build_context_headers
 from kvstore_shell.cli import run
@@ -668,7 +669,7 @@ def kinds() -> Iterator[list[str]]:
 
 
 def test_every_kind_has_a_prompt_that_quotes_and_a_schema(kinds: list[str]) -> None:
-    from kvstore.systems.written_passages import SourcePassage
+    from kvstore.registry.written_passages import SourcePassage
 
     for kind in kinds:
         fact = get_written_facts()[kind]

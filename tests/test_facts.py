@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 import kvstore
-from kvstore import errors, systems
+from kvstore import errors
+from kvstore import registry as systems
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
+from kvstore.registry import register
+from kvstore.registry.contract import System
+from kvstore.registry.fact import DocumentFact
 from kvstore.structures.documents.document_triples import TRIPLE_KIND
-from kvstore.systems import register
-from kvstore.systems.contract import System
-from kvstore.systems.fact import DocumentFact
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
 NOTES = "notes"

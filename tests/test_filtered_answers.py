@@ -21,7 +21,7 @@ from test_communities import report, write
 import kvstore
 from kvstore.arguments import Choice
 from kvstore.integrations.store_tools import StoreTools
-from kvstore.systems import INDEXES
+from kvstore.registry import INDEXES
 
 WHERE = "key LIKE 'hr/%'"
 #: The beginnings of words that only secret documents have, by where they have them.

@@ -7,14 +7,14 @@ import zlib
 from importlib.resources import files
 
 import kvstore
+from kvstore.derived.passage_graph.graph import ENTITIES_PER_PAGE
+from kvstore.registry import get_buffered_tables, list_store_tables
 from kvstore.storage import records
 from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
 from kvstore.structures.documents.documents import DocumentRecord, encode_text
 from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, compute_block_shape
-from kvstore.systems import get_buffered_tables, list_store_tables
-from kvstore.systems.passage_graph.graph import ENTITIES_PER_PAGE
 from kvstore_cext.compact import pack_numbers
 from kvstore_cext.patches import patch, patched
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import CorruptionError, ReaderError
-from kvstore.ingest.readers import RawDocument, RawFact, ReadFailure, SkippedPart, read_bytes
+from kvstore.readers import RawDocument, RawFact, ReadFailure, SkippedPart, read_bytes
 from kvstore.storage import records
 
 FEW, MANY = 60, 3000
@@ -141,7 +141,7 @@ def test_a_document_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch: 
         file.writestr("word/document.xml", b"0" * (4 << 20))
     assert len(bomb.getvalue()) < 1 << 16
     pytest.importorskip("docx")
-    monkeypatch.setattr("kvstore.ingest.readers.packages.LARGEST_UNPACKED", 1 << 20)
+    monkeypatch.setattr("kvstore.readers.packages.LARGEST_UNPACKED", 1 << 20)
     with pytest.raises(ReaderError, match="unpacks to"):
         list(read_bytes(bomb.getvalue(), "bomb.docx"))
 

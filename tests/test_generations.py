@@ -22,6 +22,8 @@ from kvstore import errors
 from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.models.structured import StructuredModel, StructuredPrompt
+from kvstore.registry import register
+from kvstore.registry.contract import System
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import U32
 from kvstore.structures.indexes import generation_building
@@ -31,8 +33,6 @@ from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.structures.indexes.written_texts import get_written_text
 from kvstore.structures.logical import LogicalNames
 from kvstore.structures.state import State
-from kvstore.systems import register
-from kvstore.systems.contract import System
 from kvstore_shell import layout
 from kvstore_shell.completion import complete
 from kvstore_shell.repl import LiveCatalog

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import kvstore
+from kvstore.derived.passage_graph.graph import ENTITIES_PER_PAGE, GraphWriter, PassageGraph
 from kvstore.retrieval.decomposition import decompose
 from kvstore.retrieval.recognition import Seed
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import FilterEntry
 from kvstore.structures.names.aliases import Identity
-from kvstore.systems.passage_graph.graph import ENTITIES_PER_PAGE, GraphWriter, PassageGraph
 
 FILMS = {
     "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),

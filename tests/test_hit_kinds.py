@@ -9,10 +9,10 @@ import pytest
 
 import kvstore
 from kvstore.arguments import Option
+from kvstore.registry import register
+from kvstore.registry.contract import System
 from kvstore.retrieval.evidence import Evidence, Hit, TextSpan
 from kvstore.retrieval.query import Query
-from kvstore.systems import register
-from kvstore.systems.contract import System
 
 TEXTS = {
     "ada": "# Ada Lovelace\n\nAda Lovelace wrote notes on the engine. Nobody asked her to.\n\n"

@@ -24,7 +24,7 @@ from kvstore import errors
 from kvstore.models import endpoint, http_client
 from kvstore.models.embedder import open_embedder
 from kvstore.models.llm import LanguageModel
-from kvstore.models.patience import Timeouts
+from kvstore.models.timeouts import Timeouts
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 KEY = "sk-very-secret-0123456789"

@@ -17,14 +17,14 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.arguments import Option
+from kvstore.registry import INDEXES, register
+from kvstore.registry.contract import System
 from kvstore.storage import index_file
 from kvstore.storage.index_file import FileHead
 from kvstore.structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.structures.indexes.indexes import Indexes, IndexWriter
 from kvstore.structures.state import State
-from kvstore.systems import INDEXES, register
-from kvstore.systems.contract import System
 from kvstore_shell.completion import complete
 from kvstore_shell.repl import LiveCatalog
 

@@ -289,7 +289,7 @@ def test_progress_is_told_and_ends_at_the_end(store: kvstore.Store, folder: Path
 
 
 def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kvstore.ingest import pace
+    from kvstore.ingest import throughput as pace
 
     now = [100.0]
     monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
@@ -361,7 +361,7 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_DIVISOR", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_SHARE", 4)
     monkeypatch.setattr("kvstore.ingest.pipeline.MOST_TOGETHER", 10)
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(90))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
@@ -394,7 +394,7 @@ def test_what_comes_embedded_and_quickly_is_committed_together(
 
     assert commits(make_store("by a worker"), 1) == [10, 10, 4]
     assert commits(make_store("here, where it is yet to be embedded"), 0) == [4] * 6
-    monkeypatch.setattr("kvstore.ingest.pace.Pace.seconds_left", lambda pace: 0.0)
+    monkeypatch.setattr("kvstore.ingest.throughput.Pace.seconds_left", lambda pace: 0.0)
     assert commits(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
     monkeypatch.undo()
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)

@@ -12,7 +12,7 @@ import pytest
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.ingest.readers import Item
+from kvstore.readers import Item
 
 
 @pytest.fixture

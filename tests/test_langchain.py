@@ -18,7 +18,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.systems import STRATEGIES
+from kvstore.registry import STRATEGIES
 
 pytestmark = pytest.mark.conformance
 pytest.importorskip("langchain_core")

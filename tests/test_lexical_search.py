@@ -167,7 +167,7 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
     rarities = {"common": compute_term_rarity(9000, 8999), "rare": compute_term_rarity(9000, 3)}
     with postings_of(tmp_path / "store", texts, set()) as state:
         search = WordScores(1.2, 0.75, 51.0, 2)
-        common, rare = state.postings.get_blocks("common"), state.postings.blocks("rare")
+        common, rare = state.postings.get_blocks("common"), state.postings.get_blocks("rare")
         assert len(common) == 8999 // MAX_BLOCK_POSTINGS + 1
         damaged = [(key, memoryview(bytes(value[:-1]) + b"?")) for key, value in common]
         bound = search.bound(rarities["common"], damaged)  # the first bytes of a block say it
@@ -175,7 +175,7 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
         candidates = np.frombuffer(search.chunks(), np.uint64)
         needed = {
             block[0]
-            for block in state.postings.get_blocks_around("common", candidates, state.postings.sizes(["common"])[0])
+            for block in state.postings.get_blocks_around("common", candidates, state.postings.get_sizes(["common"])[0])
         }
         assert len(needed) == 3
         with pytest.raises(ValueError, match="fails its checksum"):

@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
 from kvstore.collection_pause import pause_collection, promote_objects
+from kvstore.derived.passage_graph import edges
+from kvstore.derived.passage_graph.rows import classify_form, count_mentions, mark_nested
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
+from kvstore.registry.contract import AddedChunk
 from kvstore.storage.environment import FIRST_MAP
 from kvstore.storage.lmdb_errors import MapFull
 from kvstore.storage.view import LmdbView
@@ -28,9 +31,6 @@ from kvstore.structures.filter.entity_filter import TextTraces, occurrences
 from kvstore.structures.names.mention_recognition import find_mentions
 from kvstore.structures.names.mentions import Occurrence
 from kvstore.structures.postings import PostingWriter
-from kvstore.systems.contract import AddedChunk
-from kvstore.systems.passage_graph import edges
-from kvstore.systems.passage_graph.rows import classify_form, count_mentions, mark_nested
 from kvstore.text.normalize import fold
 from kvstore_cext.mentions import counted_mentions
 

@@ -16,9 +16,9 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import index_maintenance
 from kvstore.changes.dump import dump
+from kvstore.registry import register
+from kvstore.registry.structure_versions import read_versions
 from kvstore.structures.derived_parts import split_vector_id
-from kvstore.systems import register
-from kvstore.systems.versions import read_versions
 from kvstore_shell.console import Console
 from kvstore_shell.script import ScriptItem
 
@@ -334,7 +334,7 @@ def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, mo
     alone.put_triples("0.txt", [TRIPLE])
     # Workers that know the kind derive and embed what the store keeps.
     (tmp_path / "sitecustomize.py").write_text(
-        "from derived_lines import LINES\nfrom kvstore.systems import register\nregister(LINES)\n"
+        "from derived_lines import LINES\nfrom kvstore.registry import register\nregister(LINES)\n"
     )
     paths = [str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
@@ -403,4 +403,4 @@ def test_the_shell_says_how_an_interrupted_build_goes_on(
 
 def test_names_are_taken_once() -> None:
     with pytest.raises(errors.InputError, match="there is a structure or derivation 'lines' already"):
-        register(kvstore.systems.contract.System("others", "", indexes=(LINES_INDEX,)))
+        register(kvstore.registry.contract.System("others", "", indexes=(LINES_INDEX,)))

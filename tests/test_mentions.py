@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kvstore.derived.passage_graph.rows import mark_nested
 from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures.names.mentions import HeadingOccurrence, Mentions, MentionWriter, Occurrence
-from kvstore.systems.passage_graph.rows import mark_nested
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)

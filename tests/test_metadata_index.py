@@ -15,23 +15,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.errors import KvstoreError, StatementError
-from kvstore.sql.document_filter import filter_documents
-from kvstore.sql.relational import select_documents
-from kvstore.storage.environment import WriteTransaction
-from kvstore.structures.documents.allowed import AllowedDocuments
-from kvstore.structures.documents.documents import DocumentRecord
-from kvstore.structures.state import State
-from kvstore.systems.contract import AddedDocument, Delta
-from kvstore.systems.metadata_index import document_sets
-from kvstore.systems.metadata_index.metadata_structure import METADATA
-from kvstore.systems.metadata_index.value_keys import (
+from kvstore.derived.metadata_index import document_sets
+from kvstore.derived.metadata_index.metadata_structure import METADATA
+from kvstore.derived.metadata_index.value_keys import (
     FIELD,
     decode_value,
     encode_names,
     encode_number,
     encode_number_bound,
 )
+from kvstore.errors import KvstoreError, StatementError
+from kvstore.registry.contract import AddedDocument, Delta
+from kvstore.sql.document_filter import filter_documents
+from kvstore.sql.relational import select_documents
+from kvstore.storage.environment import WriteTransaction
+from kvstore.structures.documents.allowed import AllowedDocuments
+from kvstore.structures.documents.documents import DocumentRecord
+from kvstore.structures.state import State
 
 OPTIONS: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules"}}
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
+from kvstore.derived.passage_graph.neighborhood import make_chunk_node, make_entity_node
+from kvstore.derived.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalised_pagerank
+from kvstore.derived.passage_graph.walk import find_walks
 from kvstore.errors import InputError
-from kvstore.structures.reading import StateReader
-from kvstore.systems.passage_graph.neighbourhood import make_chunk_node, make_entity_node
-from kvstore.systems.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalised_pagerank
-from kvstore.systems.passage_graph.walk import find_walks
+from kvstore.structures.read_requests import StateReader
 from kvstore_cext.pagerank import ForwardPush
 
 Weights = dict[int, dict[int, float]]

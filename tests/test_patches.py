@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.changes import compaction
 from kvstore.changes.dump import dump
+from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.structures import tables
-from kvstore.systems import get_buffered_tables
 from kvstore_cext.patches import patch, patched
 
 MakeStore = Callable[..., kvstore.Store]

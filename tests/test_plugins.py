@@ -18,9 +18,9 @@ import pytest
 
 import kvstore
 from kvstore import entry_points, errors
-from kvstore.ingest.readers import READERS
 from kvstore.models.embedder import EMBEDDERS, open_embedder
-from kvstore.systems.plugin_strategy import STRATEGY_PLUGINS
+from kvstore.readers import READERS
+from kvstore.registry.plugin_strategy import STRATEGY_PLUGINS
 from kvstore_shell.cli import cli, run
 
 EXAMPLE = Path(__file__).parent / "plugin_package"

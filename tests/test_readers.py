@@ -22,8 +22,8 @@ from markdown_it import MarkdownIt
 
 from kvstore import Store
 from kvstore.errors import InputError, ReaderError
-from kvstore.ingest.readers import FORMATS, RawDocument, ReadFailure, SkippedPart, get_trusted_size, read, read_bytes
 from kvstore.ingest.sources import find_sources
+from kvstore.readers import FORMATS, RawDocument, ReadFailure, SkippedPart, get_trusted_size, read, read_bytes
 from kvstore.sample import QUESTIONS, UPDATE, folder, hierarchy
 
 MANUAL = Path(__file__).parents[2] / "shared" / "data" / "docs" / "postgresql-15-html.tar.xz"

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import kvstore
+from kvstore.derived.passage_graph.structure import GRAPH
+from kvstore.registry import get_strategy
 from kvstore.retrieval.dense_search import NearestChunksRequest, compute_cosines
 from kvstore.retrieval.evidence import Trace
-from kvstore.retrieval.passage_reading import ChunkReadRequest
+from kvstore.retrieval.loaded_chunks import ChunkReadRequest
 from kvstore.structures.ranking import best, sort_chunks
-from kvstore.structures.reading import StateReader
+from kvstore.structures.read_requests import StateReader
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import cosines
-from kvstore.systems import get_strategy
-from kvstore.systems.passage_graph.structure import GRAPH
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import bench_reads

@@ -14,7 +14,7 @@ from theme_texts import THEMES, theme_text
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.systems import SYSTEMS, list_generation_kinds
+from kvstore.registry import SYSTEMS, list_generation_kinds
 
 KINDS = ("topics", "communities")
 #: The strategies that read what is refreshed.

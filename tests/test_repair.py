@@ -18,8 +18,8 @@ from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.models.language import get_language_version
+from kvstore.registry import list_generation_kinds, list_store_tables
 from kvstore.structures import tables
-from kvstore.systems import list_generation_kinds, list_store_tables
 
 FORMAT = Path(kvstore.__file__).parent / "storage" / "FORMAT.md"
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore import errors
 from kvstore.arguments import Option
+from kvstore.registry import STRATEGIES, register
+from kvstore.registry.contract import System
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of
 from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, compute_relevances, select_best_runs
-from kvstore.systems import STRATEGIES, register
-from kvstore.systems.contract import System
 from kvstore.text.blocks import parse_blocks
 from kvstore.text.words import count_text_tokens
 

@@ -26,7 +26,7 @@ from kvstore.language import is_complete, tokens
 from kvstore.language.description_handlers import described_kinds
 from kvstore.language.index_handlers import index_kinds
 from kvstore.language.parser import parse
-from kvstore.systems import STRATEGIES
+from kvstore.registry import STRATEGIES
 from kvstore_shell import cli, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS

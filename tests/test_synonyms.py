@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import kvstore
+from kvstore.derived.synonyms.synonym_graph import Synonyms
+from kvstore.derived.synonyms.synonym_index import SYNONYMS
 from kvstore.structures.indexes.index_reading import bind_index
-from kvstore.systems.synonyms.synonym_graph import Synonyms
-from kvstore.systems.synonyms.synonym_index import SYNONYMS
 
 NAMES = [f"{one} {two} {three}" for one in ("Port", "Cape") for two in ("Averill", "Corrin") for three in "ABCDE"]
 

@@ -19,6 +19,9 @@ import kvstore
 from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, ReadOnlyError, StoreFormatError
+from kvstore.registry import SYSTEMS, build_outline, list_outlines, list_structures, register
+from kvstore.registry.contract import Delta, Description, DumpRow, LmdbTable, System
+from kvstore.registry.sql_table import make_list_table
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of, get_choice_option
 from kvstore.storage import records
@@ -27,9 +30,6 @@ from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.logical import LogicalNames
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
-from kvstore.systems import SYSTEMS, build_outline, list_outlines, list_structures, register
-from kvstore.systems.contract import Delta, Description, DumpRow, LmdbTable, System
-from kvstore.systems.sql_table import make_list_table
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -387,7 +387,7 @@ def test_without_a_folder_for_what_it_makes_check_says_so(
 
 def test_the_line_of_each_folder_says_what_its_system_has() -> None:
     """What is known of a system before it is imported is what it says itself."""
-    said = "import kvstore.systems as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
+    said = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
     unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
     known = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
     assert unimported.replace("mappingproxy({})", "{}").strip() == str(known)

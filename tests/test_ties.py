@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import kvstore
-from kvstore.systems import STRATEGIES
+from kvstore.registry import STRATEGIES
 
 KEYS = ["d", "b", "e", "a", "c"]
 

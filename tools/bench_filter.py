@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 from made_names import distinct_names, made_names
 
+from kvstore.registry import get_buffered_tables
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.structures import tables
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
-from kvstore.systems import get_buffered_tables
 from kvstore.text.normalize import fold
 from kvstore_cext.filter import NameHash, probe
 

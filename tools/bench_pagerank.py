@@ -22,10 +22,10 @@ from typing import Any
 import click
 
 import kvstore
+from kvstore.derived.passage_graph.neighborhood import make_entity_node
+from kvstore.derived.passage_graph.pagerank import EdgeWeights, compute_personalised_pagerank
 from kvstore.structures.filter.entity_filter import select_longest_matches
-from kvstore.structures.reading import StateReader
-from kvstore.systems.passage_graph.neighbourhood import make_entity_node
-from kvstore.systems.passage_graph.pagerank import EdgeWeights, compute_personalised_pagerank
+from kvstore.structures.read_requests import StateReader
 from kvstore.text.normalize import fold
 
 _WORD = re.compile(r"\w+")

@@ -26,7 +26,7 @@ from reader_pages.source import tokens
 from reader_pages.written import written
 from selectolax.lexbor import LexborHTMLParser
 
-from kvstore.ingest.readers import RawDocument, read_bytes
+from kvstore.readers import RawDocument, read_bytes
 
 #: What is no text of a page, whoever reads it.
 _NO_TEXT = "script, style, noscript, template, title, svg, input, button, select, textarea, math annotation"

@@ -28,8 +28,8 @@ import click
 from evaluation.question_sets import fill, load
 
 import kvstore
+from kvstore.registry import list_generation_kinds
 from kvstore.structures.indexes.generations import bind_generation
-from kvstore.systems import list_generation_kinds
 
 #: The number of documents replaced in a turn, and the number of turns with and without an index.
 _COMMITS, _TURNS = 40, 4

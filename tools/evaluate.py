@@ -45,8 +45,8 @@ from evaluation.question_sets import QuestionSet, fill, load
 from evaluation.retrievers import Retriever, SegmentRetriever, StrategyRetriever, outcomes_of
 
 import kvstore
+from kvstore.registry import STRATEGIES, list_overview_strategies
 from kvstore.settings import FixedSettings
-from kvstore.systems import STRATEGIES, list_overview_strategies
 
 #: What a table shows of a row.
 SHOWN = (

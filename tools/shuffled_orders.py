@@ -20,7 +20,7 @@ import click
 from evaluation.question_sets import QuestionSet, load
 
 import kvstore
-from kvstore.systems import STRATEGIES
+from kvstore.registry import STRATEGIES
 
 #: The numbers of requested hits: that of an answer, and that of tools/evaluate.py.
 TOPS = (8, 60)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ..text.everyday import is_everyday
+from ..text.everyday_words import is_everyday
 from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_case
 from ..text.words import (

@@ -19,6 +19,11 @@ from typing import Any
 from ..collection_pause import pause_collection
 from ..extraction.extraction import ExtractedDocument
 from ..extraction.own_chunks import pack_chunks
+from ..registry import list_structures
+from ..registry.contract import RELATION_LINK
+from ..registry.fact import ChangeContext, DocumentFact, StatedFact
+from ..registry.stored_derivations import list_stored_derivations
+from ..registry.structure_versions import require_maintained
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
@@ -34,15 +39,10 @@ from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
-from ..systems import list_structures
-from ..systems.contract import RELATION_LINK
-from ..systems.fact import ChangeContext, DocumentFact, StatedFact
-from ..systems.kept_derivations import list_stored_derivations
-from ..systems.versions import require_maintained
 from ..text.normalize import to_entity_key
 from ..text.words import count_chunk_terms, get_stemmer
-from .everything import iter_batches, make_parts_reader
 from .facts import iter_document_facts
+from .full_delta import iter_batches, make_parts_reader
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import PendingChanges, PreparedDocument

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import KvstoreError
+from ..registry import INDEXES, get_buffered_tables, list_generation_kinds
+from ..registry.fact import DocumentFact, StatedFact
+from ..registry.structure_versions import explain_read_only
 from ..storage.change_buffer import check_change_buffer
 from ..storage.records import U64
 from ..storage.view import View
@@ -34,9 +37,6 @@ from ..structures.names.mentions import Occurrence
 from ..structures.postings import encode_term
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
-from ..systems import INDEXES, get_buffered_tables, list_generation_kinds
-from ..systems.fact import DocumentFact, StatedFact
-from ..systems.versions import explain_read_only
 from ..text.normalize import fold, to_entity_key
 from ..text.words import count_chunk_terms, get_stemmer
 from .facts import iter_stated_kinds

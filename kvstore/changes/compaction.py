@@ -94,18 +94,18 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 def _remove_stale_quotes(view: WriteView) -> bool:
     """Remove some stale quotes of changed documents from indexes. Return False if there were none."""
+    from ..registry import list_generation_kinds
     from ..structures.indexes.generation_building import remove_stale_quotes
-    from ..systems import list_generation_kinds
 
     return remove_stale_quotes(view, list_generation_kinds())
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
     """Empty some vector blocks of each space. Return False if there were none to empty."""
+    from ..registry.stored_derivations import list_stored_derivations
     from ..structures.derived_parts import DerivedPartWriter
     from ..structures.documents.chunks import ChunkWriter
     from ..structures.vectors.vectors import VectorWriter
-    from ..systems.kept_derivations import list_stored_derivations
 
     derived = [
         DerivedPartWriter(view, kept_derivation.derivation, dimension)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 
 from ..extraction.extraction import ANY_SPACE
+from ..registry.chunk_texts import build_chunk_texts, list_context_facts
+from ..registry.chunked_text import ChunkedText, load_chunked_text
+from ..registry.stored_derivations import list_maintained_derivations
 from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, Vectors
-from ..systems.chunk_texts import build_chunk_texts, list_context_facts
-from ..systems.chunked_text import ChunkedText, load_chunked_text
-from ..systems.kept_derivations import list_maintained_derivations
 from .facts import iter_document_facts
 
 

@@ -1,7 +1,7 @@
 """Facts: what users state and what cannot be derived: documents, triples of documents, edges, aliases, and the facts
 that systems declare.
 
-Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them
+Each kind is declared once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them
 in the order in which a store imports them. This list determines export and import, what CHECK REPAIR reads and reports
 as lost, the statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot be rebuilt.
 Everything else in a store is derived from facts and settings.
@@ -17,9 +17,11 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from .. import systems
+from .. import registry as systems
 from ..errors import InputError
 from ..extraction.own_chunks import unpack_chunks
+from ..registry.contract import TRIPLE_LINK
+from ..registry.fact import BoundStatement, ChangeContext, DocumentFact, Fact, Fields, Line, StatedFact
 from ..storage import records
 from ..structures import tables
 from ..structures.documents.document_triples import TRIPLE_KIND, DocumentTriples, find_entity_pairs, parse_triples
@@ -28,8 +30,6 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter
 from ..structures.state import State
-from ..systems.contract import TRIPLE_LINK
-from ..systems.fact import BoundStatement, ChangeContext, DocumentFact, Fact, Fields, Line, StatedFact
 from ..text.stated_names import check_tree_name, clean_name
 
 _OPTIONAL_TEXT = (str, type(None))

@@ -14,6 +14,9 @@ from typing import Any
 
 from ..errors import CorruptionError
 from ..extraction.extraction import collect_vectors
+from ..registry.contract import MaintainedIndex, iter_unbuilt_documents
+from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
+from ..registry.structure_versions import require_maintained, write_versions
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction
@@ -24,9 +27,6 @@ from ..structures.indexes.index_building import IndexProgress, ReportProgress
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from ..systems.contract import MaintainedIndex, iter_unbuilt_documents
-from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
-from ..systems.versions import require_maintained, write_versions
 from .embedding_reuse import read_chunked_text
 
 #: The maximum numbers of texts and documents in a batch, which is embedded and committed when it reaches one of them.

@@ -3,7 +3,7 @@
 In: documents just written, names just introduced, and deletions. On disk: ``mentions`` and ``place_mentions`` (location
 → names) and the block lists of the entity filter (name → locations), kept consistent. A mention is a function of a name
 and a text only. The rank of an address is a function of the name's mentions in that abstract
-(:mod:`kvstore.structures.filter.addresses`). Out: a :class:`~kvstore.systems.contract.Delta` for the structures that
+(:mod:`kvstore.structures.filter.addresses`). Out: a :class:`~kvstore.registry.contract.Delta` for the structures that
 systems derive.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..registry.contract import AddedChunk, AddedDocument, Delta
 from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
@@ -26,11 +27,10 @@ from ..structures.names.mention_addresses import RankedTargets, collect_mention_
 from ..structures.names.mention_recognition import Mention, find_mentions, iter_headed_abstracts
 from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
-from ..systems.contract import AddedChunk, AddedDocument, Delta
 from ..text.blocks import to_plain_text
 from ..text.normalize import FoldedText, fold, fold_to_bytes
 from ..text.words import get_stemmer, list_terms, split_words
-from .everything import iter_batches
+from .full_delta import iter_batches
 from .trace_cache import TraceCache
 
 #: The number of documents searched for new names together; their texts are in memory at once.

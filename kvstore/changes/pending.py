@@ -24,14 +24,14 @@ from ..extraction.extraction import (
     derive_chunked,
 )
 from ..extraction.validation import ValidDocument
+from ..registry.chunk_texts import has_context, list_context_facts
+from ..registry.derivation import derive_parts, list_missing_texts
+from ..registry.fact import Key, StatedFact, Value
+from ..registry.stored_derivations import list_maintained_derivations
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, normalize_rows
-from ..systems.chunk_texts import has_context, list_context_facts
-from ..systems.derivation import derive_parts, list_missing_texts
-from ..systems.fact import Key, StatedFact, Value
-from ..systems.kept_derivations import list_maintained_derivations
 from . import facts
 from .embedding_reuse import find_reusable_embeddings, read_chunked_text, read_derived_vectors
 

@@ -23,6 +23,12 @@ import numpy as np
 from ..errors import CorruptionError, InputError, KvstoreError
 from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, extract
 from ..extraction.own_chunks import unpack_chunks
+from ..registry import INDEXES, list_store_tables
+from ..registry.chunk_texts import list_context_facts
+from ..registry.derivation import derive_parts, list_missing_texts
+from ..registry.fact import DocumentFact, StatedFact
+from ..registry.stored_derivations import list_maintained_derivations
+from ..registry.structure_versions import write_versions
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, ReadTransaction, WriteTransaction
@@ -37,12 +43,6 @@ from ..structures.language_version import put_language_version, put_settings
 from ..structures.names.entities import BLOCK_SIZE
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
-from ..systems import INDEXES, list_store_tables
-from ..systems.chunk_texts import list_context_facts
-from ..systems.derivation import derive_parts, list_missing_texts
-from ..systems.fact import DocumentFact, StatedFact
-from ..systems.kept_derivations import list_maintained_derivations
-from ..systems.versions import write_versions
 from . import facts
 from .changes import Changes
 from .embedding_reuse import read_derived_vectors

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
+from ..registry import list_structures
+from ..registry.stored_derivations import list_maintained_derivations
 from ..structures import tables
 from ..structures.state import State
-from ..systems import list_structures
-from ..systems.kept_derivations import list_maintained_derivations
 from .facts import iter_stated_kinds
 
 

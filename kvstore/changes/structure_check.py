@@ -15,13 +15,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import KvstoreError, StoreFullError
+from ..registry import list_structures
+from ..registry.contract import Delta, DumpRow, Structure
 from ..storage.environment import Environment, View
 from ..structures.documents.documents import DocumentRecord
 from ..structures.logical import InternalNames
 from ..structures.state import State
-from ..systems import list_structures
-from ..systems.contract import Delta, DumpRow, Structure
-from .everything import build_full_delta
+from .full_delta import build_full_delta
 from .hash_sums import find_differences
 
 #: The maximum number of rows reported per table.

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from ..errors import KvstoreError
+from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
 from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
-from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
 from .embedding_reuse import read_chunked_text
 
 

@@ -352,7 +352,7 @@ class Database(Queryable):
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
         from ..changes.pending import begin, derive_documents, embed_documents
-        from .given_documents import check_documents
+        from .checked_documents import check_documents
         from .transaction import Transaction
 
         self._require_writable()
@@ -568,8 +568,8 @@ class Database(Queryable):
         where: str | Mapping[str, Any] | None,
         parameters: Sequence[Any] | Mapping[str, Any],
     ) -> ModelExtraction:
+        from ..registry import get_written_fact
         from ..sql.document_filter import filter_documents
-        from ..systems import get_written_fact
         from .model_extraction import ModelExtraction
 
         def find_allowed(state: State) -> AllowedDocuments | None:
@@ -674,7 +674,7 @@ class Database(Queryable):
         Traceback (most recent call last):
         kvstore.errors.InputError: chunks.csv: a table is written to a file that ends in .parquet or .arrow
         """
-        from ..systems.reader import Reader
+        from ..registry.table_reader import Reader
         from .table_export import export_table
 
         with self.state() as state:
@@ -816,7 +816,7 @@ class Database(Queryable):
         >>> "bridge" in [strategy.name for strategy in store.strategies()]
         True
         """
-        from ..systems import list_strategies
+        from ..registry import list_strategies
 
         return list_strategies()
 
@@ -826,7 +826,7 @@ class Database(Queryable):
         >>> store.describe_strategy("lexical").name
         'lexical'
         """
-        from ..systems import get_strategy
+        from ..registry import get_strategy
 
         return get_strategy(name)
 
@@ -840,7 +840,7 @@ class Database(Queryable):
         if isinstance(value, int) and not is_representable(value):
             raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
         if name == "strategy":
-            from ..systems import get_strategy
+            from ..registry import get_strategy
 
             value = get_strategy(str(value)).name
         if name == "reranker":

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
+from ..registry import INDEXES, get_index_kind, list_generation_kinds
+from ..registry.contract import MaintainedIndex
+from ..registry.structure_versions import require_maintained, write_versions
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import build_index_path, list_files
@@ -28,9 +31,6 @@ from ..structures.indexes.index_reading import get_file
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
-from ..systems import INDEXES, get_index_kind, list_generation_kinds
-from ..systems.contract import MaintainedIndex
-from ..systems.versions import require_maintained, write_versions
 
 if TYPE_CHECKING:
     from ..models.structured import StructuredModel

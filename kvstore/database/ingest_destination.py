@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ..changes import facts
 from ..changes.pending import PreparedDocument, embed_documents
 from ..errors import DocumentNotFoundError, InputError
-from ..systems.fact import StatedFact
+from ..registry.fact import StatedFact
 from .context import Context
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ..ingest.file_documents import Failure, FileDocument
-    from ..ingest.readers import RawFact
     from ..ingest.worker import Job
+    from ..readers import RawFact
     from ..settings import FixedSettings
     from ..structures.documents.ingested_files import IngestedFile
 

@@ -1,6 +1,6 @@
 """EXTRACT: a language model writes texts about passages of the documents, which are stored as facts.
 
-In: a kind of text (:class:`~kvstore.systems.written_passages.WrittenFact`), the documents, and a token limit. On disk:
+In: a kind of text (:class:`~kvstore.registry.written_passages.WrittenFact`), the documents, and a token limit. On disk:
 the model's texts; each answer is committed on arrival, so an interrupted run loses only the request in progress. Out: a
 report, or a forecast of the requests. Texts that exist are never requested again, and a passage that occurs in several
 documents is requested once.
@@ -19,11 +19,11 @@ from ..models.llm import LanguageModel
 from ..models.quoting import to_printable
 from ..models.structured import StructuredModel
 from ..models.token_estimate import token_estimate
+from ..registry.chunk_selection import CHOOSERS, choose, score_chunks
+from ..registry.chunked_text import load_chunked_text
+from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
-from ..systems.chunk_choice import CHOOSERS, choose, score_chunks
-from ..systems.chunked_text import load_chunked_text
-from ..systems.written_passages import SourcePassage, WrittenFact, WrittenPassages
 from .context import Context
 from .transaction import Transaction
 

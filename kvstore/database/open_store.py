@@ -25,7 +25,7 @@ from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
 from ..structures.filter.filter_cache import FilterCache
 from ..structures.filter.temperatures import HitCounts
-from ..structures.forest.place_cache import NodeCache
+from ..structures.forest.node_cache import NodeCache
 from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
 

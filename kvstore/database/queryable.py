@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import ArgumentError, InputError, ModelUnavailableError
+from ..registry import INDEXES, get_index_kind, get_strategy, list_overview_strategies
 from ..retrieval.query import (
     RERANKER_OPTION,
     SEARCH_TOP,
@@ -29,7 +30,6 @@ from ..retrieval.query import (
 )
 from ..structures.counters import Counters
 from ..structures.vectors.vectors import cosines, normalize_rows
-from ..systems import INDEXES, get_index_kind, get_strategy, list_overview_strategies
 
 #: The largest number of rows a caller can request.
 MAX_ROWS = 2**31 - 1
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..answering.confidence import Confidence
     from ..answering.extractive import Relevance, ScoredPassages
     from ..answering.prompt import Prompt
+    from ..derived.passage_graph.neighbors import Neighbours
     from ..models.llm import LanguageModel
     from ..retrieval.evidence import Evidence, Hit, Location, Relatives
     from ..structures.documents.document_triples import Triple
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from ..structures.names.aliases import Alias
     from ..structures.state import State
     from ..structures.vectors.vectors import Matrix
-    from ..systems.passage_graph.neighbours import Neighbours
     from .context import Context
 
 
@@ -304,7 +304,7 @@ class Queryable(ABC):
         """
         from ..retrieval.evidence import Relatives
         from ..retrieval.expansion import expand_entity
-        from ..sql.nearby import make_entity_error
+        from ..sql.suggestions import make_entity_error
         from ..text.normalize import to_entity_key
 
         names = (entity,) if entity is not None else self._context.last_lookup
@@ -329,8 +329,8 @@ class Queryable(ABC):
         >>> store.neighbours("Darjeeling")[0].name, store.neighbours("Darjeeling")[0].above
         ('India', ('places',))
         """
-        from ..sql.nearby import make_entity_error
-        from ..systems.passage_graph.neighbours import find_neighbours
+        from ..derived.passage_graph.neighbors import find_neighbours
+        from ..sql.suggestions import make_entity_error
         from ..text.normalize import to_entity_key
 
         check_integer("limit", limit, 1, MAX_ROWS)
@@ -441,7 +441,7 @@ class Queryable(ABC):
         ['Darjeeling']
         """
         check_integer("limit", limit, 1, MAX_ROWS)
-        from ..sql.nearby import find_near_names
+        from ..sql.suggestions import find_near_names
 
         with self.state() as state:
             return find_near_names(state, name, limit)

@@ -18,12 +18,12 @@ from typing import IO, Any
 from ..columnar import ARROW_TYPES, to_plain_text
 from ..errors import InputError
 from ..extras import import_extra
+from ..registry.sql_table import SqlTable, SqlValue
+from ..registry.table_reader import Reader
 from ..sql.document_tables import CHUNKS
 from ..sql.store_tables import get_sql_table
 from ..storage.new_file import create_file_atomically
 from ..structures.state import State
-from ..systems.reader import Reader
-from ..systems.sql_table import SqlTable, SqlValue
 from .exchange import TABLE_SUFFIXES
 
 VECTOR_COLUMN = "vector"

@@ -33,7 +33,10 @@ from ..changes.pending import (
 from ..errors import ArgumentError, ClosedError, InputError, TransactionError
 from ..extraction.own_chunks import unpack_chunks
 from ..extraction.validation import PAIRS_FORMAT, ValidDocument, validate
-from ..sql.nearby import make_document_error, make_entity_error
+from ..registry.chunk_texts import list_context_facts
+from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
+from ..registry.fact import DocumentFact, Key, StatedFact, Value
+from ..sql.suggestions import make_document_error, make_entity_error
 from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
 from ..structures.documents.document_triples import parse_triples
@@ -41,9 +44,6 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
-from ..systems.chunk_texts import list_context_facts
-from ..systems.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
-from ..systems.fact import DocumentFact, Key, StatedFact, Value
 from ..text.normalize import to_entity_key
 from ..text.stated_names import clean_name
 from .context import Context
@@ -168,7 +168,7 @@ class Transaction(Queryable):
         >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
         [True, True]
         """
-        from .given_documents import check_documents
+        from .checked_documents import check_documents
 
         pending_documents = []
         for checked_document in check_documents(documents, Transaction.put):

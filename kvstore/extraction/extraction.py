@@ -39,7 +39,7 @@ from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
-from .occurring import find_occurring_keys
+from .occurring_names import find_occurring_keys
 from .outline_relations import extract_outline_relations
 from .own_chunks import OwnChunks
 from .pairs import parse_pairs

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..text.everyday import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
+from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
 from ..text.names import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES, is_people_adjective, is_term, to_singular
 from .syntax import Sentence, Word
 

@@ -18,6 +18,7 @@ from ..text.names import to_singular
 from ..text.normalize import to_entity_key
 from .factuality import Factuality
 from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
+from .relation_filter import RelationFilter
 from .relation_words import (
     ACT_ENDINGS,
     BELONGS_TO,
@@ -38,7 +39,6 @@ from .relation_words import (
     VERB_FRAMES,
 )
 from .syntax import Sentence
-from .telling import RelationFilter
 
 _VERB_CONFIDENCE, _LIST_CONFIDENCE, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENCE, _POSSESSION_CONFIDENCE = (
     0.9,
@@ -53,7 +53,7 @@ _VERB_CONFIDENCE, _LIST_CONFIDENCE, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENC
 class StatedRelation:
     """A statement that ``child`` is below ``parent``, in characters ``start`` to ``end``, which span both names.
 
-    ``is_informative`` is True if it is also informative outside its sentence (:mod:`~kvstore.extraction.telling`).
+    ``is_informative`` is True if it is also informative outside its sentence (:mod:`~kvstore.extraction.relation_filter`).
     """
 
     child: str

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..text.everyday import is_everyday
+from ..text.everyday_words import is_everyday
 from ..text.names import to_singular
 
 if TYPE_CHECKING:

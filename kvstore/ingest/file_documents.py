@@ -19,9 +19,9 @@ from typing import Any
 from ..errors import InputError, KvstoreError, ReaderError
 from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all, ignore_texts
 from ..extraction.validation import ValidDocument, validate
+from ..readers import LeftOut, RawDocument, RawFact, SkippedPart, read_opened
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
-from .readers import LeftOut, RawDocument, RawFact, SkippedPart, read_opened
 from .sources import Source
 
 

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from ..readers import READING, get_reader_version
 from ..structures.documents.ingested_files import IngestedFile
 from . import remote_files
-from .readers import READING, get_reader_version
 from .sources import Source
 
 #: The number of seconds for which a file must be unchanged before it is read.

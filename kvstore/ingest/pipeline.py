@@ -22,6 +22,7 @@ from ..errors import InputError, ReaderError
 from ..extraction.extraction import ExtractedDocument
 from ..extraction.validation import ValidDocument, compute_digest
 from ..models.language import RULES
+from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format, get_trusted_size
 from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
@@ -41,9 +42,8 @@ from .file_documents import (
     split_portions,
 )
 from .file_visit import FileVisit, compute_reading_digest
-from .pace import Pace
-from .readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format, get_trusted_size
 from .sources import Coverage, Source, find_sources, format_skipped
+from .throughput import Pace
 from .worker import Job, Limits
 
 #: The number of chunks or documents at which a batch is committed. In a large store the limit is this share of the

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..errors import ReaderError
 from ..extras import import_extra
-from .readers.content_format import is_hidden
+from ..readers.content_format import is_hidden
 
 _ADDRESS_PATTERN = re.compile(r"[a-z][a-z0-9+.-]*://")
 _WEB_SCHEMES = ("http://", "https://")

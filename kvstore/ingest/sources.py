@@ -24,9 +24,9 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ..errors import InputError, ReaderError
+from ..readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
+from ..readers.content_format import MAX_START_BYTES, can_be_read, detect_format, is_hidden
 from . import remote_files
-from .readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
-from .readers.content_format import MAX_START_BYTES, can_be_read, detect_format, is_hidden
 from .remote_files import is_address
 
 #: The paths at which sites built by Sphinx keep the sources of pages for display.

@@ -20,10 +20,10 @@ from ..errors import EngineError
 from ..extraction.abstracts import AbstractTree, DraftAbstract
 from ..extraction.extraction import ChunkDraft, ExtractedDocument, Introduction
 from ..extraction.relation import Relation
+from ..readers import LeftOut, RawFact, SkippedPart
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section
 from .file_documents import Failure, FileDocument
-from .readers import LeftOut, RawFact, SkippedPart
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")

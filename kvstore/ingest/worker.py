@@ -35,12 +35,12 @@ from ..extraction.extraction import ANY_SPACE, collect_vectors
 from ..models.embedder import open_embedder
 from ..models.language import open_language
 from ..models.sentence_transformer import SentenceTransformerEmbedder
+from ..registry.derivation import derive_parts, list_missing_texts
+from ..registry.stored_derivations import StoredDerivation, list_maintained_derivations
 from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.environment import Environment
 from ..structures.documents.documents import Documents
 from ..structures.vectors.vectors import Matrix
-from ..systems.derivation import derive_parts, list_missing_texts
-from ..systems.kept_derivations import StoredDerivation, list_maintained_derivations
 from .file_documents import (
     FileDocument,
     FileItem,

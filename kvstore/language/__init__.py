@@ -13,7 +13,7 @@ from ..sql.tokens import Token, is_complete, tokens
 from .questions import find_unquoted_question, plain_question
 
 if TYPE_CHECKING:
-    from ..ingest.readers import formats
+    from ..ingest import formats
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .description_handlers import described_kinds, strategy_names
@@ -32,10 +32,10 @@ __all__ = [
     "expected",
     "extraction_kinds",
     "find_unquoted_question",
+    "formats",
     "index_kinds",
     "is_complete",
     "keywords",
-    "formats",
     "literal",
     "name",
     "outlined_kinds",
@@ -53,7 +53,7 @@ _HOMES = {
     "described_kinds": ".description_handlers",
     "expected": ".parser",
     "extraction_kinds": ".extraction_handlers",
-    "formats": "..ingest.readers",
+    "formats": "..ingest",
     "index_kinds": ".index_handlers",
     "keywords": ".parser",
     "literal": "..sql.literals",

@@ -19,8 +19,8 @@ from typing import Any, TypeVar, cast
 
 from ..database.database import Database
 from ..errors import InputError, KvstoreError, QueryInterruptedError, StatementError
+from ..registry.sql_table import Parameters
 from ..sql.interruption import allow_interruption
-from ..systems.sql_table import Parameters
 from . import statements as s
 from .cursor import Cursor, Row
 from .executor import run

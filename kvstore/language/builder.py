@@ -15,10 +15,10 @@ from lark import Token as Terminal
 from lark import Tree
 
 from ..arguments import format_value
+from ..registry.sql_table import SqlValue
 from ..sql.diagnosis import make_statement_error
 from ..sql.literals import Value, parse_word
 from ..sql.tokens import unquote
-from ..systems.sql_table import SqlValue
 from . import statements as s
 
 _STATEMENTS: dict[str, Callable[..., s.Statement]] = {

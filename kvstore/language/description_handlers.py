@@ -13,8 +13,8 @@ from typing import Any
 
 from ..arguments import Choice
 from ..errors import InputError
+from ..registry import SYSTEMS, get_strategy, list_strategies
 from ..sql import descriptions
-from ..systems import SYSTEMS, get_strategy, list_strategies
 from . import statements as s
 from .cursor import Cursor, Row
 from .query_handlers import select

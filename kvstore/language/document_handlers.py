@@ -14,10 +14,10 @@ from typing import Any
 
 from ..database.transaction import Transaction
 from ..errors import DocumentExistsError, TransactionError
-from ..ingest.readers import ReadOptions
 from ..ingest.sources import format_skipped
+from ..readers import ReadOptions
 from ..sql.literals import literal
-from ..sql.nearby import make_document_error
+from ..sql.suggestions import make_document_error
 from . import statements as s
 from .cursor import Cursor
 from .query_handlers import collect_clauses

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..database.database import Database
 from ..errors import StatementError, TransactionError
+from ..registry.sql_table import Parameters
 from ..retrieval.evidence import Step
-from ..systems.sql_table import Parameters
 from . import (
     alias_handlers,
     description_handlers,

@@ -18,11 +18,11 @@ from dataclasses import astuple, replace
 from typing import NamedTuple
 
 from ..ingest.sources import format_skipped
+from ..registry.table_reader import Reader
 from ..retrieval.evidence import Hit, Step, Trace
 from ..retrieval.query import SEARCH_TOP
 from ..storage.measured_view import MeasuredView
 from ..structures.filter import addresses
-from ..systems.reader import Reader
 from ..text.normalize import to_entity_key
 from . import statements as s
 from .cursor import Cursor

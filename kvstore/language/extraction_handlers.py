@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..registry import get_written_fact, get_written_facts
 from ..retrieval.evidence import Step
-from ..systems import get_written_fact, get_written_facts
 from . import statements as s
 from .cursor import Cursor
 from .statement_context import StatementContext

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
+from ..registry import INDEXES, list_generation_kinds
 from ..retrieval.evidence import Step
 from ..sql.literals import literal
-from ..systems import INDEXES, list_generation_kinds
 from . import statements as s
 from .cursor import Cursor
 from .query_handlers import collect_clauses

@@ -22,11 +22,11 @@ from lark.lexer import Lexer
 
 from ..arguments import MAX_DIGITS, is_representable
 from ..errors import StatementError
+from ..registry.sql_table import Parameters
 from ..sql import condition as conditions
 from ..sql.diagnosis import make_statement_error, suggest
 from ..sql.literals import literal
 from ..sql.tokens import Token, split_statements, unquote
-from ..systems.sql_table import Parameters
 from . import statements as s
 from .builder import Builder, Parameter
 from .questions import find_unquoted_question, plain_question

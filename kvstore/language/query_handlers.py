@@ -13,12 +13,12 @@ from typing import Any
 
 from ..answering.answer import Answer
 from ..errors import InputError, StatementError
+from ..registry.table_reader import Reader
 from ..retrieval.evidence import Evidence, Hit, TextSpan
 from ..retrieval.query import get_reranker
 from ..sql.diagnosis import make_statement_error
-from ..sql.nearby import make_entity_error
 from ..sql.relational import Selection
-from ..systems.reader import Reader
+from ..sql.suggestions import make_entity_error
 from . import statements as s
 from .cursor import Cursor, Row, infer_types
 from .statement_context import StatementContext

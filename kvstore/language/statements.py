@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..registry.sql_table import SqlValue
 from ..sql.literals import Value, literal, name, quote_name
-from ..systems.sql_table import SqlValue
 
 Direction = Literal["up", "down", "both"]
 Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]

@@ -79,7 +79,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
         return HashingEmbedder(_parse_dimension(name, argument) if argument else DEFAULT_DIMENSION)
-    from .given import NullEmbedder
+    from .external_embedder import NullEmbedder
 
     return NullEmbedder(_parse_dimension(name, argument))
 

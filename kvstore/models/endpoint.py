@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KvstoreError
-from .patience import Timeouts
 from .text_pieces import join_surrogates
+from .timeouts import Timeouts
 
 if TYPE_CHECKING:
     from .http_client import Reply

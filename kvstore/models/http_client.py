@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 from ..errors import KvstoreError
 from ..extras import import_extra
-from .patience import Timeouts
+from .timeouts import Timeouts
 
 Result = TypeVar("Result")
 

@@ -20,8 +20,8 @@ from ..settings import SessionSettings
 from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
-from .patience import Timeouts
 from .text_pieces import collect_result
+from .timeouts import Timeouts
 
 if TYPE_CHECKING:
     from .http_client import Reply

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import EmbedderError
 from .endpoint import Endpoint
-from .patience import Timeouts
 from .protocol import Embeddings, normalised
+from .timeouts import Timeouts
 
 #: Texts a request.
 BATCH_SIZE = 128

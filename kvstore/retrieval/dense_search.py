@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
-from ..structures.reading import ReadRequest
+from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix, cosines
 from .query import Query

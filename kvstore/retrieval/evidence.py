@@ -12,7 +12,7 @@ from typing import Literal
 from ..columnar import Columnar, NamedRows
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
-from ..structures.reading import BatchedReader
+from ..structures.read_requests import BatchedReader
 
 #: The kind of a hit: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]

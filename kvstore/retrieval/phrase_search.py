@@ -15,13 +15,13 @@ import numpy as np
 
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking, best
-from ..structures.reading import ReadRequest
+from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import find_chunks_with_all
 from ..text.text_query import Phrase, WordPattern, count_occurrences
 from ..text.words import get_stemmer, is_unspaced, list_term_words, segment_words
 from .lexical_search import TermWeights, find_best_by_words, score_by_weights
-from .passage_reading import ChunkReadRequest
+from .loaded_chunks import ChunkReadRequest
 
 _QUOTED_PATTERN = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 

@@ -18,12 +18,12 @@ from ..arguments import Choice, Option
 from ..errors import InputError
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
-from ..structures.reading import BatchedReader, StateReader
+from ..structures.read_requests import BatchedReader, StateReader
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
-from .found_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
-from .passage_reading import ChunkReadRequest, LoadedChunk
+from .loaded_chunks import ChunkReadRequest, LoadedChunk
+from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
 
 #: The default number of chunks that SEARCH returns.
 SEARCH_TOP = 10

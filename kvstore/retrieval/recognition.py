@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..structures.filter.entity_filter import Matches, select_longest_matches
 from ..structures.names.aliases import Identity
-from ..structures.reading import ReadRequest
+from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..text.normalize import FoldedText, fold
 from ..text.words import FUNCTION_WORDS, split_words

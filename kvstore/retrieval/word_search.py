@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking, best
-from ..structures.reading import Ids, Matrix, ReadRequest
+from ..structures.read_requests import Ids, Matrix, ReadRequest
 from ..structures.state import State
 from ..text.words import get_stemmer
 from .lexical_search import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import StatementError
-from ..systems.sql_table import SqlValue
+from ..registry.sql_table import SqlValue
 from .diagnosis import make_statement_error
 from .literals import literal
 from .tokens import Token, split_statements

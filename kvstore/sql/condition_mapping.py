@@ -1,7 +1,7 @@
 """Conditions over documents as dictionaries, similar to MongoDB's queries, for callers with values instead of SQL.
 
 In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$key": "plan"}]}``. Out: a condition of
-    :mod:`kvstore.systems.metadata_index.conditions`, the same algebra that SQL is converted to. It is true or false for
+    :mod:`kvstore.derived.metadata_index.conditions`, the same algebra that SQL is converted to. It is true or false for
     each document and never unknown. A name is a field of the metadata as written, and a mapping of names below it
     refers to fields within it. ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin``
     and ``$left_out`` are the columns.
@@ -19,8 +19,7 @@ from operator import index
 from typing import Any
 
 from ..arguments import format_value, is_text
-from ..errors import InputError
-from ..systems.metadata_index.conditions import (
+from ..derived.metadata_index.conditions import (
     All,
     AnyOf,
     ColumnField,
@@ -39,7 +38,8 @@ from ..systems.metadata_index.conditions import (
     Present,
     Unknown,
 )
-from ..systems.metadata_index.evaluation import MAX_PATTERN_CHARS, NUMBER_COLUMNS
+from ..derived.metadata_index.evaluation import MAX_PATTERN_CHARS, NUMBER_COLUMNS
+from ..errors import InputError
 from ..text.text_query import parse_text_query
 from .diagnosis import suggest
 from .document_tables import DOCUMENTS

@@ -1,6 +1,6 @@
 """The parser of SQL conditions over documents, as far as the index of their values can evaluate them.
 
-In: the text of a condition and its parameters. Out: a condition of :mod:`kvstore.systems.metadata_index.conditions`, in
+In: the text of a condition and its parameters. Out: a condition of :mod:`kvstore.derived.metadata_index.conditions`, in
     which every part that does not have one of these forms is ``Untold``:
 
 - AND, OR, NOT and parentheses
@@ -19,8 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError
-from ..systems.metadata_index.conditions import (
+from ..derived.metadata_index.conditions import (
     All,
     AnyOf,
     ColumnField,
@@ -39,7 +38,8 @@ from ..systems.metadata_index.conditions import (
     Unsupported,
     build_in_condition,
 )
-from ..systems.sql_table import Parameters
+from ..errors import InputError
+from ..registry.sql_table import Parameters
 from ..text.text_query import parse_text_query
 from .condition import ConditionError
 from .document_tables import DOCUMENTS

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..changes.facts import iter_document_facts, iter_document_kinds
+from ..registry import SYSTEMS, get_description
+from ..registry.sql_table import SqlTable
+from ..registry.table_reader import Reader
 from ..structures.filter.addresses import NODE_RANK
 from ..structures.state import State
-from ..systems import SYSTEMS, get_description
-from ..systems.reader import Reader
-from ..systems.sql_table import SqlTable
 from ..text.normalize import to_entity_key
-from .nearby import make_document_error, make_entity_error
 from .store_tables import get_sql_table, get_sql_tables
+from .suggestions import make_document_error, make_entity_error
 
 
 @dataclass(frozen=True, slots=True)

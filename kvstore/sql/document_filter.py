@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import is_representable
+from ..derived.metadata_index.conditions import Condition, Unsupported, has_text_search, is_supported
+from ..derived.metadata_index.evaluation import Evaluation
+from ..derived.metadata_index.metadata_structure import METADATA
+from ..derived.metadata_index.record_evaluation import make_predicate
 from ..errors import InputError
+from ..registry.sql_table import Parameters, SqlValue
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
-from ..systems.metadata_index.conditions import Condition, Unsupported, has_text_search, is_supported
-from ..systems.metadata_index.evaluation import Evaluation
-from ..systems.metadata_index.judgement import make_predicate
-from ..systems.metadata_index.metadata_structure import METADATA
-from ..systems.sql_table import Parameters, SqlValue
 from . import condition as conditions
 from .condition_mapping import parse_condition_mapping
 from .condition_reading import parse_sql_condition

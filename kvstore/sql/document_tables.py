@@ -7,13 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..storage.records import U64
-from ..structures import tables
-from ..structures.documents.documents import DocumentRecord, build_heading_path
-from ..systems.metadata_index.metadata_structure import METADATA
-from ..systems.metadata_index.value_keys import TEXT_COLUMNS
-from ..systems.reader import Reader
-from ..systems.sql_table import (
+from ..derived.metadata_index.metadata_structure import METADATA
+from ..derived.metadata_index.value_keys import TEXT_COLUMNS
+from ..registry.sql_table import (
     SqlTable,
     TableRow,
     TableRows,
@@ -23,6 +19,10 @@ from ..systems.sql_table import (
     make_row_counter,
     make_row_lookup,
 )
+from ..registry.table_reader import Reader
+from ..storage.records import U64
+from ..structures import tables
+from ..structures.documents.documents import DocumentRecord, build_heading_path
 from .text_matching import find_matching_chunks, find_matching_documents
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..changes import facts
+from ..registry.fact import BoundStatement
 from ..structures.state import State
-from ..systems.fact import BoundStatement
 from .literals import literal
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from ..systems.sql_table import SqlValue
+from ..registry.sql_table import SqlValue
 
 #: The value of an option or a setting.
 Value = str | int | float | bool | None

@@ -1,6 +1,6 @@
 """SELECT over the store: SQLite runs the query, and the store's tables are its virtual tables.
 
-In: the text of a query or of a condition, parameters, and a :class:`~kvstore.systems.reader.Reader`. Out: column names
+In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.Reader`. Out: column names
     and rows, or the documents that fulfill the condition. A query only reads, and reads a single state through the
     reader. A query that SQLite rejects is a :class:`~kvstore.errors.StatementError` that shows the place and suggests
     the nearest table, column or word. Opening a connection costs more than a short query, so connections are pooled;
@@ -20,10 +20,10 @@ from typing import Any
 import apsw
 
 from ..errors import InputError, StatementError
+from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
+from ..registry.table_reader import Reader
 from ..structures.language_version import list_fixed_settings
 from ..structures.state import State
-from ..systems.reader import Reader
-from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from ..text.text_query import TextMatcher
 from . import condition as conditions
 from .diagnosis import suggest

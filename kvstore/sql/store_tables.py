@@ -1,6 +1,6 @@
 """The tables that SELECT reads: their contents, and their access paths.
 
-In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: for each table its columns and its access
+In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: for each table its columns and its access
     paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
     record is decoded when one of its columns is read.
 """
@@ -11,19 +11,10 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
+from ..derived.passage_graph.structure import GRAPH
 from ..errors import InputError
-from ..storage.records import U32
-from ..structures import tables
-from ..structures.documents.document_triples import Triple, Triples
-from ..structures.filter import addresses
-from ..structures.forest.edge_filter import ACCEPTED
-from ..structures.forest.forest import USER
-from ..structures.indexes.index_reading import list_statuses
-from ..structures.state import State
-from ..systems import INDEXES, SYSTEMS
-from ..systems.passage_graph.structure import GRAPH
-from ..systems.reader import MAX_KEY_BYTES, AssertedEdge, Reader
-from ..systems.sql_table import (
+from ..registry import INDEXES, SYSTEMS
+from ..registry.sql_table import (
     ReadColumn,
     SqlTable,
     SqlValue,
@@ -35,6 +26,15 @@ from ..systems.sql_table import (
     make_row_counter,
     make_row_lookup,
 )
+from ..registry.table_reader import MAX_KEY_BYTES, AssertedEdge, Reader
+from ..storage.records import U32
+from ..structures import tables
+from ..structures.documents.document_triples import Triple, Triples
+from ..structures.filter import addresses
+from ..structures.forest.edge_filter import ACCEPTED
+from ..structures.forest.forest import USER
+from ..structures.indexes.index_reading import list_statuses
+from ..structures.state import State
 from ..text.normalize import to_entity_key
 from .diagnosis import suggest
 from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES

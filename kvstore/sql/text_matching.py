@@ -10,11 +10,11 @@ from functools import partial
 
 import numpy as np
 
+from ..derived.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
+from ..derived.metadata_index.evaluation import Evaluation
+from ..registry.sql_table import SqlValue, TableRows
+from ..registry.table_reader import Reader
 from ..structures.text_candidates import find_chunks_with_all
-from ..systems.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
-from ..systems.metadata_index.evaluation import Evaluation
-from ..systems.reader import Reader
-from ..systems.sql_table import SqlValue, TableRows
 from ..text.text_query import TextMatcher, find_candidates, parse_text_query
 
 

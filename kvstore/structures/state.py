@@ -17,7 +17,7 @@ import numpy as np
 from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import DocumentRecord, Documents
-from .forest.place_cache import NodeCache
+from .forest.node_cache import NodeCache
 from .vectors.vectors import Ids, Matrix, Vectors
 
 if TYPE_CHECKING:

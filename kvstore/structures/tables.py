@@ -1,6 +1,6 @@
 """The tables of the core structures, each a named LMDB database. FORMAT.md specifies every key and value in bytes.
 
-The tables of the systems are listed by :func:`kvstore.systems.list_store_tables`.
+The tables of the systems are listed by :func:`kvstore.registry.list_store_tables`.
 """
 
 from __future__ import annotations

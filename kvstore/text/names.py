@@ -17,7 +17,7 @@ from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
 from kvstore_cext.words import name_pieces
 
 from .blocks import to_plain_text
-from .everyday import NOUN, get_everyday_kind, is_everyday
+from .everyday_words import NOUN, get_everyday_kind, is_everyday
 from .normalize import to_entity_key
 from .words import FUNCTION_WORDS, split_words
 

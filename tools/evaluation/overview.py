@@ -23,8 +23,8 @@ from typing import Any
 import click
 
 import kvstore
+from kvstore.registry import INDEXES
 from kvstore.retrieval.overview import is_overview_question
-from kvstore.systems import INDEXES
 from kvstore.text.words import FUNCTION_WORDS, count_text_tokens
 
 from .question_sets import read_lines

@@ -26,8 +26,8 @@ from typing import Any, Self, cast
 
 from ...errors import EngineError
 from ...extras import import_extra
+from ...registry.stored_derivations import StoredDerivation, get_derivation, list_maintained_derivations
 from ...structures.state import State
-from ...systems.kept_derivations import StoredDerivation, get_derivation, list_maintained_derivations
 from ..sources import Source
 from ..transport import Inbox, frame_message
 from ..worker import Job, Limits, limit_memory, run_worker

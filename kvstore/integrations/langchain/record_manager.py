@@ -19,7 +19,7 @@ from langchain_core.indexing import RecordManager
 from langchain_core.runnables import run_in_executor
 
 from ... import Store
-from ..opened import resolve_store
+from ..adapter_store import resolve_store
 from .embeddings import make_embedder
 from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
 

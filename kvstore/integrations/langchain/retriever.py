@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
-from ..opened import QuestionStore
+from ..adapter_store import QuestionStore
 from . import stored_documents
 from .embeddings import make_embedder
 

@@ -13,8 +13,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ... import Hit, Snapshot, Store
+from ..adapter_store import resolve_store
 from ..marginal_relevance import select_by_mmr
-from ..opened import resolve_store
 from . import stored_documents
 from .embeddings import KvstoreEmbeddings, make_embedder
 from .stored_documents import DocumentOrigin

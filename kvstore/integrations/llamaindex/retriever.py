@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ... import Store
 from ...errors import InputError
-from ..opened import QuestionStore
+from ..adapter_store import QuestionStore
 from .embed_model import make_embedder
 from .filters import build_condition
 from .nodes import build_hit_nodes

@@ -20,10 +20,10 @@ from llama_index.core.vector_stores.types import (
 
 from ... import Hit, Snapshot, Store
 from ...errors import InputError, StoreNotFoundError
+from ..adapter_store import resolve_store
 from ..blank_texts import warn_blank_texts
 from ..framework_embedder import FrameworkEmbedder
 from ..marginal_relevance import select_by_mmr
-from ..opened import resolve_store
 from .embed_model import make_embedder
 from .filters import FilterMapping, build_condition, join_conditions
 from .nodes import CONTENT, SOURCE, build_hit_nodes, build_node, to_document

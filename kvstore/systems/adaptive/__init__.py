@@ -1,8 +1,8 @@
 """The default strategy: direct search and the walk over the graph, each weighted by how much it contributes."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 
 
 def _make_strategy() -> Strategy:

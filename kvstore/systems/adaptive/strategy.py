@@ -2,7 +2,7 @@
 
 A walk answers a question that names something rare and asks for a fact stated elsewhere. Search answers a question
 about the content of one chunk. Most questions do not show which kind they are, so every chunk gets the sum of two
-scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct`), and its share of the walk
+scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct_search`), and its share of the walk
 (:mod:`~kvstore.systems.graph.strategy`) times the weight of the walk. The weight depends on three properties that the
 store can measure:
 
@@ -30,6 +30,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arguments import Option
+from ...derived.passage_graph.walk import (
+    Spread,
+    compute_spreads,
+    describe_paths,
+    make_all_words_request,
+    make_degree_request,
+)
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
@@ -38,8 +45,7 @@ from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best
 from ...text.words import get_informative_terms, get_stemmer
 from ..graph.strategy import NUM_NEAREST, WALK_OPTIONS, WalkResult, decompose_question, walk_graph
-from ..hybrid.direct import DIRECT_OPTIONS, DirectResult, get_weights, search_directly
-from ..passage_graph.walk import Spread, compute_spreads, describe_paths, make_all_words_request, make_degree_request
+from ..hybrid.direct_search import DIRECT_OPTIONS, DirectResult, get_weights, search_directly
 
 #: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
 #: the walk gets less weight; the exponent sets how fast the weight falls.

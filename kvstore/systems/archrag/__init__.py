@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from .layer_index import COMMUNITY_GRAPH
 
 if TYPE_CHECKING:

@@ -25,6 +25,8 @@ from itertools import zip_longest
 import numpy as np
 
 from ...arguments import Option
+from ...derived.passage_graph.edges import LOWER
+from ...derived.passage_graph.structure import GRAPH
 from ...errors import IndexUnavailableError
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, HitGroup
@@ -37,9 +39,7 @@ from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.local_search import narrow_query
 from ..graphrag.report_hits import build_community_report, renumber_hits, require_communities
-from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
-from ..passage_graph.edges import LOWER
-from ..passage_graph.structure import GRAPH
+from ..hybrid.direct_search import DIRECT_OPTIONS, get_weights, search_directly
 from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_in_memory
 
 #: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.

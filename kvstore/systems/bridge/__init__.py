@@ -1,8 +1,8 @@
 """Bridge-RAG: retrieval from entities through abstracts to chunks."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 
 
 def _make_strategy() -> Strategy:

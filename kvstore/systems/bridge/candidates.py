@@ -19,7 +19,7 @@ from ...retrieval.recognition import Seed
 from ...structures.documents.allowed import AllowedDocuments
 from ...structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, AbstractRecord
 from ...structures.filter import addresses
-from ...structures.reading import Ids, Matrix, ReadRequest
+from ...structures.read_requests import Ids, Matrix, ReadRequest
 from ...structures.state import State
 
 #: Addresses read per entity, the most specific first. A rank with more addresses than remain is skipped entirely: a

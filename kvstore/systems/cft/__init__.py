@@ -1,8 +1,8 @@
 """CFT-RAG: retrieval of entity trees through the cuckoo filter."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 
 
 def _make_strategy() -> Strategy:

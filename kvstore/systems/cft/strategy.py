@@ -19,7 +19,7 @@ from ...retrieval.fusion import fuse_rankings
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized
 from ...structures.ranking import Ranking, best
-from .told_relations import Relations, RelationMention, StatingChunks
+from .rendered_relations import RelationMention, Relations, StatingChunks
 
 
 class CftStrategy:

@@ -1,8 +1,8 @@
 """CUE-RAG: retrieval along paths in a graph of chunks, units (sentences) and entities."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 from .unit_derivation import UNIT_INDEX
 from .unit_tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .written_units import WRITTEN_UNITS

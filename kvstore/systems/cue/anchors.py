@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...derived.passage_graph.edges import TITLE_LINK
+from ...derived.passage_graph.structure import GRAPH
+from ...derived.synonyms.synonym_index import SYNONYMS
 from ...retrieval.query import Query
 from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.indexes.index_reading import bind_index
 from ...structures.ranking import Ranking
 from ...text.words import FUNCTION_WORDS
-from ..passage_graph.edges import TITLE_LINK
-from ..passage_graph.structure import GRAPH
-from ..synonyms.synonym_index import SYNONYMS
 from .unit_graph import UnitGraph
 from .units import UNITS
 

@@ -23,7 +23,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import find_question_terms, score_by_terms
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import QueryReranker
-from ...structures.ranking import Ranking, scale_to_best, best
+from ...structures.ranking import Ranking, best, scale_to_best
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote

@@ -20,12 +20,12 @@ from ...extraction.chunking import chunk_text
 from ...extraction.extraction import build_embedding_text, compute_byte_offsets
 from ...extraction.syntax import iter_sentences
 from ...models.language import ENGLISH, Parse, open_language
+from ...registry.chunked_text import ChunkedText, ChunkSpan
+from ...registry.contract import Derivation, MaintainedIndex
 from ...settings import FixedSettings
 from ...text.blocks import parse_blocks, replace_braced_words, skip_marker, to_plain_text, unwrap_links
 from ...text.languages import detect_english
 from ...text.mail import is_mail_header
-from ..chunked_text import ChunkedText, ChunkSpan
-from ..contract import Derivation, MaintainedIndex
 from .clauses import Clause, find_clauses
 from .written_units import WRITTEN_UNITS, compute_unit_digest
 

@@ -14,6 +14,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ...derived.passage_graph import edges
+from ...derived.passage_graph.structure import GRAPH
 from ...retrieval.lexical_search import compute_term_rarity, find_question_terms
 from ...retrieval.query import Query
 from ...structures.derived_parts import split_vector_id
@@ -22,8 +24,6 @@ from ...structures.documents.documents import build_heading_path
 from ...structures.indexes.vector_search import find_nearest_chunks
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.words import count_chunk_terms, get_stemmer
-from ..passage_graph import edges
-from ..passage_graph.structure import GRAPH
 from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks whose units are read for an entity, at the start of a path and along it. If there are

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...registry.sql_table import SqlTable, TableRow, TableRows, hash_row, iter_optional
+from ...registry.table_reader import Reader
 from ...structures.documents.documents import build_heading_path
 from ...structures.state import State
-from ..reader import Reader
-from ..sql_table import SqlTable, TableRow, TableRows, hash_row, iter_optional
 from .units import UNITS, StoredUnit, Units
 
 

@@ -15,6 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...derived.passage_graph.rows import classify_form, find_heading_names, mark_nested
+from ...registry.chunked_text import load_chunked_text
+from ...registry.stored_derivations import StoredDerivation, list_stored_derivations
 from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_id
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
@@ -22,9 +25,6 @@ from ...structures.names.mention_recognition import find_mentions
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, cosines, find_nearest
 from ...text.normalize import fold
-from ..chunked_text import load_chunked_text
-from ..kept_derivations import StoredDerivation, list_stored_derivations
-from ..passage_graph.rows import classify_form, find_heading_names, mark_nested
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
 from .written_units import WRITTEN_UNITS, compute_unit_digest
 

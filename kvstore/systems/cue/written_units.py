@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
+from ...registry.chunked_text import ChunkedText
+from ...registry.fact import Fields
+from ...registry.written_passages import SourcePassage, WrittenFact, passage_digest
 from ...text.words import segment_words
-from ..chunked_text import ChunkedText
-from ..fact import Fields
-from ..written_passages import SourcePassage, WrittenFact, passage_digest
 
 #: The maximum characters of a statement, and the maximum total length of statements relative to their chunk.
 _MAX_STATEMENT_CHARS, _MAX_EXPANSION = 1000, 6

@@ -1,9 +1,9 @@
 """Dense retrieval by the vectors of chunks."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
 from ...structures.indexes.vector_index import VECTOR_INDEX
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 
 
 def _make_strategy() -> Strategy:

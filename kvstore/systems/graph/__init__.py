@@ -1,8 +1,8 @@
 """A walk from names and chunks after HippoRAG 2, combined with relevance and with paths of units."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 
 
 def _make_strategy() -> Strategy:

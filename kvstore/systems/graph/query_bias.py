@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...derived.passage_graph.pagerank import Masses
 from ...retrieval.decomposition import Decomposition
 from ...retrieval.dense_search import NearestChunksRequest
 from ...retrieval.query import Query
 from ...structures.ranking import Ranking
-from ...structures.reading import Ids, Matrix
+from ...structures.read_requests import Ids, Matrix
 from ...text.words import get_informative_terms, get_stemmer
-from ..passage_graph.pagerank import Masses
 
 #: The number of informative words, in addition to names, needed to distinguish chunks.
 _MIN_TELLING_TERMS = 3

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ...derived.passage_graph.neighborhood import make_entity_node
 from ...text.words import list_content_terms
-from ..passage_graph.neighbourhood import make_entity_node
 from .stated_relations import RelationInWords
 
 #: The number of relations that a walk starts at.

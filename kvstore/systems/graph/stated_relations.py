@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ...structures.reading import ReadRequest
+from ...derived.passage_graph.rows import iter_stated_relations
+from ...structures.read_requests import ReadRequest
 from ...structures.state import State
-from ..passage_graph.rows import iter_stated_relations
 
 #: Normal forms of two names, with the relation between them in the middle.
 RelationInWords = tuple[str, str, str]

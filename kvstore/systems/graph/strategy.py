@@ -28,6 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
+from ...derived.passage_graph.edges import Degrees
+from ...derived.passage_graph.neighborhood import NamedEntities, make_chunk_node
+from ...derived.passage_graph.pagerank import PageRank, compute_personalised_pagerank
+from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
@@ -36,15 +40,11 @@ from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, Seed, record_recognized
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
-from ...structures.ranking import Ranking, scale_to_best, best
-from ...structures.reading import Ids
+from ...structures.ranking import Ranking, best, scale_to_best
+from ...structures.read_requests import Ids
 from ...text.words import get_stemmer
 from ..cue.strategy import find_paths, has_units, select_best_paths
 from ..cue.unit_graph import UnitGraph
-from ..passage_graph.edges import Degrees
-from ..passage_graph.neighbourhood import NamedEntities, make_chunk_node
-from ..passage_graph.pagerank import PageRank, compute_personalised_pagerank
-from ..passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
 from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import StatedRelations

@@ -1,8 +1,8 @@
 """GraphRAG: communities of related entities at several levels, and reports on them."""
 
+from ...registry.contract import Description, System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import Description, System
-from ..deferred_strategy import DeferredStrategy
 from .community_index import COMMUNITIES
 from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
 

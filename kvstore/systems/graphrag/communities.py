@@ -15,18 +15,18 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from ...derived.passage_graph.edges import LOWER
+from ...derived.passage_graph.structure import GRAPH
 from ...errors import CorruptionError
 from ...storage import records
 from ...structures import tables
 from ...structures.clustering.affinity import Partition
+from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, get_written_text
-from ...structures.shown_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import to_entity_key
-from ..passage_graph.edges import LOWER
-from ..passage_graph.structure import GRAPH
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
 from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, SentenceSpan
 from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS, VECTORS

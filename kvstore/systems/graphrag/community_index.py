@@ -11,11 +11,11 @@ from typing import Any
 
 from ...arguments import Choice, Option
 from ...models.structured import StructuredPrompt
+from ...registry.contract import DumpRow
 from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, WritingTask
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import LogicalNames
 from ...structures.state import State
-from ..contract import DumpRow
 from .communities import Communities
 from .community_building import build_communities
 from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
+from ...structures.display_entities import load_display_entities
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
-from ...structures.shown_entities import load_display_entities
 from ...structures.state import State
 from ...text.blocks import format_summary_sentence, split_parts
 from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover

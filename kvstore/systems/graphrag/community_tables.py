@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...errors import InputError
+from ...registry.sql_table import SqlTable, SqlValue, TableRow, TableRows, hash_row
+from ...registry.table_reader import Reader
 from ...structures.indexes.generations import bind_generation
 from ...structures.state import State
 from ...text.blocks import format_summary_sentence
-from ..reader import Reader
-from ..sql_table import SqlTable, SqlValue, TableRow, TableRows, hash_row
 from .communities import Communities
 from .community_index import COMMUNITIES
 

@@ -19,13 +19,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ...derived.passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
+from ...derived.passage_graph.graph import PassageGraph
+from ...derived.passage_graph.neighbors import LINK_WEIGHTS
+from ...derived.passage_graph.structure import GRAPH
 from ...structures.clustering.affinity import FIXED_ONE, Edges, select_strongest_edges
-from ...structures.shown_entities import DisplayEntities, load_display_entities
+from ...structures.display_entities import DisplayEntities, load_display_entities
 from ...structures.state import State
-from ..passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
-from ..passage_graph.graph import PassageGraph
-from ..passage_graph.neighbours import LINK_WEIGHTS
-from ..passage_graph.structure import GRAPH
 
 #: The minimum and maximum number of chunks of an entity that is a node.
 MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200

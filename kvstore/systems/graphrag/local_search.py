@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
+from ...derived.passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
+from ...derived.passage_graph.structure import GRAPH
 from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.hierarchy import Hierarchy
@@ -32,10 +34,8 @@ from ...retrieval.ordered_addresses import sort_nodes
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognize_entities
 from ...retrieval.word_search import rank_by_words
-from ...structures.ranking import Ranking, scale_to_best, best
+from ...structures.ranking import Ranking, best, scale_to_best
 from ...text.words import count_text_tokens
-from ..passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
-from ..passage_graph.structure import GRAPH
 from .communities import Communities
 from .community_index import COMMUNITIES
 from .report_hits import fit_reports, renumber_hits, require_communities

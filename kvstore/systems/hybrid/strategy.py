@@ -8,7 +8,7 @@ from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...structures.ranking import best
-from .direct import DIRECT_OPTIONS, get_weights, search_directly
+from .direct_search import DIRECT_OPTIONS, get_weights, search_directly
 
 
 class HybridStrategy:

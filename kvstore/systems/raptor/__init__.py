@@ -1,8 +1,8 @@
 """RAPTOR: retrieval from trees of summaries."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 from .topic_index import TOPICS
 from .topic_tables import TABLES
 

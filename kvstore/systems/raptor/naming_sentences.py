@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...structures.clustering.affinity import Partition
-from ...structures.shown_entities import load_display_entities
+from ...structures.display_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.entity_graph import MIN_NODE_CHUNKS, build_mention_graph

@@ -21,7 +21,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, evidence_of, get_choice_option, option
 from ...structures.ranking import best
-from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
+from ..hybrid.direct_search import DIRECT_OPTIONS, get_weights, search_directly
 from .summary import summarize
 from .tree import search_by_traversal, search_collapsed
 

@@ -35,7 +35,7 @@ from ...structures.clustering.affinity import Partition, cluster_vectors, renumb
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import format_summary_sentence
-from ...text.everyday import is_everyday
+from ...text.everyday_words import is_everyday
 from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 
 #: The maximum words and sentences of a summary, and its maximum sentences from one document.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...registry.sql_table import make_list_table
+from ...registry.table_reader import Reader
 from ...structures.indexes.generations import bind_generation
-from ..reader import Reader
-from ..sql_table import make_list_table
 from .topic_index import TOPICS
 from .topics import Topics
 

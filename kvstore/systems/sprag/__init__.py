@@ -1,8 +1,8 @@
 """spRAG, now dsRAG: neighboring chunks that belong together are returned as one segment of their document."""
 
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
-from ..contract import System
-from ..deferred_strategy import DeferredStrategy
 from .written_context import WRITTEN_CONTEXT
 
 

@@ -13,7 +13,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...retrieval.segments import MAX_CONSIDERED, SEGMENT_OPTIONS
 from ...structures.ranking import best
-from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
+from ..hybrid.direct_search import DIRECT_OPTIONS, get_weights, search_directly
 
 
 class SpragStrategy:

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
+from ...registry.chunked_text import ChunkedText
+from ...registry.fact import Fields
+from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
 from ...structures.documents.documents import build_heading_path
 from ...text.words import segment_words
-from ..chunked_text import ChunkedText
-from ..fact import Fields
-from ..written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
 
 #: The most bytes of a document and of a section that a model is shown, and the least bytes of such a section.
 _MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300

@@ -1,0 +1,77 @@
+"""The full delta of a state: the whole content of the core, as if it had just been added.
+
+In: one state. Out: deltas that add up to it, each with a bounded number of chunks, names or edges, so that a maintainer
+needs memory for only one delta at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from ..registry import SYSTEMS
+from ..registry.contract import RELATION_LINK, AddedDocument, Delta, load_added_chunks
+from ..structures.documents.documents import DocumentRecord
+from ..structures.forest.edge_filter import ACCEPTED
+from ..structures.state import State
+from .facts import iter_document_facts
+
+#: The maximum numbers of chunks, text bytes, and names or edges in one delta. A document is never divided. Rows for
+#: names
+#: that many chunks mention are written once per delta, so deltas are large.
+_MAX_CHUNKS, _MAX_BYTES = 1 << 14, 1 << 25
+_MAX_ITEMS = 1 << 16
+
+Item = TypeVar("Item")
+
+
+def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
+    """Yield the whole state, with these ``documents``, in portions."""
+    for names in iter_batches(((entity, key) for key, entity in state.entities.iter_names()), _MAX_ITEMS):
+        yield Delta(names_added=dict(names))
+    added: list[AddedDocument] = []
+    chunks = size = 0
+    read_parts = make_parts_reader(state)
+    links: Counter[tuple[int, int, int]] = Counter()
+    for record in documents:
+        added.append(
+            AddedDocument(
+                record,
+                state.documents.get_outline(record.id),
+                load_added_chunks(state, record.id, list(record.chunk_ids())),
+                read_parts(record.id),
+            )
+        )
+        for fact, value in iter_document_facts(state, record):
+            links.update(fact.list_links(state, value))
+        chunks += max(1, record.chunk_count)
+        size += record.size
+        if chunks >= _MAX_CHUNKS or size >= _MAX_BYTES:
+            yield Delta(added, links=links)
+            added, chunks, size, links = [], 0, 0, Counter()
+    yield Delta(added, links=links)
+    accepted = (edge for edge in state.forest.iter_edges() if state.forest.get_verdict(*edge) == ACCEPTED)
+    for edges in iter_batches(accepted, _MAX_ITEMS):
+        entity_pairs = (
+            (state.forest.get_node(child).entity, state.forest.get_node(parent).entity) for child, parent in edges
+        )
+        yield Delta(
+            links=Counter((child_entity, parent_entity, RELATION_LINK) for child_entity, parent_entity in entity_pairs)
+        )
+
+
+def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
+    """Return a function from document id to its derived parts, by derivation, for the derivations that every store
+    maintains."""
+    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    parts = {one.name: state.get_derived_parts(one) for one in derivations}
+    return lambda document: {name: stored_parts.get(document).part for name, stored_parts in parts.items()}
+
+
+def iter_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield the items in lists of at most ``size``."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

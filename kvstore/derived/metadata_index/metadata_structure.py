@@ -1,0 +1,216 @@
+"""The metadata and columns of documents as a structure: read by conditions, maintained in the commit.
+
+On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → the documents that have it, see
+    :mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns,
+    see :mod:`.columns`). Out: sets of documents, as masks by id, and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ...registry.contract import Delta, DumpRow, LmdbTable
+from ...storage import records
+from ...storage.view import View, WriteView
+from ...structures.documents.allowed import AllowedDocuments
+from ...structures.documents.condition_cache import ConditionCache
+from ...structures.documents.documents import DocumentRecord
+from ...structures.logical import LogicalNames
+from ...structures.state import State
+from . import columns, document_sets
+from .columns import ColumnValues, DocumentColumns
+from .document_sets import DocumentMask
+from .value_keys import NUMBER, TEXT, decode_value, encode_column, encode_text, list_document_keys
+
+METADATA_SETS = "metadata_sets"
+METADATA_COLUMNS = "metadata_columns"
+
+#: The columns that locate a document's chunks.
+_EXTENT = columns.COLUMN_NAMES[:4]
+
+
+class MetadataIndex:
+    """The values of documents in one state. ``size`` is greater than every document id. ``cache`` caches columns by
+    change."""
+
+    def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
+        self._view = view
+        self.size = size
+        self._change = change
+        self._cache = cache
+
+    def make_empty_mask(self) -> DocumentMask:
+        """Return an empty set."""
+        return np.zeros(self.size, np.bool_)
+
+    def find_key(self, key: bytes) -> DocumentMask:
+        """Return the documents that have the value with a key."""
+        return self.find_range(key, key + b"\xff\xff\xff\xff\xff")
+
+    def find_text(self, column: str, text: str) -> list[int] | None:
+        """Return the documents that have a text in a column, ids ascending, or None if the text has no key."""
+        key = encode_text(text)
+        return None if key is None else np.flatnonzero(self.find_key(encode_column(column) + key)).tolist()
+
+    def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
+        """Return the documents that have any value with ``start`` <= key < ``stop``."""
+        return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
+
+    def find_matching(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
+        """Return the documents that have a value with ``start`` <= key < ``stop`` whose key ``choose`` accepts."""
+        stored = self._view.scan(METADATA_SETS, start, stop)
+        selected = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
+        return document_sets.build_mask(selected, self.size, METADATA_SETS)
+
+    def read_columns(self) -> dict[str, ColumnValues]:
+        """Return the columns of all documents, in order of id. The caller must not modify them."""
+        values = None if self._cache is None else self._cache.get_columns(self._change)
+        if values is None:
+            values = columns.join_blocks(
+                self._read_block(key, value) for key, value in self._view.scan(METADATA_COLUMNS)
+            )
+            if self._cache is not None:
+                self._cache.put_columns(self._change, values)
+        return values
+
+    def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
+        """Return documents, given by ascending ids, as the set of allowed documents."""
+        numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
+        if 2 * len(numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
+            values = self.read_columns()
+        else:
+            keys = [records.encode_u32(number) for number in numbers.tolist()]
+            stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
+            blocks = (self._read_block(key, value, _EXTENT) for key, value in stored if value is not None)
+            values = columns.join_blocks(blocks, _EXTENT)
+        rows = np.flatnonzero(np.isin(values["document"], documents, assume_unique=True))
+        ids, first, groups = (values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
+        return AllowedDocuments(ids, first, groups, int(values["chunks"][rows].sum()))
+
+    def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
+        """Yield every value's key with the ids of documents that have it. A value can occur several times."""
+        for key, value in self._view.scan(METADATA_SETS):
+            first = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
+            yield (
+                bytes(key[:-4]),
+                (document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64) + first).tolist(),
+            )
+
+    def count_records(self) -> dict[str, int]:
+        return {"values": self._view.count(METADATA_SETS)}
+
+    def _read_block(
+        self, key: bytes, value: memoryview, names: Sequence[str] = columns.COLUMN_NAMES
+    ) -> list[ColumnValues]:
+        return columns.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
+
+
+class MetadataMaintainer:
+    """The writer of the structure: collects added and deleted documents, and changes each set and block once
+    per batch.
+    """
+
+    def __init__(self, write: WriteView) -> None:
+        self._write = write
+        self._sets: dict[bytes, tuple[set[int], set[int]]] = {}
+        self._rows: dict[int, dict[int, DocumentColumns | None]] = {}
+
+    def remove_document(self, record: DocumentRecord) -> None:
+        self._record_change(record, 1)
+        self._rows.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
+
+    def apply_delta(self, delta: Delta) -> None:
+        for added in delta.added:
+            self._record_change(added.record, 0)
+            row = columns.to_row(added.record)
+            self._rows.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
+        self._flush_sets()
+        self._flush_columns()
+
+    def _record_change(self, record: DocumentRecord, removed: int) -> None:
+        container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
+        end = records.encode_u32(container)
+        for key in list_document_keys(record):
+            self._sets.setdefault(key + end, (set(), set()))[removed].add(number)
+
+    def _flush_sets(self) -> None:
+        keys = sorted(self._sets)
+        changes: dict[bytes, bytes | None] = {}
+        for key, value in zip(keys, self._write.get_many(METADATA_SETS, keys), strict=True):
+            added, removed = self._sets[key]
+            container = document_sets.change_container(value, added, removed, METADATA_SETS, key)
+            if container is not None or value is not None:
+                changes[key] = container
+        self._write.change_many(METADATA_SETS, changes)
+        self._sets.clear()
+
+    def _flush_columns(self) -> None:
+        numbers = sorted(self._rows)
+        keys = [records.encode_u32(number) for number in numbers]
+        changes: dict[bytes, bytes | None] = {}
+        for number, key, value in zip(numbers, keys, self._write.get_many(METADATA_COLUMNS, keys), strict=True):
+            rows: dict[int, DocumentColumns] = {}
+            if value is not None:
+                stored = columns.unpack_columns(number, value, METADATA_COLUMNS, key)
+                rows = {row[0]: row for row in zip(*(column.tolist() for column in stored), strict=True)}
+            for document, row in self._rows[number].items():
+                if row is None:
+                    rows.pop(document, None)
+                else:
+                    rows[document] = row
+            if rows or value is not None:
+                changes[key] = columns.pack_rows(rows) if rows else None
+        self._write.change_many(METADATA_COLUMNS, changes)
+        self._rows.clear()
+
+
+class MetadataStructure:
+    """The metadata and columns of documents as a structure of the store."""
+
+    name = "metadata_index"
+    version = 1
+    tables = (LmdbTable(METADATA_SETS), LmdbTable(METADATA_COLUMNS))
+
+    def read(self, state: State) -> MetadataIndex:
+        counters = state.counters
+        cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
+        return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
+
+    def make_maintainer(self, state: State, write: WriteView) -> MetadataMaintainer:
+        return MetadataMaintainer(write)
+
+    def dump(self, read: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        return {
+            METADATA_SETS: (
+                (*_describe_key(key), names.name_document(document))
+                for key, documents in read.iter_sets()
+                for document in documents
+            ),
+            # The time when a document was stored is not part of its content.
+            METADATA_COLUMNS: (
+                (names.name_document(document), *row)
+                for document, *row in zip(
+                    *(
+                        read.read_columns()[name].tolist()
+                        for name in columns.COLUMN_NAMES
+                        if name not in ("first_group", "changed")
+                    ),
+                    strict=True,
+                )
+            ),
+        }
+
+    def compute_statistics(self, read: MetadataIndex) -> Mapping[str, int]:
+        return read.count_records()
+
+
+def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
+    """Return the field of a value, its kind and, if the key contains it, the value."""
+    field, _, value = key.partition(b"\x00")
+    kind = value[:1]
+    return field.decode(), kind.hex(), decode_value(value) if kind in (NUMBER, TEXT) else None
+
+
+METADATA = MetadataStructure()

@@ -1,0 +1,81 @@
+"""Edges of the passage graph, as a walk reads them: features, kinds of links, rows.
+
+The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it; features
+describe each edge. See :mod:`.graph` for the format on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+#: The entities that a chunk names, with their features.
+EdgeRow = Mapping[int, int]
+Numbers = npt.NDArray[np.uint64]
+
+# Features of an edge: mentions with a capital or a digit (or in a script without capitals), such mentions inside a
+# longer one, other mentions; then names above the chunk, or in triples imported for it.
+CAPITALISED = 0x000F
+INSIDE_SHIFT, INSIDE = 4, 0x0030
+LOWER_SHIFT, LOWER = 6, 0x00C0
+TITLE_WHOLE = 0x0100  # the document's title, or its title without the bracket at its end
+TITLE_PART = 0x0200
+HEADING_WHOLE = 0x0400
+HEADING_PART = 0x0800
+TRIPLE = 0x1000  # an imported triple of the document names it
+#: Features that do not follow from the text of a chunk alone.
+CONTEXT_FEATURES = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
+#: Bits of a set of features, and the number of sets.
+FEATURE_BITS = 13
+FEATURE_SETS = 1 << FEATURE_BITS
+
+#: The kind of link between a title and the same title without the bracket at its end, in addition to the kinds of a
+#: :class:`~kvstore.registry.contract.Delta`.
+TITLE_LINK = 1
+
+
+class ChunkRows(NamedTuple):
+    """Entities of some chunks: those of chunk *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
+
+    bounds: npt.NDArray[np.int64]
+    entities: npt.NDArray[np.uint32]
+    features: npt.NDArray[np.uint16]
+
+
+class EntityRows(NamedTuple):
+    """Chunks of some entities: those of entity *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
+
+    bounds: npt.NDArray[np.int64]
+    chunks: Numbers
+    features: npt.NDArray[np.uint16]
+
+
+class LinkRows(NamedTuple):
+    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the count."""
+
+    entities: npt.NDArray[np.uint32]
+    others: npt.NDArray[np.uint32]
+    kinds: npt.NDArray[np.uint8]
+    times: npt.NDArray[np.uint32]
+
+
+class Degrees(Protocol):
+    """Counts for some entities without their rows: the number of chunks (``total``), the number of chunks that mention
+    it not only in lower case (``informative``), and a mask of those with links."""
+
+    total: npt.NDArray[np.int64]
+    informative: npt.NDArray[np.int64]
+
+    @property
+    def linked(self) -> npt.NDArray[np.bool_]: ...
+
+
+class Link(NamedTuple):
+    """An entity linked to another, the kind of the link, and its count."""
+
+    other: int
+    kind: int
+    times: int

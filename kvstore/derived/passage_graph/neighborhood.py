@@ -1,0 +1,197 @@
+"""Requests of a walk to the passage graph: degrees of entities, neighborhoods of nodes, and names of nodes.
+
+In: batches of nodes. A node is an entity's number with the highest bit set, or a chunk's id. Out: rows as they are
+    stored, with the degrees of all nodes that they lead to, so that a step of a walk needs one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.dense_search import compute_cosines
+from ...structures.id_sets import subtract_ids
+from ...structures.read_requests import Ids, Matrix, ReadRequest
+from ...structures.state import State
+from .edges import ChunkRows, Degrees, EntityRows, LinkRows
+from .graph import StoredDegrees
+from .structure import GRAPH
+
+_ENTITY_BIT = 1 << 63
+
+#: Nodes: entities and chunks in one number space.
+Nodes = npt.NDArray[np.uint64]
+EntityNumbers = npt.NDArray[np.uint32]
+
+
+def make_chunk_node(chunk: int) -> int:
+    """Return the node of a chunk."""
+    return chunk
+
+
+def make_entity_node(entity: int) -> int:
+    """Return the node of an entity."""
+    return _ENTITY_BIT | entity
+
+
+def is_entity(node: int) -> bool:
+    """True if a node is an entity's; otherwise it is a chunk's id."""
+    return node >= _ENTITY_BIT
+
+
+def get_entity(node: int) -> int:
+    """Return the entity of an entity's node."""
+    return node ^ _ENTITY_BIT
+
+
+def mask_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
+    """Return the mask of the nodes that are entities."""
+    return nodes >= np.uint64(_ENTITY_BIT)
+
+
+def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
+    """Return the nodes of entities."""
+    return entities | np.uint64(_ENTITY_BIT)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDegrees(ReadRequest[Degrees]):
+    """A request for the number of chunks of entities."""
+
+    entities: EntityNumbers
+
+    def fetch(self, state: State) -> Degrees:
+        return state.get_part(GRAPH).read_degrees(self.entities)
+
+
+@dataclass(frozen=True, slots=True)
+class NameDegrees(ReadRequest[list[Degrees]]):
+    """A request for the number of chunks of the entities of each name."""
+
+    entities: Sequence[Sequence[int]]
+
+    def fetch(self, state: State) -> list[Degrees]:
+        values = (
+            state.get_part(GRAPH)
+            .read_visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32))
+            .values
+        )
+        ends = np.cumsum(list(map(len, self.entities)))
+        return [StoredDegrees(name_values) for name_values in np.split(values, ends)[:-1]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntities(ReadRequest[EntityNumbers]):
+    """A request for the entities of names (normal forms) in a visible document, with 0 for an unknown name."""
+
+    names: Sequence[str]
+
+    def fetch(self, state: State) -> EntityNumbers:
+        # The whole store's filter, because a name that only imported triples contain has no address.
+        return state.unrestricted.filter.find_many(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesInChunks(ReadRequest[EntityNumbers]):
+    """A request for the entities that chunks name."""
+
+    chunks: Ids
+
+    def fetch(self, state: State) -> EntityNumbers:
+        return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
+
+
+class ChunkSurroundings(NamedTuple):
+    """Rows of chunks, with the degrees of the entities they name."""
+
+    rows: ChunkRows
+    degrees: Degrees
+
+
+class EntitySurroundings(NamedTuple):
+    """Rows of entities with their degrees, their links with the degrees of the other entities, and the requested
+    cosines of chunks, ids ascending."""
+
+    rows: EntityRows
+    degrees: Degrees
+    links: LinkRows | None
+    linked: Degrees | None
+    compared: Ids
+    cosines: Matrix
+
+
+class Surroundings(NamedTuple):
+    """The rows of the chunks and of the entities among some nodes, each None if there are none."""
+
+    chunks: ChunkSurroundings | None
+    entities: EntitySurroundings | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood(ReadRequest[Surroundings]):
+    """A request for the rows of nodes, with the degrees of their neighbors.
+
+    An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities. A unit
+    ``vector`` requests its cosines with the chunks of entities, except those already ``compared`` (ids ascending).
+    """
+
+    chunks: Ids
+    entities: EntityNumbers
+    max_chunks: int
+    with_links: bool
+    vector: Matrix | None = None
+    compared: Ids | None = None
+
+    def fetch(self, state: State) -> Surroundings:
+        return Surroundings(
+            self._read_chunks(state) if len(self.chunks) else None,
+            self._read_entities(state) if len(self.entities) else None,
+        )
+
+    def _read_chunks(self, state: State) -> ChunkSurroundings:
+        graph = state.get_part(GRAPH)
+        rows = graph.read_chunk_rows(self.chunks)
+        return ChunkSurroundings(rows, graph.read_degrees(rows.entities))
+
+    def _read_entities(self, state: State) -> EntitySurroundings:
+        graph = state.get_part(GRAPH)
+        degrees = graph.read_degrees(self.entities)
+        rows = graph.read_entity_rows(self.entities, degrees, self.max_chunks)
+        links = linked = None
+        if self.with_links and degrees.linked.any():
+            links = graph.read_link_rows(self.entities[degrees.linked])
+            linked = graph.read_degrees(links.others)
+        compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
+        if self.vector is not None:
+            compared = rows.chunks if self.compared is None else subtract_ids(rows.chunks, self.compared)
+            cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
+        return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
+
+
+#: The name of a node, by which nodes are sorted: entities before chunks, an entity by its normal form, a chunk by the
+#: key of its document and its ordinal.
+NodeName = tuple[bool, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames(ReadRequest[list[NodeName]]):
+    """A request for the names of nodes, all of which must exist."""
+
+    nodes: Sequence[int]
+
+    def fetch(self, state: State) -> list[NodeName]:
+        chunks = [node for node in self.nodes if not is_entity(node)]
+        entities = [get_entity(node) for node in self.nodes if is_entity(node)]
+        names: dict[int, NodeName] = {}
+        for entity, record in zip(entities, state.entities.get_many(entities), strict=True):
+            names[make_entity_node(entity)] = False, record.key, 0
+        records = state.chunks.get_many(chunks)
+        keys = state.documents.get_keys(chunk.document for chunk in records)
+        for node, chunk in zip(chunks, records, strict=True):
+            names[node] = True, keys[chunk.document], chunk.ordinal
+        return [names[node] for node in self.nodes]

@@ -1,0 +1,208 @@
+"""Neighbors of an entity: the names with the strongest connection to it in the stored graph.
+
+In: one state and a name. Out: :class:`Neighbour` rows, strongest first, from three sources: the names directly above or
+    below the entity in a tree, the entities linked with it, and the names in the same chunks.
+
+The score of two names is c / sqrt(d · d'), as in the graph of communities
+(:mod:`kvstore.systems.graphrag.entity_graph`). Here c is the number of chunks that name both plus the weights of their
+links, and d and d' are the numbers of chunks that name each.
+
+Only the rows of the entity and of its chunks are read, so the cost depends on the number of its chunks and not on the
+size of the store. A chunk names the names in its text and in the title and the headings above it. Chunks that mention a
+name only in lower case do not count, unless the entity has no others. Names of the same entity are merged under the
+entity's name. Equal scores are ordered by fewer chunks, then by normal form.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...columnar import Columnar, NamedRows
+from ...registry.contract import RELATION_LINK, TRIPLE_LINK
+from ...structures.display_entities import DisplayEntities, load_display_entities
+from ...structures.filter import addresses
+from ...structures.names.aliases import Identity
+from ...structures.state import State
+from .edges import LOWER, TITLE_LINK, Numbers
+from .graph import CHUNKS_PER_BATCH, PassageGraph
+from .neighborhood import EntityNumbers
+from .structure import GRAPH
+
+#: The number of shared chunks that a link is worth.
+LINK_WEIGHTS = {TITLE_LINK: 1, TRIPLE_LINK: 3, RELATION_LINK: 3}
+#: Names of the kinds of links that are not edges of a tree.
+_LINK_NAMES = {TITLE_LINK: "title", TRIPLE_LINK: "triple"}
+
+_COLUMNS = ("entity", "name", "score", "passages", "above", "below", "links", "document", "chunk")
+_TYPES = ("TEXT", "TEXT", "REAL", "INTEGER", "JSON", "JSON", "JSON", "TEXT", "INTEGER")
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A name connected with ``entity``.
+
+    ``above`` and ``below`` are the trees in which it is directly above or below the entity. ``links`` are the other
+    connections: ``title`` (a title, and the same title without the bracket at its end), ``triple`` (imported or
+    extracted for a document). ``passages`` is the number of chunks that name both. ``document`` and ``chunk`` are the
+    first such chunk by document key and ordinal, or None.
+    """
+
+    entity: str
+    name: str
+    score: float
+    passages: int
+    above: tuple[str, ...]
+    below: tuple[str, ...]
+    links: tuple[str, ...]
+    document: str | None
+    chunk: int | None
+
+
+class Neighbours(Columnar, list[Neighbour]):
+    """Neighbors of an entity, strongest first."""
+
+    def _get_named_rows(self) -> NamedRows:
+        return _COLUMNS, [[*astuple(neighbour)] for neighbour in self], _TYPES
+
+    def _repr_html_(self) -> str:
+        """Return the HTML for a notebook."""
+        from ...markup import render_table
+
+        return render_table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
+
+
+def find_neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
+    """Return at most ``limit`` neighbors of a known entity."""
+    graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
+    own_entities = np.array(sorted(identity.entities), np.uint32)
+    entity = identity.entry.entity
+    chunks = _list_chunks(graph, own_entities)
+    named_entities, chunk_indexes = _list_cooccurring(graph, display_entities, chunks, entity)
+    link_weights, links = _collect_links(graph, display_entities, own_entities, entity)
+    above, below = _collect_trees(state, display_entities, identity)
+    others = np.union1d(named_entities, np.array(sorted({*link_weights, *above, *below} - {entity}), np.uint32))
+    if not len(others):
+        return Neighbours()
+    shared_counts = np.bincount(np.searchsorted(others, named_entities), minlength=len(others))
+    joint_weights = shared_counts + np.array([link_weights.get(other, 0) for other in others.tolist()])
+    counts = _count_chunks(graph, display_entities, others)
+    # Rounded, so that scores that are displayed as equal are equal.
+    scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
+    min_score = np.sort(scores)[max(0, len(scores) - limit)]
+    selected = np.flatnonzero(scores >= min_score)
+    records = state.entities.get_many(others[selected].tolist())
+    ranked = sorted(
+        zip(selected.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], counts[pair[0]], pair[1].key)
+    )[:limit]
+    first_chunks = _find_first_chunks(
+        state, {int(others[index]): chunks[chunk_indexes[named_entities == others[index]]] for index, _ in ranked}
+    )
+    name = state.entities.get(entity).name
+    rows = Neighbours()
+    for index, record in ranked:
+        other = int(others[index])
+        document, chunk = first_chunks.get(other, (None, None))
+        trees = tuple(sorted(above[other])), tuple(sorted(below[other]))
+        link_names = tuple(sorted(links[other]))
+        score, passages = float(scores[index]), int(shared_counts[index])
+        rows.append(Neighbour(name, record.name, score, passages, *trees, link_names, document, chunk))
+    return rows
+
+
+def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
+    """Return the chunks that name any of some entities, ascending. Chunks that do so only in lower case are left out
+    unless there are no others."""
+    _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), max_chunks=1 << 62)
+    is_informative = (features & ~np.uint16(LOWER)) != 0
+    return np.unique(chunks[is_informative] if is_informative.any() else chunks)
+
+
+def _list_cooccurring(
+    graph: PassageGraph, display_entities: DisplayEntities, chunks: Numbers, entity: int
+) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
+    """Return the other entities that chunks name, once per chunk, and the index of the chunk of each."""
+    pairs = [np.empty(0, np.int64)]
+    for first in range(0, len(chunks), CHUNKS_PER_BATCH):
+        bounds, entities, features = graph.read_chunk_rows(chunks[first : first + CHUNKS_PER_BATCH])
+        chunk_indexes = np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
+        is_informative = (features & ~np.uint16(LOWER)) != 0
+        others = display_entities.resolve(entities[is_informative])
+        codes = others.astype(np.int64) << 32 | chunk_indexes[is_informative]
+        pairs.append(np.unique(codes[others != entity]))
+    all_codes = np.concatenate(pairs)
+    return (all_codes >> 32).astype(np.uint32), all_codes & 0xFFFFFFFF
+
+
+def _collect_links(
+    graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityNumbers, entity: int
+) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
+    """Return the weight of the links of an entity to each other entity, and the names of the links that are
+    in no tree.
+    """
+    weights: dict[int, int] = {}
+    names: defaultdict[int, set[str]] = defaultdict(set)
+    _, others, kinds, times = graph.read_link_rows(own_entities)
+    for other, kind, count in zip(
+        display_entities.resolve(others).tolist(), kinds.tolist(), times.tolist(), strict=True
+    ):
+        if other == entity:
+            continue
+        weights[other] = weights.get(other, 0) + LINK_WEIGHTS[kind] * count
+        if kind in _LINK_NAMES:
+            names[other].add(_LINK_NAMES[kind])
+    return weights, names
+
+
+_TreesByEntity = defaultdict[int, set[str]]
+
+
+def _collect_trees(
+    state: State, display_entities: DisplayEntities, identity: Identity
+) -> tuple[_TreesByEntity, _TreesByEntity]:
+    """Return the trees in which other entities are directly above an entity, and directly below it."""
+    above: _TreesByEntity = defaultdict(set)
+    below: _TreesByEntity = defaultdict(set)
+    forest, own_entity = state.forest, identity.entry.entity
+    names: dict[int, str] = {}
+    for rank, node in map(addresses.split_address, state.find_addresses(identity).tolist()):
+        if rank != addresses.NODE_RANK:
+            break  # nodes come first
+        tree = forest.get_node(node).tree
+        if tree not in names:
+            names[tree] = forest.get_tree_name(tree)
+        for relatives, trees in ((forest.iter_parents(node), above), (forest.iter_children(node), below)):
+            for relative in relatives:
+                other = display_entities.resolve_one(forest.get_node(relative).entity)
+                if other != own_entity:
+                    trees[other].add(names[tree])
+    return above, below
+
+
+def _count_chunks(
+    graph: PassageGraph, display_entities: DisplayEntities, entities: EntityNumbers
+) -> npt.NDArray[np.int64]:
+    """Return the number of chunks that name each entity, by any of its names."""
+    degrees = graph.read_degrees(entities)
+    counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
+    targets = display_entities.targets
+    for index, entity in enumerate(entities.tolist()):
+        if entity in targets:
+            counts[index] = len(_list_chunks(graph, np.array(sorted(display_entities.list_names(entity)), np.uint32)))
+    return counts
+
+
+def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
+    """Return the first chunk of each entity by document key and ordinal."""
+    all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
+    places = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
+    firsts = {
+        entity: min(map(places.__getitem__, entity_chunks.tolist()))
+        for entity, entity_chunks in chunks.items()
+        if len(entity_chunks)
+    }
+    numbers = state.chunks.get_many([chunk for _, chunk in firsts.values()])
+    return {entity: (key, record.ordinal) for (entity, (key, _)), record in zip(firsts.items(), numbers, strict=True)}

@@ -1,0 +1,300 @@
+"""Personalized PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
+
+In: seeds (chunks and entities with masses), and the weights of the kinds of edges. Out: the masses of all chunks and
+    entities that the walk reached. The kernel (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are read
+    from the store in batches and weighted with the counts of this snapshot. More distant rows are never read, so the
+    cost depends on the neighborhood and on the error bound. The result does not depend on internal ids. Seeds without
+    mass, and options out of range, are InputErrors.
+
+A walk goes from a chunk to an entity with a probability in proportion to body weight · rarity, from an entity to a
+chunk in proportion to body and heading weight, and from an entity to a linked one in proportion to weight · rarity of
+the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles and headings
+lead to their chunks and not away from them: they describe a chunk, and only its text leads on. Dead ends lead back to
+the seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.pagerank import ForwardPush
+
+from ...errors import InputError
+from ...registry.contract import RELATION_LINK, TRIPLE_LINK
+from ...structures.id_sets import merge_distinct
+from ...structures.read_requests import BatchedReader, Ids, Matrix
+from . import edges
+from .edges import Degrees
+from .neighborhood import (
+    ChunkSurroundings,
+    EntityDegrees,
+    EntitySurroundings,
+    Neighbourhood,
+    Nodes,
+    make_entity_nodes,
+    mask_entities,
+)
+
+#: The cost of a chunk's row, in neighbors: the typical number of entities that a chunk names.
+_CHUNK_SIZE = 16.0
+
+Masses = npt.NDArray[np.float64]
+
+
+class Bias(Protocol):
+    """Factors above 0 for the steps from entities to chunks, by the cosines of the chunks with a vector."""
+
+    @property
+    def vector(self) -> Matrix:
+        """The unit vector that chunks are compared with."""
+        ...
+
+    @property
+    def chunks(self) -> Ids:
+        """The compared chunks, ids ascending."""
+        ...
+
+    def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
+        """Add the cosines of further chunks, ids ascending."""
+        ...
+
+    def get_factors(self, chunks: Ids) -> Masses:
+        """Return the factors of compared chunks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeWeights:
+    """The weights of edges.
+
+    - Body weight of a chunk and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
+      ``inside`` if it is only mentioned inside longer names; plus ``triple_name`` if an imported triple names it.
+    - If an entity is mentioned only in lower case, these mentions weigh as much as others. But such an entity, usually
+      a common noun, gets only the share ``common`` of its weight from a chunk. For any other entity, chunks that
+      mention it in lower case count for its rarity with the weight ``lower``.
+    - Heading weight: the sum for the names in titles and headings, whole or part.
+    - Link weight of two entities: the weight of the kind of link · count ^ ``count_exponent``.
+
+    The walk neither enters nor crosses an entity in more than ``max_chunks`` chunks.
+    """
+
+    count_exponent: float = 0.5
+    inside: float = 0.3
+    lower: float = 0.0
+    common: float = 0.1
+    title_whole: float = 20.0
+    title_part: float = 0.5
+    heading_whole: float = 20.0
+    heading_part: float = 0.5
+    triple_name: float = 0.5
+    title_link: float = 0.0
+    triple_link: float = 0.3
+    relation_link: float = 0.05
+    rarity_exponent: float = 1.0
+    max_chunks: int = 2000
+
+    @property
+    def has_links(self) -> bool:
+        """True if any kind of link has weight."""
+        return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
+
+
+DEFAULT_WEIGHTS = EdgeWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class PageRank:
+    """Masses of all reached chunks and entities, unordered; together with ``missing`` they sum to 1.
+
+    ``missing`` is the error, the L1 distance to the exact vector, and no mass exceeds the exact one. ``pushes``,
+    ``rows`` (rows read) and ``rounds`` measure the cost.
+    """
+
+    chunks: Nodes
+    chunk_masses: Masses
+    entities: npt.NDArray[np.uint32]
+    entity_masses: Masses
+    missing: float
+    pushes: int
+    rows: int
+    rounds: int
+    _push: ForwardPush
+
+    @property
+    def cost(self) -> str:
+        """The cost, in words."""
+        return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
+
+    def list_predecessors(self, node: int) -> list[int]:
+        """Return the possible predecessors of a node on the likeliest walk from a seed.
+
+        Contains the node itself if the walk begins there, and several nodes if walks are equally likely. Empty if no
+        walk reaches the node.
+        """
+        predecessors: list[int] = self._push.before(node).tolist()
+        return predecessors
+
+
+def compute_personalised_pagerank(
+    reading: BatchedReader,
+    seeds: Mapping[int, float],
+    *,
+    restart: float = 0.2,
+    epsilon: float = 1e-5,
+    weights: EdgeWeights = DEFAULT_WEIGHTS,
+    bias: Bias | None = None,
+) -> PageRank:
+    """Return the PageRank of seeds, nodes with masses above 0 (normalized to sum to 1).
+
+    ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a seed. A
+    node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart ·
+    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3).
+    """
+    total = math.fsum(seeds.values())
+    if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
+        raise InputError("a PageRank needs one seed or more, each of a mass above 0")
+    if not 0 < restart < 1 or not 0 < epsilon < 1:
+        raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
+    rows = _WeightedRows(reading, weights, bias)
+    nodes = np.array(list(seeds), np.uint64)
+    masses = np.array(list(seeds.values()), np.float64) / total
+    push = ForwardPush(nodes, masses, rows.compute_sizes(nodes), restart, epsilon)
+    rounds = 0
+    while len(pending_nodes := push.run()):
+        rounds += 1
+        for kernel_rows in rows.read_rows(pending_nodes):
+            push.add_rows(*kernel_rows)
+    reached_nodes, masses, missing = push.masses()
+    entities = mask_entities(reached_nodes)
+    return PageRank(
+        reached_nodes[~entities],
+        masses[~entities],
+        reached_nodes[entities].astype(np.uint32),
+        masses[entities],
+        missing,
+        push.pushes,
+        push.rows,
+        rounds,
+        push,
+    )
+
+
+#: Rows in the form of the kernel: nodes, bounds, neighbors, weights, sizes of the neighbors.
+_KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
+
+
+class _WeightedRows:
+    """Weighted rows of one snapshot's graph."""
+
+    def __init__(self, reading: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
+        self._reading = reading
+        self._bias = bias
+        self._num_chunks = max(1, reading.counters.chunks)
+        self._weights = weights
+        self._outward, self._inward = _compute_feature_weights(weights)
+        self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
+        self._link_weights[edges.TITLE_LINK] = weights.title_link
+        self._link_weights[TRIPLE_LINK] = weights.triple_link
+        self._link_weights[RELATION_LINK] = weights.relation_link
+
+    def compute_sizes(self, nodes: Nodes) -> Masses:
+        """Return the cost of the rows of nodes."""
+        sizes = np.full(len(nodes), _CHUNK_SIZE)
+        entities = mask_entities(nodes)
+        if entities.any():
+            sizes[entities] = self._get_row_sizes(self._reading.fetch(EntityDegrees(nodes[entities].astype(np.uint32))))
+        return sizes
+
+    def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
+        """Yield the rows of nodes, read in one round: first those of chunks, then those of entities."""
+        entities = mask_entities(nodes)
+        chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
+        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.has_links)
+        if self._bias is not None:
+            request = replace(request, vector=self._bias.vector, compared=self._bias.chunks)
+        surroundings = self._reading.fetch(request)
+        if surroundings.chunks is not None:
+            yield self._weigh_chunk_rows(chunks, surroundings.chunks)
+        if surroundings.entities is not None:
+            yield self._weigh_entity_rows(entity_ids, request.entities, surroundings.entities)
+
+    def _weigh_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
+        (bounds, entities, features), degrees = surroundings
+        weights = self._outward[_mask_lower_only(degrees), features] * self._compute_rarity(degrees)
+        return nodes, bounds, make_entity_nodes(entities), weights, self._get_row_sizes(degrees)
+
+    def _weigh_entity_rows(
+        self, nodes: Nodes, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings
+    ) -> _KernelRows:
+        (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
+        weights = self._inward[np.repeat(_mask_lower_only(degrees), np.diff(bounds)), features]
+        if self._bias is not None:
+            self._bias.add_cosines(surroundings.compared, surroundings.cosines)
+            weights = weights * self._bias.get_factors(chunks)
+        sizes = np.full(len(chunks), _CHUNK_SIZE)
+        if surroundings.links is None or surroundings.linked is None:
+            return nodes, bounds, chunks, weights, sizes
+        # The links of an entity follow its chunks.
+        links = surroundings.links
+        order = np.argsort(entities, kind="stable")
+        linking_rows = order[np.searchsorted(entities, links.entities, sorter=order)]
+        times = merge_distinct(links.times)
+        count_indexes = np.searchsorted(times, links.times)
+        powers = np.array([count**self._weights.count_exponent for count in times.tolist()])
+        weight = self._link_weights[links.kinds] * powers[count_indexes]
+        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking_rows))
+        order = np.argsort(rows, kind="stable")
+        return (
+            nodes,
+            np.searchsorted(rows[order], np.arange(len(entities) + 1)),
+            np.concatenate((chunks, make_entity_nodes(links.others)))[order],
+            np.concatenate((weights, weight * self._compute_rarity(surroundings.linked)))[order],
+            np.concatenate((sizes, self._get_row_sizes(surroundings.linked)))[order],
+        )
+
+    def _compute_rarity(self, degrees: Degrees) -> Masses:
+        lower = np.where(_mask_lower_only(degrees), 1.0, self._weights.lower)
+        totals = degrees.informative + lower * (degrees.total - degrees.informative)
+        rarity = np.log1p(self._num_chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
+        return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
+
+    def _get_row_sizes(self, degrees: Degrees) -> Masses:
+        return np.maximum(degrees.total, 1).astype(np.float64)
+
+
+def _mask_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
+    """Return 1 for each entity that chunks mention only in lower case, else 0."""
+    is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
+    return is_lower_only
+
+
+@lru_cache(maxsize=8)
+def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
+    """Return the weight of each set of features away from a chunk and towards it.
+
+    Shape (2, features) each: the second row is for entities that are only mentioned in lower case.
+    """
+    features = np.arange(edges.FEATURE_SETS)
+    capitalised = features & edges.CAPITALISED
+    lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
+    counts = capitalised + np.array([[weights.lower], [1.0]]) * lower
+    inside = np.where(features & edges.INSIDE, weights.inside, 0.0)
+    outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
+    outward += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)
+    inward = outward.copy()
+    outward[1] *= weights.common
+    for flag, weight in (
+        (edges.TITLE_WHOLE, weights.title_whole),
+        (edges.TITLE_PART, weights.title_part),
+        (edges.HEADING_WHOLE, weights.heading_whole),
+        (edges.HEADING_PART, weights.heading_part),
+    ):
+        inward += np.where(features & flag, weight, 0.0)
+    return outward, inward

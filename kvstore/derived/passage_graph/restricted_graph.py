@@ -1,0 +1,98 @@
+"""The passage graph restricted by a condition on documents.
+
+In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks that may answer, and links
+    that an allowed document or the user states. Degrees are those of the whole store, since they are only weights.
+    Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ...registry.contract import RELATION_LINK, TRIPLE_LINK
+from ...structures.filter import addresses
+from .edges import LOWER, ChunkRows, EntityRows, LinkRows, Numbers
+from .graph import PassageGraph, StoredDegrees, encode_degree
+from .rows import list_stated_pairs
+
+if TYPE_CHECKING:
+    from ...structures.state import State
+
+_FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
+
+
+class RestrictedPassageGraph(PassageGraph):
+    """The graph of the documents that may answer."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state.lmdb)
+        assert state.allowed is not None
+        self._state, self._allowed = state, state.allowed
+        self._get_related: dict[int, frozenset[int]] = {}
+        self._get_joined: dict[int, frozenset[int]] = {}
+
+    def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
+        bounds, entities, features = super().read_chunk_rows(chunks)
+        visible = np.repeat(self._allowed.mask(chunks), np.diff(bounds))
+        return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
+
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
+        bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
+        visible = self._allowed.mask(chunks)
+        return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
+
+    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+        degrees = self.read_degrees(entities)
+        bounds, _, features = self.read_entity_rows(entities, degrees, max_chunks=1 << 62)
+        informative = np.concatenate(([0], np.cumsum((features & ~np.uint16(LOWER)) != 0)))[bounds]
+        counts = zip(np.diff(bounds).tolist(), np.diff(informative).tolist(), strict=True)
+        return StoredDegrees(
+            np.array([encode_degree(total, num_informative) for total, num_informative in counts], np.uint64)
+        )
+
+    def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
+        links = super().read_link_rows(entities)
+        pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
+        visible = np.array([self._is_stated(*link) for link in pairs], np.bool_)
+        entities, others, kinds, times = links
+        return LinkRows(entities[visible], others[visible], kinds[visible], times[visible])
+
+    def _is_stated(self, entity: int, other: int, kind: int) -> bool:
+        """True if an allowed document or the user states a link. A link between titles follows from the names alone."""
+        if kind == RELATION_LINK:
+            if entity not in self._get_related:
+                self._get_related[entity] = frozenset(self._list_related(entity))
+            return other in self._get_related[entity]
+        if kind == TRIPLE_LINK:
+            if entity not in self._get_joined:
+                self._get_joined[entity] = frozenset(self._list_joined(entity))
+            return other in self._get_joined[entity]
+        return other in self._state.entities
+
+    def _list_related(self, entity: int) -> Iterator[int]:
+        """Yield the entities that visible edges join to one."""
+        forest = self._state.forest
+        key = self._state.entities.get(entity).key
+        # The forest leaves out the nodes without visible edges.
+        (nodes,) = self._state.unrestricted.filter.get_addresses_below([key], _FIRST_ABSTRACT)
+        for node in nodes:
+            for other in chain(forest.iter_parents(node), forest.iter_children(node)):
+                yield forest.get_node(other).entity
+
+    def _list_joined(self, entity: int) -> Iterator[int]:
+        """Yield the entities that statements of allowed documents join to one."""
+        chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
+        for document in dict.fromkeys(chunk.document for chunk in chunks):
+            for pair in list_stated_pairs(self._state.unrestricted, document):
+                if entity in pair:
+                    yield from pair
+
+
+def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the bounds of rows that keep only their visible entries."""
+    return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]

@@ -1,0 +1,158 @@
+"""The rows of the graph as a function of a document and the known names.
+
+In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
+    entities with features, and the pairs of entities that the document links. The follower maintains exactly this
+    function.
+
+Function words are left out, and a mention inside a longer one ("York" in "New York") is counted separately. The names
+in titles and headings belong to every chunk below them. The names of a triple belong to the chunks that mention either
+of the two, or to the first chunk if none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from kvstore_cext.mentions import counted_mentions
+
+from ...registry.contract import AddedChunk
+from ...structures.documents.document_triples import EntityPair, Triples, find_entity_pairs
+from ...structures.documents.documents import DocumentRecord, Section
+from ...structures.filter.entity_filter import EntityFilter
+from ...structures.names.mention_recognition import find_mentions
+from ...structures.names.mentions import Occurrence
+from ...structures.state import State
+from ...text.names import get_title_forms, is_name_key
+from ...text.normalize import fold, to_entity_key
+from ...text.words import FUNCTION_WORDS
+from . import edges
+
+Owner = TypeVar("Owner")
+
+#: The greatest counts of mentions with a capital, inside longer ones and in lower case, and the positions of their
+#: bits.
+_MAX_COUNTS = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
+_SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
+
+
+def find_title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
+    """Return the normal forms of a title and of the same title without the bracket at its end, or None unless both are
+    names."""
+    if title is None:
+        return None
+    keys = tuple(to_entity_key(form) for form in get_title_forms(title))
+    if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, most_words) for key in keys):
+        return None
+    return keys[0], keys[1]
+
+
+def iter_stated_relations(state: State, document: int, max_relations: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the first relations stated for a document: the normal forms of two names, with the relation in
+    the middle.
+    """
+    for triple in Triples(state.lmdb).get(document).triples[:max_relations]:
+        yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
+
+
+def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
+    """Return the distinct pairs of entities that triples of a document join."""
+    return find_entity_pairs(Triples(state.lmdb).get(document), state.filter)
+
+
+class DocumentRows:
+    """A builder of the rows of some chunks of one document."""
+
+    def __init__(
+        self,
+        record: DocumentRecord,
+        outline: list[Section],
+        pairs: Sequence[EntityPair],
+        entity_filter: EntityFilter,
+        most_words: int,
+    ) -> None:
+        self._outline = outline
+        self._pairs = pairs
+        self._filter = entity_filter
+        self._most_words = most_words
+        self._first_chunk = next(record.chunk_ids(), None)
+        self._title_flags = self._find_name_flags(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
+        self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
+
+    def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
+        """Return the entities of a chunk with their features. ``find_unmentioned_pairs`` are the pairs without a name in any chunk
+        of the document."""
+        features = count_mentions(chunk)
+        for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
+            features[entity] = features.get(entity, 0) | flags
+        if not self._pairs:  # the case of most documents
+            return features
+        mentioned = {entity for entity, _, _ in chunk.mentions}
+        for pair in self._pairs:
+            if not mentioned.isdisjoint(pair) or (chunk.id == self._first_chunk and pair in unmentioned):
+                for entity in pair:
+                    features[entity] = features.get(entity, 0) | edges.TRIPLE
+        return features
+
+    def _get_heading_flags(self, section: int) -> dict[int, int]:
+        """Return the names in the headings above a chunk."""
+        heading_flags = self._heading_flags.get(section)
+        if heading_flags is None:
+            heading = self._outline[section]
+            heading_flags = dict(self._get_heading_flags(heading.parent))
+            for entity, flag in self._find_name_flags(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
+                heading_flags[entity] = heading_flags.get(entity, 0) | flag
+            self._heading_flags[section] = heading_flags
+        return heading_flags
+
+    def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
+        names, parts = find_heading_names(text, self._filter, self._most_words)
+        return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
+
+
+def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
+    """Return the names that a title or heading equals, and the names that it contains."""
+    mentions = list(find_mentions(entity_filter, fold(text), most_words)) if text else []
+    whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
+    own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
+    full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}
+    other_mentions = mark_nested(
+        (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys
+    )
+    return own_names, {
+        mention.entity
+        for (_, _, mention), is_nested in other_mentions
+        if not is_nested and mention.key not in FUNCTION_WORDS
+    } - own_names
+
+
+def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
+    """Return the pairs stated for a document of which none of its chunks mentions a name."""
+    if not pairs:
+        return set()
+    mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
+    return {pair for pair in pairs if mentioned_entities.isdisjoint(pair)}
+
+
+def count_mentions(chunk: AddedChunk) -> dict[int, int]:
+    """Return the entities that the text of a chunk mentions, each with its counts as features."""
+    return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
+
+
+@lru_cache(maxsize=1 << 15)
+def classify_form(form: bytes) -> tuple[bool, bool]:
+    """Return two flags for a UTF-8 form: it is more than a function word, and it is in lower case."""
+    text = form.decode()
+    return to_entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
+
+
+def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
+    """Yield mentions, given by start, end and owner, with a flag that is true if the mention is inside a longer one."""
+    reach, last_start, last_end = -1, -1, -1
+    for span in sorted(spans, key=lambda place: (place[0], -place[1])):
+        start, end, _ = span
+        is_nested = end <= reach and not (start == last_start and end == last_end)
+        if not is_nested:
+            reach, last_start, last_end = end, start, end
+        yield span, is_nested

@@ -1,0 +1,138 @@
+"""The graph of chunks and entities as a structure: its maintenance, its dump, and its figures for SHOW STATS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...registry.contract import AddedChunk, Delta, DumpRow, LmdbTable, load_added_chunks
+from ...storage.view import WriteView
+from ...structures.documents.document_triples import EntityPair
+from ...structures.documents.documents import DocumentRecord, Section
+from ...structures.logical import LogicalNames
+from ...structures.state import State
+from .edges import TITLE_LINK, EdgeRow
+from .graph import (
+    CHUNKS_PER_BATCH,
+    ENTITY_HEADS,
+    ENTITY_LINKS,
+    ENTITY_PASSAGES,
+    PASSAGE_ENTITIES,
+    GraphWriter,
+    PassageGraph,
+)
+from .restricted_graph import RestrictedPassageGraph
+from .rows import DocumentRows, count_mentions, find_title_pair, find_unmentioned_pairs, list_stated_pairs
+
+
+class GraphMaintainer:
+    """The writer of the structure: rebuilds the rows of all chunks whose mentions, title, headings or triples
+    changed.
+    """
+
+    def __init__(self, state: State, write: WriteView) -> None:
+        self._state = state
+        self._graph = GraphWriter(write)
+        self._removed_chunks: list[int] = []
+
+    def remove_document(self, record: DocumentRecord) -> None:
+        self._removed_chunks.extend(record.chunk_ids())
+        self._change_title_link(record, -1)
+
+    def apply_delta(self, delta: Delta) -> None:
+        self._graph.remove_entities(delta.removed_mentions)
+        self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})
+        self._removed_chunks.clear()
+        for link, change in delta.links.items():
+            self._graph.change_link(*link, change)
+        rows: dict[int, EdgeRow] = {}
+        for record, outline, chunks, _ in delta.added:
+            self._change_title_link(record, 1)
+            rows |= self._build_rows(record, outline, chunks, list_stated_pairs(self._state, record.id))
+        for document in sorted(delta.changed_chunks):
+            chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
+            rows |= self._build_stored_rows(document, chunks, list_stated_pairs(self._state, document))
+        counts: dict[int, EdgeRow] = {}
+        for document in sorted(delta.changed_mentions):
+            pairs = list_stated_pairs(self._state, document)
+            if pairs:  # the features of a pair depend on the chunk's mentions and on those of other chunks
+                rows |= self._build_stored_rows(document, delta.changed_mentions[document], pairs)
+            else:
+                counts |= {chunk.id: count_mentions(chunk) for chunk in delta.changed_mentions[document]}
+            if len(counts) >= CHUNKS_PER_BATCH:
+                self._graph.put_mentions(counts)
+                counts = {}
+        self._graph.put_chunks(rows)
+        self._graph.put_mentions(counts)
+        self._graph.flush()
+
+    def _build_stored_rows(
+        self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
+    ) -> dict[int, EdgeRow]:
+        documents = self._state.documents
+        return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
+
+    def _build_rows(
+        self,
+        record: DocumentRecord,
+        outline: list[Section],
+        chunks: Sequence[AddedChunk],
+        pairs: Sequence[EntityPair],
+    ) -> dict[int, EdgeRow]:
+        """Return the rows of some chunks of a document."""
+        lone_pairs = (
+            find_unmentioned_pairs(pairs, self._state.mentions.get_in_chunks(record.chunk_ids())) if pairs else set()
+        )
+        rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
+        return {chunk.id: rows.build_row(chunk, lone_pairs) for chunk in chunks}
+
+    def _change_title_link(self, record: DocumentRecord, change: int) -> None:
+        pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
+        if pair is not None:
+            full_title, short_title = map(int, self._state.filter.find_many(pair))
+            self._graph.change_link(full_title, short_title, TITLE_LINK, change)
+
+
+class GraphStructure:
+    """The graph as a structure of the store."""
+
+    name = "passage_graph"
+    version = 1
+    tables = (
+        LmdbTable(PASSAGE_ENTITIES),
+        LmdbTable(ENTITY_PASSAGES),
+        LmdbTable(ENTITY_HEADS),
+        LmdbTable(ENTITY_LINKS),
+    )
+
+    def read(self, state: State) -> PassageGraph:
+        return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
+
+    def make_maintainer(self, state: State, write: WriteView) -> GraphMaintainer:
+        return GraphMaintainer(state, write)
+
+    def dump(self, read: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        return {
+            PASSAGE_ENTITIES: (
+                (names.name_chunk(chunk), names.name_entity(entity), features)
+                for chunk, row in read.iter_chunk_rows()
+                for entity, features in row.items()
+            ),
+            ENTITY_PASSAGES: (
+                (names.name_entity(entity), names.name_chunk(chunk), features)
+                for entity, chunk, features in read.iter_listed_chunks()
+            ),
+            ENTITY_HEADS: (
+                (names.name_entity(entity), *degree, names.name_chunk(chunk) if chunk else None, features)
+                for entity, *degree, chunk, features in read.iter_entities()
+            ),
+            ENTITY_LINKS: (
+                (names.name_entity(entity), names.name_entity(link.other), link.kind, link.times)
+                for entity, link in read.iter_links()
+            ),
+        }
+
+    def compute_statistics(self, read: PassageGraph) -> Mapping[str, int]:
+        return read.count_records()
+
+
+GRAPH = GraphStructure()

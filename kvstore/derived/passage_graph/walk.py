@@ -1,0 +1,139 @@
+"""A walk over chunks and entities that starts at the names of a question.
+
+In: the entities recognized in a question. Out: masses to start with, and for each chunk reached its path in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ...retrieval.recognition import Seed
+from ...retrieval.word_search import TermSetCountRequest
+from ...structures.read_requests import BatchedReader
+from ...text.words import FUNCTION_WORDS, segment_words
+from .edges import Degrees
+from .neighborhood import NameDegrees, NodeNames, is_entity, make_chunk_node, make_entity_node
+from .pagerank import PageRank
+
+#: If the rarest name of a question is in more chunks than this, its names get less weight.
+_MAX_RARE_CHUNKS = 50
+
+
+def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
+    """Return a request for the number of chunks that name the entities of a question."""
+    return NameDegrees([seed.identity.entities for seed in seeds])
+
+
+def compute_name_masses(
+    seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
+) -> dict[int, float]:
+    """Return the nodes of entities in chunks, with masses that sum to 1 or less. Empty if there are none.
+
+    ``degrees`` answers :func:`make_degree_request`. A name counts by its specificity: 1 / the number of chunks that
+    name it (HippoRAG, section 2.3, node specificity). Compared names count equally. If even the rarest name is in very
+    many chunks, the total mass is smaller.
+    """
+    specificity: dict[str, float] = {}
+    nodes: dict[str, list[int]] = {}
+    for seed, name_degrees in zip(seeds, degrees, strict=True):
+        totals = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
+        if totals.any():
+            specificity[seed.key] = 1 / int(totals.sum())
+            entity_totals = zip(seed.identity.entities, totals.tolist(), strict=True)
+            nodes[seed.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
+    compared_keys = [key for key in compared if key in specificity]
+    specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))
+    total = sum(specificity.values())
+    total_mass = min(1.0, _MAX_RARE_CHUNKS * max(specificity.values(), default=0.0))
+    return {
+        node: total_mass * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]
+    }
+
+
+class Spread(NamedTuple):
+    """The approximate number of chunks that have a name, 0 for none, and True if most write it with capitals."""
+
+    chunks: float
+    is_proper: bool
+
+
+def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
+    """Return a request for the number of chunks that have every word of each name in a question, without function
+    words."""
+    return TermSetCountRequest(
+        [
+            {stem(word) for word in segment_words(key) if word not in FUNCTION_WORDS}
+            for seed in seeds
+            for key, _ in seed.identity.names
+        ]
+    )
+
+
+def compute_spreads(
+    seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
+) -> dict[str, Spread]:
+    """Return the spread of each name, by its key, from the results of :func:`make_degree_request` and
+    :func:`make_all_words_request`.
+
+    The spread is the geometric mean of the number of chunks that have it as a name and of the number that have all its
+    words. The former is itself the geometric mean of the number of chunks that name it and the number of its addresses.
+    An address covers neighboring chunks of one document, so a document about a name counts less than as many documents
+    that mention it. A name whose words occur together in many more chunks ("industrial design", where many texts write
+    of the design that is industrial) is a rare form of something common.
+    """
+    counts = iter(all_words_counts)
+    spreads = {}
+    for seed, name_degrees in zip(seeds, degrees, strict=True):
+        total, informative = int(name_degrees.total.sum()), int(name_degrees.informative.sum())
+        name_count = math.sqrt(min(seed.count, total) * (informative or total))
+        words = sum(islice(counts, len(seed.identity.names)))
+        spreads[seed.key] = Spread(math.sqrt(name_count * (words or name_count)), 2 * informative > total)
+    return spreads
+
+
+def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
+    """Return for each node the likeliest walk to it from a seed, both included, and the names of the nodes before it.
+
+    Both are empty if no walk leads there. Of equally likely walks, the one that begins later is taken, then the first
+    by name, entities before chunks.
+    """
+    targets = list(nodes)
+    predecessors: dict[int, list[int]] = {}
+    pending = list(targets)
+    while pending:
+        node = pending.pop()
+        if node not in predecessors:
+            predecessors[node] = ranks.list_predecessors(node)
+            if node not in predecessors[node]:
+                pending += predecessors[node]
+    named_nodes = list(
+        dict.fromkeys(other for node, others in predecessors.items() for other in others if other != node)
+    )
+    names = dict(zip(named_nodes, reading.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
+    walks = {}
+    for node in targets:
+        walk = [node]
+        while (others := predecessors[walk[-1]]) and walk[-1] not in others:
+            walk.append(min(others, key=names.__getitem__))
+        walk = walk[::-1] if others else []
+        walks[node] = walk, [_format_node(*names[other]) for other in walk[:-1]]
+    return walks
+
+
+def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
+    return f"chunk {ordinal} of {name}" if is_chunk else name
+
+
+def describe_paths(reading: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+    """Return for each chunk the likeliest walk to it, in words, from the question's names or from a chunk near the
+    question. The chunk itself is not named again."""
+    descriptions = {}
+    for node, (walk, names) in find_walks(reading, ranks, map(make_chunk_node, chunks)).items():
+        is_near = not walk or not is_entity(walk[0])
+        descriptions[node] = " → ".join([*(["near the question"] if is_near else []), *names])
+    return descriptions

@@ -1,0 +1,332 @@
+"""A filter for relations that are informative outside the sentence that states them.
+
+In: a parsed sentence, and the places of two nouns in it with the kind of their relation. Out: True or False. *The band*
+or *its first version* are only known in context, and *the end of the line* says nothing about lines. A relation is kept
+if its names have the same meaning in every context. A proper name or an identifier does, and a term (several words, or
+a noun that is not an everyday word) usually does. An everyday noun does if it is generic (*cats are animals*, *a cat is
+an animal*), or if it is the class of a named thing.
+"""
+
+from __future__ import annotations
+
+from ..text.everyday_words import ADJECTIVE, NOUN, OTHER, VERB, get_everyday_kind
+from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
+from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
+from .syntax import Sentence
+
+#: Levels of noun phrases: the higher, the more stable the meaning across contexts.
+_EVERYDAY, _TERM, _PROPER = 0, 1, 2
+#: The minimum confidence of an outright statement by a verb, of a statement that one thing is another, and of one made
+#: by its construction.
+_MIN_VERB_CONFIDENCE, _MIN_PREDICATE_CONFIDENCE, _MIN_FORM_CONFIDENCE = 0.9, 0.8, 0.7
+#: Nouns that can be the class of an identifier right after them.
+_CODE_NOUNS = frozenset("function command file option parameter routine module package directive method macro".split())
+#: Marks that do not occur in prose.
+_FORMULA_MARKS = frozenset("{}|=<>*")
+#: The maximum number of words of a sentence whose parse is trusted.
+_MAX_SENTENCE_WORDS = 60
+#: The maximum number of words in the name of a class; a longer phrase is a description.
+_MAX_CLASS_WORDS = 3
+#: Nouns that apply to anything, so they are not classes.
+_NON_CLASS_NOUNS = frozenset(
+    """
+    name version bug error problem issue advantage disadvantage benefit mean means result reason cause effect way
+    method approach idea concept fact case example exception rule goal aim purpose task step stage state status
+    condition requirement feature aspect factor issue matter question answer choice option alternative possibility
+    difference similarity change improvement success failure mistake sign mark limit limitation restriction
+    consequence response request need use job work success win loss point place time
+    subject beginning start end middle center side top bottom rest part half source target winner loser favorite
+    daughter son child father mother brother sister wife husband cousin uncle aunt nephew niece parent grandson
+    granddaughter descendant relative sibling spouse acronym abbreviation property responsibility advice voice
+    body piece length copy home promise reference north south east west northeast northwest southeast southwest
+    default hit attempt
+    fan member friend enemy victim setup must number value amount string integer
+    """.split()
+)
+#: Endings of nouns for persons by occupation, and opening quotation marks.
+_PERSON_ENDINGS, _OPENING_QUOTES = ("er", "or", "ist", "ian", "ess", "man", "woman"), ('"', "“", "``", "''")
+_CLOSING_QUOTES = frozenset(('"', "”", "''", ",", "."))
+#: Words that restrict a noun to some of its class.
+_PARTIAL_WORDS = frozenset("other most many some few several".split())
+#: Words that refer to the context.
+_DEMONSTRATIVES = frozenset("this that these those such same".split())
+_CONTEXT_DETERMINERS = _DEMONSTRATIVES | frozenset("my your his her its our their".split())
+
+
+class RelationFilter:
+    """A filter for the relations of one sentence."""
+
+    def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
+        self._sentence = sentence
+        self._words = sentence.words
+        self._phrases = phrases
+        # Titles, cells and merged lists lack final punctuation or a verb. Parses of long sentences are often wrong.
+        self._is_complete = self._words[-1].text[-1] in ".!" and len(self._words) <= _MAX_SENTENCE_WORDS
+        self._is_complete = self._is_complete and any(word.tag in FINITE_VERB_TAGS for word in self._words)
+        self._is_complete = self._is_complete and not any(word.text in _FORMULA_MARKS for word in self._words)
+        # Interjections mark speech, which is often incomplete; so is text split inside brackets.
+        self._is_complete = self._is_complete and all(word.tag != "UH" for word in self._words)
+        self._is_complete = self._is_complete and self._has_balanced_brackets(0, len(self._words))
+
+    def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
+        """True if a relation of two nouns, stated with this confidence, is informative outside the sentence."""
+        if not self._is_complete:
+            return False
+        child_level, parent_level = self._find_level(child), self._find_level(parent)
+        if child_level is None or parent_level is None:
+            return False
+        if any(self._is_truncated(index) or self._is_title_prefix(index) for index in (child, parent)):
+            return False
+        if (
+            self._is_partial(child)
+            or (child < parent and self._is_alias(child))
+            or not self._has_balanced_brackets(min(child, parent), max(child, parent), child < parent)
+        ):
+            return False
+        if kind == IS_A:
+            return self._is_class(parent) and self._is_instance(child, parent, child_level, confidence)
+        if kind == OF:
+            if confidence < _MIN_FORM_CONFIDENCE:
+                is_ownable = self._phrases.is_noun_compound(child) and self._words[child].lemma not in _NON_CLASS_NOUNS
+                return parent_level == _PROPER and is_ownable and not self._is_superlative(child)
+            return parent_level == child_level == _PROPER and not self._is_indefinite_name(parent)
+        if kind in (LOCATED_IN, BELONGS_TO) and child_level != _PROPER:
+            return False  # a town in Norway: not every town is in Norway
+        if self._is_indefinite_name(child) or self._is_indefinite_name(parent):
+            return False
+        if kind == PART_OF and child_level != _PROPER and child > parent and confidence < _MIN_VERB_CONFIDENCE:
+            return False  # a group of dog breeds: there are others
+        return self._is_specific(child) and self._is_specific(parent)
+
+    def _has_balanced_brackets(self, start: int, end: int, must_close: bool = True) -> bool:
+        """True if the brackets between two places are balanced.
+
+        If ``must_close`` is False, opened brackets can stay open.
+        """
+        depth = 0
+        for word in self._words[start:end]:
+            depth += (word.text == "(") - (word.text == ")")
+            if depth < 0:
+                return False
+        return depth == 0 or not must_close
+
+    def _is_partial(self, index: int) -> bool:
+        """True if a noun means only some of its class, or the rest (``most tables``, ``all other versions``)."""
+        return bool(self._sentence.get_dependent_lemmas(index, "amod", "det") & _PARTIAL_WORDS)
+
+    def _is_superlative(self, index: int) -> bool:
+        """True if a noun is selected by its rank in an order (``the smallest one``, ``the first one``)."""
+        modifiers = [self._words[i] for i in self._sentence.find_dependents(index, "amod")]
+        return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
+
+    def _is_alias(self, index: int) -> bool:
+        """True if a single word is an alternative to a longer name next to it (``John or Jack Robinson``)."""
+        first, last = self._phrases.get_extent(index)
+        adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
+        return first == last and self._words[index].proper and "or" in adjacent_words
+
+    def _is_indefinite_name(self, index: int) -> bool:
+        """True if a proper name has an indefinite article (``a Bergen baker``, ``a NULL``)."""
+        word = self._words[index]
+        is_name = word.proper and (word.text.isupper() or not _is_code(word.text))
+        return is_name and bool(self._sentence.get_dependent_lemmas(index, "det") & {"a", "an"})
+
+    def _is_title_prefix(self, index: int) -> bool:
+        """True if a name is the beginning of a title in quotation marks."""
+        first, last = self._phrases.get_extent(index)
+        is_opened = first > 0 and self._words[first - 1].text in _OPENING_QUOTES
+        return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
+
+    def _is_instance(self, child: int, parent: int, child_level: int, confidence: float) -> bool:
+        """True if the child of a class has the same meaning in every context and is clearly said to be of it."""
+        if confidence < _MIN_PREDICATE_CONFIDENCE:
+            return (
+                child_level == _PROPER
+                and confidence >= _MIN_FORM_CONFIDENCE
+                and self._is_clear_apposition(child, parent)
+            )
+        if child > parent and (self._words[parent].tag != "NNS" or self._sentence.get_dependent_lemmas(child, "det")):
+            return False  # "such as" after a singular noun belongs to another noun
+        if child_level < _PROPER and self._is_attribute(parent):
+            return False
+        if ":" in [word.text for word in self._words[min(child, parent) : max(child, parent)]]:
+            return False
+        if child_level == _EVERYDAY:
+            # A sentence defines an everyday word only if the word is its topic: cats are animals.
+            return self._is_generic(child) and (child > parent or self._phrases.get_extent(child)[0] <= 1)
+        if child_level == _PROPER:
+            return True
+        first, last = self._phrases.get_extent(child)
+        if first == last and "the" in self._sentence.get_dependent_lemmas(child, "det"):
+            return False  # the output: defined by the context
+        return self._is_plain_term(child) and self._words[first].tag != "VBG"
+
+    def _is_attribute(self, index: int) -> bool:
+        """True if a noun is a property of another (``the size of the file``)."""
+        return "the" in self._sentence.get_dependent_lemmas(index, "det") and bool(
+            self._phrases.find_complements(index, "of")
+        )
+
+    def _is_class(self, index: int) -> bool:
+        """True if a noun is a class that can have instances."""
+        first, last = self._phrases.get_extent(index)
+        word = self._words[index]
+        if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
+            return False
+        if any(True for _ in self._sentence.find_dependents(index, "nummod")):
+            return False
+        is_definite = "the" in self._sentence.get_dependent_lemmas(index, "det") and any(
+            True for _ in self._sentence.find_dependents(index, "cop")
+        )
+        if is_definite and not word.lemma.endswith(_PERSON_ENDINGS) and not self._phrases.find_complements(index, "of"):
+            return False  # the largest size, the text as it was entered
+        if word.tag == "NNS" and any(
+            self._words[i].text in ("is", "was") for i in self._sentence.find_dependents(index, "cop")
+        ):
+            return False  # "which is at least two pages"
+        if first < last and get_everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
+            return False  # an established star, a fatal error
+        if first > 0 and self._words[first - 1].nominal and self._words[first - 1].text.islower():
+            return False  # part of a longer name: a gas mantle manufacturer
+        is_known_noun = (
+            get_everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSON_ENDINGS) or self._is_generic(index)
+        )
+        return is_known_noun and last - first < _MAX_CLASS_WORDS and not self._is_first_half(index)
+
+    def _is_plain_term(self, index: int) -> bool:
+        """True if a common noun phrase consists only of nouns.
+
+        Its adjectives would depend on the context.
+        """
+        first, last = self._phrases.get_extent(index)
+        return first == last or self._phrases.is_noun_compound(index)
+
+    def _is_clear_apposition(self, child: int, parent: int) -> bool:
+        """True if an apposition is certain.
+
+        Examples are ``Emmy Noether, a mathematician``, ``the mathematician Emmy Noether`` and ``the function floor()``.
+        """
+        words = self._words
+        first, last = self._phrases.get_extent(child)
+        if parent > child:
+            start = self._phrases.get_extent(parent)[0]
+            between = [word.text for word in words[last + 1 : start]]
+            return between[:1] == [","] and bool(set(between) & {"a", "an", "the"}) and len(between) < 4
+        if parent != first - 1 or words[parent].tag != "NN":
+            return False
+        if last + 1 < len(words) and words[last + 1].text == ":":
+            return False  # the name of a speaker
+        if last + 1 < len(words) and words[last + 1].text == "and" and self._has_epithet_at(last + 2):
+            return False  # the group Marky Mark and the Funky Bunch
+        if _is_code(words[child].text):
+            return words[parent].lemma in _CODE_NOUNS
+        return first < last and all(
+            word.text[:1].isupper() and not word.text.isupper() for word in words[first : last + 1]
+        )
+
+    def _is_specific(self, index: int) -> bool:
+        """True if it is a proper name or several nouns; a single common noun can be part of anything."""
+        first, last = self._phrases.get_extent(index)
+        if self._find_level(index) == _PROPER:
+            return self._words[index].text[:1].isupper()
+        return first < last and self._is_plain_term(index)
+
+    def _is_truncated(self, index: int) -> bool:
+        """True if a name continues before or after its extent.
+
+        Examples are ``Thomas Edward "Tom" Sizemore`` and ``The Man Without a Face``.
+        """
+        if not self._words[index].proper:
+            return False
+        first, last = self._phrases.get_extent(index)
+        next_word = self._words[last + 1] if last + 1 < len(self._words) else None
+        previous_word = self._words[first - 1] if first > 0 else None
+        if (
+            previous_word is not None
+            and previous_word.text in ("'", "’")
+            and first > 1
+            and self._words[first - 2].text[:1].isupper()
+        ):
+            return True
+        if self._has_epithet_at(last + 1):
+            return True
+        if next_word is not None and next_word.text == "(":
+            words = [word.text for word in self._words[last + 2 : last + 6]]
+            words_after = words[words.index(")") + 1 :] if ")" in words else []
+            if words_after and words_after[0][:1].isupper():
+                return True  # Thomas (Tom) Sizemore
+        if next_word is not None and (
+            next_word.text in _OPENING_QUOTES or next_word.text == "&" or next_word.text[:1].isupper()
+        ):
+            return True
+        return previous_word is not None and (
+            previous_word.text == "&"
+            or (previous_word.text[:1].isupper() and previous_word.pos not in ("DET", "ADP", "SCONJ", "PRON"))
+        )
+
+    def _has_epithet_at(self, index: int) -> bool:
+        """True if a name continues at this place with an article: ``Henry the Navigator``."""
+        words = [word.text for word in self._words[index : index + 2]]
+        return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
+
+    def _is_first_half(self, index: int) -> bool:
+        """True if a noun is the first half of a name of a person (``a film and television actor``)."""
+        word = self._words[index]
+        if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.get_extent(index)[0] < index:
+            return False
+        first_conjunct = word.head if word.label == "conj" and word.head >= 0 else index
+        return any(
+            conjunct > index
+            and self._words[conjunct].lemma.endswith(_PERSON_ENDINGS)
+            and not self._sentence.get_dependent_lemmas(conjunct, "det")
+            and self._phrases.get_extent(conjunct)[0] < conjunct
+            for conjunct in self._sentence.find_dependents(first_conjunct, "conj")
+        )
+
+    def _find_level(self, index: int) -> int | None:
+        """Return how stable the meaning of a noun phrase is across contexts; None if it is not a name."""
+        word = self._words[index]
+        first, last = self._phrases.get_extent(index)
+        kind = get_everyday_kind(word.text)
+        is_bare = first == last and not self._sentence.get_dependent_lemmas(index, "det")
+        if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (index == 0 or not word.text[:1].isupper()):
+            return None  # an imperative or adjective tagged as a noun
+        if (word.proper and word.text[:1].isupper()) or _is_code(word.text):
+            if self._has_determiner(index, _DEMONSTRATIVES):
+                return None
+            if first == last and (word.text[:1].isdigit() or (kind is not None and word.text.istitle())):
+                return None  # a step number; the Committee, the Crown: defined by the context
+            if (
+                first < last
+                and self._words[first].text.islower()
+                and get_everyday_kind(self._words[first].text) is not None
+            ):
+                return None  # the returned MessagePort
+            # "Grey's Anatomy": a noun after a possessor is part of a name.
+            return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER
+        if self._has_determiner(index, _CONTEXT_DETERMINERS):
+            return None
+        return _TERM if first < last or kind is None else _EVERYDAY
+
+    def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
+        first, _ = self._phrases.get_extent(index)
+        determiners = set().union(
+            *(self._sentence.get_dependent_lemmas(i, "det", "nmod:poss", "amod") for i in range(first, index + 1))
+        )
+        words = {
+            self._words[child].text.lower()
+            for child in self._sentence.find_dependents(index, "det", "nmod:poss", "amod")
+        }
+        return bool((determiners | words) & expected)
+
+    def _is_generic(self, index: int) -> bool:
+        """True if an everyday noun is generic: a plural without a determiner, or a singular with ``a``."""
+        determiners = self._sentence.get_dependent_lemmas(index, "det", "nmod:poss", "nummod")
+        if self._words[index].tag == "NNS":
+            return not determiners
+        return determiners <= {"a", "an"} and bool(determiners)
+
+
+def _is_code(text: str) -> bool:
+    """True if a word is not a word of a language: it has a mark, a digit or an inner capital."""
+    return not text.replace("-", "").isalpha() or not (text.islower() or text.istitle())

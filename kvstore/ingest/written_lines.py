@@ -1,0 +1,41 @@
+"""Derived texts of existing documents, written by a language model or the user: ``INGEST ... AS`` a kind of them.
+
+In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``, and has a
+list of texts in the field named like the kind, such as ``units``; ``model`` can name their author. Out: a
+:class:`RawFact` for each line, and a ReadFailure for an invalid line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import BinaryIO
+
+from ..readers.json_lines import BadLineError, read_lines, take_field
+from ..readers.raw_document import JSON, FormatReader, Item, Origin, RawFact, ReadOptions
+from ..registry import get_written_facts
+from ..registry.written_passages import USER_SOURCE, WrittenFact
+
+_KEY_FIELDS = ("document", "id", "key")
+
+
+def get_written_readers() -> dict[str, FormatReader]:
+    """Return a reader for each kind of derived texts that files may contain, by the name of the kind."""
+    return {name: partial(_read_fact, fact) for name, fact in get_written_facts().items() if fact.in_files}
+
+
+def _read_fact(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    def make_items(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+        key_field, key = take_field(fields, options.key, _KEY_FIELDS)
+        if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
+            raise BadLineError(f"the field {key_field} must be the key of a document")
+        texts, model = fields.get(fact.name), fields.get("model", USER_SOURCE)
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise BadLineError(f"the field {fact.name} must be a list of texts, none of them blank")
+        if not isinstance(model, str) or not model.strip():
+            raise BadLineError("the field model must be a name")
+        rows: list[JSON] = [[None, model, texts]]
+        key_name, passages_name = fact.fields
+        yield RawFact(str(key), {key_name: str(key), passages_name: rows}, place)
+
+    return read_lines(stream, origin, make_items, options)

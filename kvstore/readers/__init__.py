@@ -1,0 +1,367 @@
+"""Readers that convert files of every format into documents in one of three canonical forms.
+
+In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs), :class:`RawFact` objects for
+existing documents, and :class:`ReadFailure` objects for invalid rows. HTML, PDF and DOCX are converted, so that later
+stages parse one form only. An unreadable file raises :class:`~kvstore.errors.ReaderError`, which names the file, the
+position and the remedy. A format's module and its library are imported when the first file of that format is read.
+Installed packages can add formats and suffixes (:mod:`.plugin_reader`).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from math import inf
+from pathlib import PurePosixPath
+from typing import BinaryIO, cast
+
+from ..entry_points import PluginGroup
+from ..errors import InputError, ReaderError
+from .code_languages import LANGUAGES
+from .content_format import MAX_START_BYTES, detect_format
+from .decoding import detect_marked_encoding
+from .plugin_reader import PluginReader, make_plugin_reader
+from .raw_document import (
+    JSON,
+    EnclosedFile,
+    FormatReader,
+    Item,
+    LeftOut,
+    Origin,
+    RawDocument,
+    RawFact,
+    ReadFailure,
+    ReadOptions,
+    SkippedPart,
+)
+
+__all__ = [
+    "FORMATS",
+    "JSON",
+    "READERS",
+    "READING",
+    "Item",
+    "LeftOut",
+    "RawDocument",
+    "RawFact",
+    "ReadFailure",
+    "ReadOptions",
+    "SkippedPart",
+    "add_row_readers",
+    "check_format",
+    "describe_skipped",
+    "find_format",
+    "formats",
+    "get_reader_version",
+    "get_suffixes",
+    "get_trusted_size",
+    "read",
+    "read_bytes",
+]
+
+#: The version of the reading rules. Raise it when a reader produces different text, so that the next ingest reads again
+#: the files that older readers read.
+READING = 8
+
+#: The maximum size in bytes of a file that is read whole. Formats of rows are read line by line and have no limit.
+MAX_FILE_BYTES = 256 << 20
+
+
+#: The maximum depth of nested files, and the maximum total size in bytes of all files nested in one file.
+_MAX_ENCLOSED_DEPTH = 3
+_MAX_ENCLOSED_BYTES = 512 << 20
+
+
+@dataclass(frozen=True)
+class _Format:
+    """The reader of a format, its suffixes, and how its files are read.
+
+    A suffix selects the first format that has it. Files of a ``has_rows`` format are read line by line. A file of more than
+    ``trusted_bytes`` bytes is read in another process, because its content could make the reader hang or crash; inf disables
+    this. A ``reader`` from an installed package replaces ``module`` and ``function``.
+    """
+
+    module: str
+    function: str
+    suffixes: tuple[str, ...]
+    has_rows: bool = False
+    trusted_bytes: float = inf
+    reader: FormatReader | None = None
+
+
+#: Texts of up to this many bytes are parsed so fast that another process does not pay off.
+_MAX_TRUSTED_TEXT_BYTES = 1 << 17
+
+_FORMATS = {
+    "text": _Format("text", "read", (".txt", ".text", ".log")),
+    "markdown": _Format("markdown", "read", (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")),
+    # The parser's time can grow with the square of the length. The worst input tried (those of tests/test_readers.py
+    # and 80 others) takes 0.7 s at this size and 46 s at eight times this size.
+    "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "rst": _Format("restructured_text", "read", (".rst",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "asciidoc": _Format("asciidoc", "read", (".adoc", ".asciidoc"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "org": _Format("org_mode", "read", (".org",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "man": _Format("man_page", "read", (".man", ".mdoc"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "xml": _Format(
+        "xml_documents",
+        "read",
+        (".xml", ".dbk", ".docbook", ".tei", ".rss", ".atom", ".fb2", ".dita"),
+        trusted_bytes=_MAX_TRUSTED_TEXT_BYTES,
+    ),
+    "latex": _Format("latex", "read", (".tex", ".ltx", ".latex"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "subtitles": _Format("subtitles", "read", (".srt", ".vtt"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "pdf": _Format("pdf", "read", (".pdf",), trusted_bytes=0),
+    "docx": _Format("docx", "read", (".docx", ".docm", ".dotx", ".dotm"), trusted_bytes=0),
+    "odt": _Format("odt", "read", (".odt", ".ott", ".fodt"), trusted_bytes=0),
+    "odp": _Format("odp", "read", (".odp", ".otp", ".fodp"), trusted_bytes=0),
+    "epub": _Format("epub", "read", (".epub",), trusted_bytes=0),
+    "pptx": _Format("slides", "read", (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), trusted_bytes=0),
+    "xlsx": _Format("sheets", "read", (".xlsx", ".xlsm", ".xltx", ".xltm"), trusted_bytes=0),
+    "ods": _Format("sheets", "read", (".ods", ".ots", ".fods"), trusted_bytes=0),
+    "rows": _Format("sheets", "read_rows", (".xlsx", ".xlsm", ".ods", ".fods"), trusted_bytes=0),
+    "rtf": _Format("rtf", "read", (".rtf",), trusted_bytes=0),
+    "mail": _Format("mail_messages", "read", (".eml",), trusted_bytes=0),
+    "mbox": _Format("mail_messages", "read_mbox", (".mbox",), has_rows=True, trusted_bytes=0),
+    "calendar": _Format("calendar_entries", "read", (".ics", ".ical"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "contacts": _Format("contact_cards", "read", (".vcf", ".vcard"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "bibtex": _Format("bibliography", "read", (".bib",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "notebook": _Format("notebook", "read", (".ipynb",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "code": _Format("source_code", "read", tuple(LANGUAGES), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), has_rows=True),
+    "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson"), has_rows=True),
+    "json": _Format("json_lines", "read_value", (".json",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
+    "pairs": _Format("tabular", "read_pairs", (".csv", ".tsv")),
+    "triples": _Format("triples", "read", (".jsonl", ".ndjson"), has_rows=True),
+    "gzip": _Format("archives", "read_gzip", (".gz", ".tgz"), has_rows=True, trusted_bytes=0),
+    "bzip2": _Format("archives", "read_bzip2", (".bz2", ".tbz", ".tbz2"), has_rows=True, trusted_bytes=0),
+    "xz": _Format("archives", "read_xz", (".xz", ".txz"), has_rows=True, trusted_bytes=0),
+    "zip": _Format("archives", "read_zip", (".zip",), has_rows=True, trusted_bytes=0),
+    "tar": _Format("archives", "read_tar", (".tar",), has_rows=True, trusted_bytes=0),
+}
+#: The format names that ``INGEST ... AS`` accepts, except those of the texts that systems derive from documents.
+FORMATS = tuple(_FORMATS)
+#: The format of each suffix; the first format that has the suffix wins.
+_FORMATS_BY_SUFFIX = {suffix: format for format, entry in reversed(_FORMATS.items()) for suffix in entry.suffixes}
+#: Text formats with markup, which are also text.
+_MARKUP_FORMATS = ("markdown", "rst", "asciidoc")
+#: Functions that return the readers which other packages have added, by format.
+_row_reader_sources: list[Callable[[], Mapping[str, FormatReader]]] = []
+
+
+#: Readers of installed packages. They are never trusted, even with small files.
+READERS = PluginGroup("reader", get_reserved_names=lambda: (*FORMATS, *_get_row_readers()), convert=make_plugin_reader)
+
+
+def formats() -> tuple[str, ...]:
+    """Return every name that ``INGEST ... AS`` accepts."""
+    return (*FORMATS, *_get_row_readers(), *READERS.load_usable())
+
+
+def add_row_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> None:
+    """Add formats of JSON Lines that another package reads: a function that returns their readers by name."""
+    _row_reader_sources.append(get_readers)
+
+
+def _get_row_readers() -> dict[str, FormatReader]:
+    return {name: reader for get_readers in _row_reader_sources for name, reader in get_readers().items()}
+
+
+def get_reader_version(format: str | None) -> str:
+    """Return the version of the installed package's reader for a format, or an empty string for a built-in one."""
+    plugin = None if format is None or format in _FORMATS else READERS.get(format)
+    return "" if plugin is None else plugin.version
+
+
+def check_format(format: str) -> None:
+    """Raise InputError, with the nearest name, if there is no format of this name."""
+    _get_format(format)
+
+
+def _get_format(format: str) -> _Format:
+    if format in _FORMATS:
+        return _FORMATS[format]
+    row_reader = _get_row_readers().get(format)
+    if row_reader is not None:
+        return _Format("", "", (".jsonl", ".ndjson"), has_rows=True, reader=row_reader)
+    plugin = READERS.get(format)
+    if plugin is not None:
+        return _build_plugin_format(plugin)
+    known_formats = formats()
+    near_names = get_close_matches(format, known_formats, 1)
+    hint = f"; did you mean {near_names[0]}?" if near_names else ""
+    raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known_formats)})")
+
+
+def _build_plugin_format(plugin: PluginReader) -> _Format:
+    return _Format("", "", plugin.suffixes, plugin.rows, trusted_bytes=0, reader=plugin.read)
+
+
+def find_format(name: str) -> str | None:
+    """Return the format that the suffix of a file name selects, or None.
+
+    >>> [find_format(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
+    ['markdown', 'rst', None]
+    """
+    path = PurePosixPath(name)
+    suffix = path.suffix.lower()
+    own_format = _FORMATS_BY_SUFFIX.get(suffix)
+    if own_format == "text":  # the source of a page as some sites publish it: guide.rst.txt
+        inner_format = _FORMATS_BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
+        return inner_format if inner_format in _MARKUP_FORMATS else own_format
+    if own_format is not None or not suffix:
+        return own_format
+    return next((format for format, plugin in READERS.load_usable().items() if suffix in plugin.suffixes), None)
+
+
+def describe_skipped(name: str) -> str:
+    """Return the label under which a file that no format reads is counted: its suffix.
+
+    >>> describe_skipped("a/b.PNG"), describe_skipped("b")
+    ('suffix .png', 'no suffix')
+    """
+    suffix = PurePosixPath(name).suffix.lower()
+    return f"suffix {suffix}" if suffix else "no suffix"
+
+
+def get_suffixes(format: str) -> tuple[str, ...]:
+    """Return the suffixes of a format's files."""
+    return _get_format(format).suffixes
+
+
+def get_trusted_size(format: str | None) -> float:
+    """Return the size in bytes up to which a reader is safe from hangs and crashes (None: the text format)."""
+    return _get_format(format or "text").trusted_bytes
+
+
+def read(
+    path: str | os.PathLike[str], key: str, format: str | None = None, options: Mapping[str, object] | None = None
+) -> Iterator[Item]:
+    """Read a file: yield its documents in order, and a failure for each invalid row.
+
+    ``key`` is the document's key; for a file of rows, it is the prefix of keys of rows without a key. ``format``
+    defaults to the format of the suffix. If the suffix is unknown, the start of the file decides (mail, HTML), and the
+    fallback is text. ``options``: see ReadOptions. Raises InputError for an unknown format or option, and ReaderError
+    while iterating.
+    """
+    return read_opened(lambda: open(path, "rb"), str(path), key, format, options)
+
+
+def read_bytes(
+    data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
+) -> Iterator[Item]:
+    """Read a file's content from memory, like :func:`read`; ``key`` replaces the path."""
+    return read_opened(partial(io.BytesIO, data), key, key, format, options)
+
+
+def read_opened(
+    open_stream: Callable[[], BinaryIO],
+    name: str,
+    key: str,
+    format: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Iterator[Item]:
+    """Read a seekable stream, like :func:`read`.
+
+    ``open_stream`` is called when the caller asks for the first document. ``name`` is the file name in messages.
+    """
+    read_options = ReadOptions.parse(options)
+    if format is not None:
+        check_format(format)
+    return _read_opened(open_stream, Origin(name, key), format, read_options)
+
+
+def _read_opened(
+    open_stream: Callable[[], BinaryIO], origin: Origin, format: str | None, options: ReadOptions
+) -> Iterator[Item]:
+    try:
+        with open_stream() as stream:
+            yield from _read_stream(stream, origin, format, options, _EnclosureState())
+    except OSError as error:
+        raise ReaderError(f"{origin.name}: cannot be read: {error.strerror or error}") from None
+
+
+@dataclass
+class _EnclosureState:
+    """The current nesting depth, and how many more bytes of nested files can be read."""
+
+    depth: int = 0
+    bytes_left: int = _MAX_ENCLOSED_BYTES
+
+
+def _read_stream(
+    stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, enclosure: _EnclosureState
+) -> Iterator[Item]:
+    start = stream.read(MAX_START_BYTES)
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    if size == len(start) and _is_blank(start):
+        yield SkippedPart(origin.name, "empty")
+        return
+    chosen_format = format or find_format(origin.name)
+    if chosen_format is None:
+        if b"\0" in start and options.encoding is None and detect_marked_encoding(start) is None:
+            raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
+        chosen_format = detect_format(start) or "text"
+    entry = _get_format(chosen_format)
+    if size > MAX_FILE_BYTES and not entry.has_rows:
+        raise ReaderError(
+            f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {MAX_FILE_BYTES:,}: divide it"
+        )
+    for item in _load_reader(entry)(stream, origin, options):
+        if isinstance(item, EnclosedFile):
+            yield from _read_enclosed(item, options, enclosure)
+        else:
+            yield item
+
+
+def _is_blank(data: bytes) -> bool:
+    """True if a file contains only white space and a byte-order mark."""
+    text = data.decode(detect_marked_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
+    return not text or text.isspace()
+
+
+def _load_reader(entry: _Format) -> FormatReader:
+    if entry.reader is not None:
+        return entry.reader
+    return cast(FormatReader, getattr(import_module(f".{entry.module}", __package__), entry.function))
+
+
+def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _EnclosureState) -> Iterator[Item]:
+    """Yield the documents of a nested file; an unreadable one yields a failure, and its siblings are still read."""
+    enclosure.bytes_left -= enclosed.size
+    if enclosure.depth >= _MAX_ENCLOSED_DEPTH or enclosure.bytes_left < 0:
+        limit = (
+            f"{_MAX_ENCLOSED_DEPTH} files within files"
+            if enclosure.depth >= _MAX_ENCLOSED_DEPTH
+            else f"{_MAX_ENCLOSED_BYTES:,} bytes"
+        )
+        yield ReadFailure(enclosed.name, f"is not read: the limit of what a file encloses is {limit}; unpack it")
+        return
+    enclosure.depth += 1
+    try:
+        data = enclosed.read_content()
+        if find_format(enclosed.name) is None and detect_format(data[:MAX_START_BYTES]) is None:
+            yield SkippedPart(enclosed.name, describe_skipped(enclosed.name))
+            return
+        origin = Origin(enclosed.name, enclosed.key)
+        for item in _read_stream(io.BytesIO(data), origin, None, options, enclosure):
+            yield _add_enclosing_meta(item, enclosed) if isinstance(item, RawDocument) else item
+    except ReaderError as error:
+        yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))
+    except Exception as error:  # decompressors raise many kinds of exceptions
+        yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it anew")
+    finally:
+        enclosure.depth -= 1
+
+
+def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
+    """Return a document of a nested file with the metadata and key that the enclosing file gives it."""
+    other_key = document.other_key
+    if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):
+        other_key = enclosed.other_key + document.key.removeprefix(enclosed.key)
+    return replace(document, meta={**enclosed.meta, **document.meta}, other_key=other_key)

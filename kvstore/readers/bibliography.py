@@ -1,0 +1,185 @@
+r"""BibTeX bibliographies: each entry becomes a document.
+
+In: a ``.bib`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: documents of format
+``text``. A document's key is the entry's key; if that is missing or another file uses it, the key is the file's key and
+the line number. The title is the field ``title``. The text has lines ``Title: ...``, ``Authors: ...`` and ``name:
+value`` for the other fields, then the abstract and notes. Abbreviations (``@string``) are expanded, and LaTeX accents
+and commands become letters. Metadata are ``type``, ``author`` (a list) and the other fields, with plain numbers as
+numbers. Comments, preambles and text between entries are dropped. An unclosed entry is a ReadFailure. A file without an
+entry is a ReaderError.
+
+Source: Patashnik, BibTeXing (1988), 2 and 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .decoding import decode_text
+from .field_lines import MONTHS, format_entry
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
+from .scalars import parse_number
+
+_ENTRY_PATTERN = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")
+_KEY_PATTERN = re.compile(r"\s*([^\s,{}()]*)\s*,?")
+_FIELD_PATTERN = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
+_BARE_VALUE_PATTERN = re.compile(r"[^\s,#{}\"()]+")
+_CONCATENATION_PATTERN = re.compile(r"\s*#\s*")
+_ENTRY_END_PATTERN = re.compile(r"[\s,]*[})]")
+_BRACES_PATTERN = re.compile(r"\\[{}]|[{}]")
+_QUOTES_PATTERN = re.compile(r'\\.|[{}"]', re.S)
+_PEOPLE_FIELDS = ("author", "editor")
+#: Fields that become paragraphs, and fields that only programs use.
+_PARAGRAPH_FIELDS = ("abstract", "note", "annote", "annotation", "comment")
+_IGNORED_FIELDS = frozenset(
+    "file owner timestamp date-added date-modified bdsk-url-1 bdsk-url-2 bdsk-file-1 groups".split()
+)
+
+
+class _UnendedError(Exception):
+    """An unclosed entry."""
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document for each entry, and a failure for an unclosed one."""
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    abbreviations = {month[:3].lower(): month for month in MONTHS}
+    used_keys: set[str] = set()
+    offset, count, line_number, counted_offset, all_ended = 0, 0, 1, 0, True
+    while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
+        line_number, counted_offset = (
+            line_number + text.count("\n", counted_offset, entry_match.start()),
+            entry_match.start(),
+        )
+        kind = entry_match[1].lower()
+        # After an unclosed entry, an entry ends at the latest before the next one.
+        next_match = None if all_ended else _ENTRY_PATTERN.search(text, entry_match.end())
+        entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
+        try:
+            fields = {} if kind in ("comment", "preamble") else entry.read_fields(abbreviations)
+            offset = entry.find_end()
+        except _UnendedError:
+            all_ended = False
+            count += 1
+            yield ReadFailure(f"{origin.name}:{line_number}", "the entry that begins here never ends; close its brace")
+            offset = entry_match.end()
+            continue
+        if kind == "string":
+            abbreviations |= fields
+        elif fields:
+            count += 1
+            default_key = f"{origin.key}:{line_number}"
+            own_key = entry.key or default_key
+            yield _build_document(kind, own_key, fields, choose_other_key(own_key, default_key, used_keys))
+    if not count:
+        raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
+
+
+class _BibEntry:
+    """One entry of a file, parsed up to the offset ``limit``."""
+
+    def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
+        self._text = text
+        self._opening = opening
+        self._limit = limit
+        self._offset = opening.end()
+        self.key = ""
+
+    def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
+        """Return the raw field values by lowercase name; raises _UnendedError."""
+        if self._opening[1].lower() != "string":
+            key = self._match_next(_KEY_PATTERN)
+            self.key = key[1] if key is not None else ""
+        found: dict[str, str] = {}
+        while (field := self._match_next(_FIELD_PATTERN)) is not None:
+            parts = [self._read_value(abbreviations)]
+            while self._match_next(_CONCATENATION_PATTERN) is not None:
+                parts.append(self._read_value(abbreviations))
+            found.setdefault(field[1].lower(), "".join(parts))
+        return found
+
+    def find_end(self) -> int:
+        """Return the offset after the entry; raises _UnendedError."""
+        if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
+            return self._offset
+        return self._find_closing_brace(self._opening.end())
+
+    def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self._text, self._offset, self._limit)
+        if match is not None:
+            self._offset = match.end()
+        return match
+
+    def _read_value(self, abbreviations: Mapping[str, str]) -> str:
+        """Parse one part of a field value."""
+        start = self._offset + 1
+        if self._text.startswith("{", self._offset):
+            self._offset = self._find_closing_brace(start)
+            return self._text[start : self._offset - 1]
+        if self._text.startswith('"', self._offset):
+            self._offset = self._find_closing_quote(start)
+            return self._text[start : self._offset - 1]
+        bare = self._match_next(_BARE_VALUE_PATTERN)
+        return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
+
+    def _find_closing_brace(self, start: int) -> int:
+        """Return the offset after the brace that closes the one before ``start``."""
+        depth = 1
+        for mark in _BRACES_PATTERN.finditer(self._text, start, self._limit):
+            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+            if not depth:
+                return mark.end()
+        raise _UnendedError
+
+    def _find_closing_quote(self, start: int) -> int:
+        """Return the offset after the quote that closes the one before ``start``."""
+        depth = 0
+        for mark in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
+            if mark[0] == '"' and depth <= 0:
+                return mark.end()
+            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        raise _UnendedError
+
+
+def _build_document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
+    plain_fields = {
+        name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
+    }
+    meta: dict[str, JSON] = {"type": kind}
+    authors: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
+    paragraphs: list[str] = []
+    for name, value in plain_fields.items():
+        if name in _PEOPLE_FIELDS:
+            people = [_format_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
+            meta[name] = [*people]
+            (authors if name == "author" else lines).append((f"{name.title()}s", ", ".join(people)))
+        elif name in _PARAGRAPH_FIELDS:
+            paragraphs.append(value)
+        elif name != "title":
+            meta[name] = parse_number(value)
+            lines.append((name, value))
+    title = plain_fields.get("title", "")
+    text = format_entry([("Title", title), *authors, *lines], paragraphs)
+    return RawDocument(key, title or None, text, meta, "text", other_key=other_key)
+
+
+def _format_person(source: str) -> str:
+    """Return a name in natural order: ``Hill, Ann`` becomes ``Ann Hill``."""
+    name = _remove_latex(source)
+    parts = [part.strip() for part in name.split(",")]
+    if source.strip().startswith("{") or len(parts) == 1:
+        return "others" if name == "others" else name
+    return " ".join(filter(None, (parts[-1], parts[0], *parts[1:-1])))
+
+
+def _remove_latex(value: str) -> str:
+    """Return a value without LaTeX markup."""
+    if "\\" in value or "$" in value:
+        from .latex import render_line
+
+        value = render_line(value)
+    return " ".join(value.replace("{", "").replace("}", "").replace("~", " ").replace("--", "–").split())

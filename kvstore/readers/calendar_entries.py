@@ -1,0 +1,225 @@
+"""Calendars: each appointment, task or note becomes a document.
+
+In: an iCalendar file (``.ics``), as calendars export it or invitations attach it. Out: documents of format ``text``. A
+document's key is the entry's ``UID``, followed by the ``RECURRENCE-ID`` for a changed instance of a series. If there is
+no ``UID``, or another entry has the same key, the key is the file's key and the entry's number. The title is the
+summary. The text has lines ``Appointment: ...``, ``When: ...``, ``Where: ...``, the organizer and the attendees, then
+the description; days have weekday and month names and the ISO 8601 date.
+
+Metadata are ``type``, ``start``, ``end`` (or ``due``; ISO 8601), ``location``, ``organizer``, ``attendees``,
+``categories``, ``status`` and ``calendar``. Times are in the time zone that the file names. A series is described by
+its rule and is not expanded. Alarms, time zones and free/busy times are dropped. A file without an entry is a
+ReaderError.
+
+Source: RFC 5545 (iCalendar), 3.6 and 3.8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .content_lines import Component, Property, parse_components
+from .field_lines import MONTHS, format_entry
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+_TYPES = {"VEVENT": "appointment", "VTODO": "task", "VJOURNAL": "note"}
+_UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_WEEKDAYS_BY_CODE = {day[:2].upper(): day for day in _WEEKDAYS}
+_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
+_DATE_PATTERN = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
+_DURATION_PATTERN = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
+_MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-6])\b[^<>]{0,2000}>", re.I)
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield a document for each entry."""
+    calendars = [
+        component
+        for component in parse_components(stream.read(), origin.name, options.encoding)
+        if component.kind == "VCALENDAR"
+    ]
+    if not calendars:
+        raise ReaderError(f"{origin.name}: is no calendar: it has no line BEGIN:VCALENDAR; name its format with AS")
+    entries = [(calendar, entry) for calendar in calendars for entry in calendar.components if entry.kind in _TYPES]
+    count = 0
+    for number, (calendar, entry) in enumerate(entries, 1):
+        default_key = origin.key if len(entries) == 1 else f"{origin.key}:{number}"
+        entry_document = _build_document(entry, calendar.get_text("X-WR-CALNAME", "NAME"), default_key, origin, options)
+        if entry_document is not None:
+            count += 1
+            yield entry_document
+    if not count:
+        raise ReaderError(f"{origin.name}: has no appointment, task or note that says something; nothing is stored")
+
+
+def _build_document(
+    entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
+) -> RawDocument | None:
+    title = " ".join(entry.get_text("SUMMARY").split())
+    start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
+    end = _find_end(entry, start)
+    location = ", ".join(line.strip() for line in entry.get_text("LOCATION").split("\n") if line.strip())
+    organizer = next(map(_format_person, entry.list_properties("ORGANIZER")), "")
+    attendees = [person for item in entry.list_properties("ATTENDEE") if (person := _format_person(item))]
+    categories = entry.split_values("CATEGORIES")
+    status = entry.get_text("STATUS").lower().replace("-", " ")
+    type = _TYPES[entry.kind]
+    facts = {
+        type.title(): title,
+        **_format_span(start, end),
+        "Due": due.formatted if due else "",
+        "Repeats": "; ".join(filter(None, (_describe_rule(item.value) for item in entry.list_properties("RRULE")))),
+        "Where": location,
+        "Organizer": organizer,
+        "With": ", ".join(attendees),
+        "Status": "" if status in ("", "confirmed") else status,
+        "Categories": ", ".join(categories),
+        "Address": entry.get_text("URL", "CONFERENCE", "X-GOOGLE-CONFERENCE"),
+    }
+    paragraphs = [
+        *_list_paragraphs(entry, origin, options),
+        *(item.text for item in entry.list_properties("COMMENT") if item.text),
+    ]
+    if not title and not paragraphs and not location:
+        return None
+    meta: dict[str, JSON] = {"type": type}
+    times = (("start", start), ("end", end), ("due", due))
+    meta |= {name: time.iso for name, time in times if time}
+    texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
+    meta |= {name: text for name, text in texts if text}
+    meta |= {name: [*item] for name, item in (("attendees", attendees), ("categories", categories)) if item}
+    text = format_entry(facts.items(), paragraphs)
+    identifier = entry.get_text("UID")
+    instance = entry.find_property("RECURRENCE-ID")
+    key = f"{identifier}/{instance.text}" if identifier and instance else identifier
+    return RawDocument(
+        key or default_key, title or None, text, meta, "text", other_key=default_key if identifier else None
+    )
+
+
+def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
+    """Return the paragraphs of an entry's description, converted from HTML if needed."""
+    text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
+    if not _MARKUP_PATTERN.search(text):
+        return [text] if text else []
+    from .html import convert_markup
+    from .markdown_blocks import render_one_line
+
+    return [line for block in convert_markup(text, origin.name, options) if (line := render_one_line([block]))]
+
+
+class _Moment:
+    """A day, or a time in a time zone."""
+
+    def __init__(self, day: date | datetime, zone: str) -> None:
+        self.day = day
+        self.zone = zone
+
+    @property
+    def iso(self) -> str:
+        return self.day.isoformat() + ("Z" if self.zone == "UTC" else "")
+
+    @property
+    def formatted_day(self) -> str:
+        day = self.day
+        return f"{_WEEKDAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
+
+    @property
+    def formatted_hour(self) -> str:
+        return f"{self.day:%H:%M}" if isinstance(self.day, datetime) else ""
+
+    @property
+    def formatted(self) -> str:
+        return " ".join(filter(None, (self.formatted_day, self.formatted_hour, self.zone)))
+
+
+def _parse_time(line: Property | None) -> _Moment | None:
+    """Return the time of a content line, or None if it is missing or invalid."""
+    match = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
+    if line is None or match is None:
+        return None
+    with suppress(ValueError):  # not a valid date
+        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+        if match[4] is None:
+            return _Moment(date(year, month, day), "")
+        zone = "UTC" if match[7] else line.get_parameter("TZID").strip("/").split(" (")[0]
+        return _Moment(datetime(year, month, day, hour, minute, min(second, 59)), zone)
+    return None
+
+
+def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
+    """Return the end of an entry; for all-day entries, the last day."""
+    end = _parse_time(entry.find_property("DTEND"))
+    duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
+    with suppress(OverflowError):
+        if end is None and start is not None and duration:
+            weeks, days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
+            length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+            end = _Moment(start.day + length, start.zone)
+        if end is not None and not isinstance(end.day, datetime):
+            end = _Moment(end.day - timedelta(days=1), "")
+    return end
+
+
+def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
+    """Return the lines for start and end; an end on another day gets its own line."""
+    if start is None or end is None or end.iso <= start.iso:
+        return {"When": start.formatted if start else ""}
+    if end.formatted_day != start.formatted_day:
+        return {"When": start.formatted, "Until": end.formatted}
+    return {"When": f"{start.formatted_day} {start.formatted_hour} to {end.formatted_hour} {end.zone}".rstrip()}
+
+
+def _describe_rule(rule: str) -> str:
+    """Return a recurrence rule in words (RFC 5545, 3.3.10).
+
+    >>> _describe_rule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;UNTIL=20261231T000000Z")
+    'every 2 weeks on Monday, Friday, until 31 December 2026'
+    >>> _describe_rule("FREQ=MONTHLY;BYDAY=-1TU;COUNT=6")
+    'every month on the last Tuesday, 6 times'
+    """
+    parts = {name.upper(): value.upper() for name, _, value in (part.partition("=") for part in rule.split(";"))}
+    unit = _UNITS.get(parts.get("FREQ", ""))
+    if unit is None:
+        return ""
+    interval = parts.get("INTERVAL", "1")
+    words = f"every {interval} {unit}s" if interval.isdecimal() and int(interval) > 1 else f"every {unit}"
+    days = [_describe_weekday(day) for day in parts.get("BYDAY", "").split(",")]
+    if any(days):
+        words += f" on {', '.join(filter(None, days))}"
+    elif parts.get("BYMONTHDAY"):
+        words += f" on day {parts['BYMONTHDAY'].replace(',', ', ')}"
+    until = _parse_time(Property("UNTIL", parts.get("UNTIL", ""), {}))
+    if until is not None:
+        words += f", until {until.day.day} {MONTHS[until.day.month - 1]} {until.day.year}"
+    elif parts.get("COUNT"):
+        words += f", {parts['COUNT']} times"
+    return words
+
+
+def _describe_weekday(text: str) -> str:
+    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())
+    if match is None or match[2] not in _WEEKDAYS_BY_CODE:
+        return ""
+    number = int(match[1] or 0)
+    return (
+        f"the {_ORDINALS.get(number, f'{number}.')} {_WEEKDAYS_BY_CODE[match[2]]}"
+        if number
+        else _WEEKDAYS_BY_CODE[match[2]]
+    )
+
+
+def _format_person(line: Property) -> str:
+    """Return the name and address of a person, with the reply if it is not an acceptance."""
+    address = re.sub(r"(?i)^mailto:", "", line.text)
+    address = address if "@" in address and "invalid:" not in address.lower() else ""
+    name = line.get_parameter("CN").strip()
+    person = f"{name} <{address}>" if name and address and name != address else name or address
+    answer = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.get_parameter("PARTSTAT").upper(), "")
+    return f"{person} ({answer})" if person and answer else person

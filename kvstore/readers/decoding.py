@@ -1,0 +1,139 @@
+"""Decoding of bytes to text: byte-order marks, encodings, NUL bytes, line ends and control characters.
+
+In: the bytes of a file. Out: ``str`` with ``\\n`` line ends that can be encoded as UTF-8. Bytes that are invalid in the
+encoding are a ReaderError, which names the byte, its offset and the option that helps. A NUL is a ReaderError too.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from io import TextIOWrapper
+from typing import BinaryIO
+
+from ..errors import ReaderError
+
+_BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_BLOCK_BYTES = 1 << 20
+#: Encodings that a page or an XML file can declare: those of the web. Python has more codecs, and some of them are not
+#: encodings.
+WEB_ENCODING_PATTERN = re.compile(
+    r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
+    r"|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-?(?:jp|kr)|shift_?jis|iso-2022-jp|macintosh|tis-620",
+    re.I,
+)
+
+_TERMINAL_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
+_PAGE_BREAK_PATTERN = re.compile("[\f\u2029]")
+_LINE_BREAK_PATTERN = re.compile("[\v\x85\u2028]")
+_CONTROL_PATTERN = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_UNUSUAL_PATTERN = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+
+def detect_marked_encoding(start: bytes) -> str | None:
+    """Return the encoding that a byte-order mark at the start of a file declares, or None."""
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
+
+
+def is_utf8(data: bytes) -> bool:
+    """True if bytes are valid UTF-8; files that declare another encoding often are."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
+    """Decode a whole file: by ``encoding`` if given, else by its byte-order mark, else as UTF-8."""
+    used_encoding = encoding or detect_marked_encoding(data) or "utf-8"
+    try:
+        text = data.decode(used_encoding)
+    except UnicodeError as error:
+        raise _make_decode_error(name, used_encoding, error, 0) from None
+    check_nul(text, name)
+    return text.removeprefix("\ufeff")
+
+
+def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
+    """Decode and clean a whole file; one without any text is a ReaderError."""
+    text = clean_text(decode_file(data, name, encoding))
+    if not text or text.isspace():
+        raise ReaderError(f"{name}: is empty; there is nothing to store")
+    return text
+
+
+def check_nul(text: str, name: str) -> None:
+    """Raise a ReaderError if ``text`` holds a NUL character, which only binary files do."""
+    offset = text.find("\0")
+    if offset >= 0:
+        raise ReaderError(
+            f"{name}: is a binary file (NUL at character {offset}); ingest it as the format "
+            "it has, or WITH (encoding = 'utf-16') if it is text in UTF-16"
+        )
+
+
+def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
+    """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark."""
+    stream.seek(0)
+    used_encoding = encoding or detect_marked_encoding(stream.read(4)) or "utf-8"
+    stream.seek(0)
+    lines = iter(TextIOWrapper(stream, encoding=used_encoding, newline=newline))
+    try:
+        yield next(lines, "").removeprefix("\ufeff")
+        yield from lines
+    except UnicodeError:
+        raise _find_decode_error(stream, name, used_encoding) from None
+
+
+def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
+    """Read a stream again after a decoding error, to find the offset of its first invalid byte."""
+    stream.seek(0)
+    decoder = codecs.getincrementaldecoder(encoding)()
+    offset = 0
+    while True:
+        block = stream.read(_BLOCK_BYTES)
+        num_pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(block, final=not block)
+        except UnicodeError as error:
+            return _make_decode_error(name, encoding, error, offset - num_pending)
+        if not block:
+            return ReaderError(f"{name}: changed while it was read; run the ingest again")
+        offset += len(block)
+
+
+def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
+    label = encoding.upper()
+    remedy = (
+        "save it as UTF-8, or, if all files that are named are in one encoding, name that: WITH (encoding = 'cp1252'),"
+        " on the command line -o encoding=cp1252"
+    )
+    if not isinstance(error, UnicodeDecodeError):
+        return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
+    byte = error.object[error.start]
+    return ReaderError(f"{name}: byte 0x{byte:02X} at offset {offset + error.start} is not valid {label}; {remedy}")
+
+
+def clean_text(text: str) -> str:
+    """Normalize line ends to ``\\n`` and page breaks to a blank line; drop terminal escapes and control characters.
+
+    A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _UNUSUAL_PATTERN.search(text):
+        text = _TERMINAL_SEQUENCE_PATTERN.sub("", text)
+        text = _PAGE_BREAK_PATTERN.sub("\n\n", text)
+        text = _LINE_BREAK_PATTERN.sub("\n", text)
+        text = _CONTROL_PATTERN.sub("", text)
+        text = _SURROGATE_PATTERN.sub("\ufffd", text)
+    return text

@@ -1,0 +1,49 @@
+"""DOCX: a Word document becomes Markdown, in the order of its body.
+
+In: a ``.docx`` file, a template, or a file with macros (``.docm``), which are ignored. Out: one document of format
+``markdown`` with headings, lists, tables, code, quotations, text boxes and footnotes. Tables of contents, deleted text
+and hidden text are dropped. The title is the one in the file's properties, else the first paragraph styled as title or
+level-one heading. A file that is not DOCX, is locked with a password or has no text is a ReaderError, and so is a
+missing python-docx.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from ..extras import import_extra
+from .markdown_blocks import join_blocks
+from .packages import Package, open_main_part
+from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
+
+#: Other content types of the main part (ECMA-376 part 1, 11.3.10; MS-OFFMACRO2, 2.2).
+_MAIN_PART_TYPES = (
+    "application/vnd.ms-word.document.macroEnabled.main+xml",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
+    "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
+)
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    purpose = f"{origin.name}: reading DOCX"
+    import_extra("docx", "documents", purpose, package="python-docx", error=ReaderError)
+    from docx.opc.part import PartFactory
+    from docx.package import Package as WordPackage
+    from docx.parts.document import DocumentPart
+
+    from .docx_blocks import DocxBody
+
+    package_file = Package(stream, origin.name, "DOCX")
+    stream.seek(0)
+    with package_file.convert_errors():
+        package = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
+        body = DocxBody(package)
+        blocks = body.build_blocks()
+        title = package.core_properties.title
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    title = clean_property_title(title) or body.title
+    yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", {}, "markdown")

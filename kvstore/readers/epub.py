@@ -1,0 +1,209 @@
+"""EPUB: a book becomes one Markdown document, with its parts in the order of the spine.
+
+In: an ``.epub`` file (EPUB 2 or 3). Out: one document of format ``markdown``: the pages of the spine, read as HTML with
+``navigation=keep``, except the table of contents page. Headings get the level that the book's navigation gives their
+page. A page without headings gets its navigation label as heading. The title, the author, the date, the language, the
+publisher and the identifier come from the package. Missing and unreadable pages are reported, and the other pages are
+read. A file that is not an EPUB, is damaged or locked, or has no text is a ReaderError.
+
+Source: EPUB 3.3 (W3C), sections 4.2.6.3.1 (container), 5 (package) and 7 (navigation); EPUB 2's NCX (OPF 2.0.1, 2.4.1).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import BinaryIO
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from ..errors import ReaderError
+from .html import parse_page
+from .markdown_blocks import MarkdownBlock, join_blocks, make_heading
+from .packages import Package
+from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
+
+_CONTAINER_PATH = "META-INF/container.xml"
+_ENCRYPTION_PATH = "META-INF/encryption.xml"
+_DC_NAMESPACE = "{http://purl.org/dc/elements/1.1/}"
+_OPF_NAMESPACE = "{http://www.idpf.org/2007/opf}"
+_NCX_NAMESPACE = "{http://www.daisy.org/z3986/2005/ncx/}"
+_PAGE_MEDIA_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
+_META_FIELDS = {
+    "creator": "author",
+    "date": "date",
+    "language": "language",
+    "publisher": "publisher",
+    "identifier": "id",
+}
+_HEADING_PATTERN = re.compile(r"(#+) (.*)")
+#: The maximum number of missing pages that a message names.
+_MAX_MISSING_SHOWN = 3
+#: The maximum depth of navigation entries.
+_MAX_NAVIGATION_DEPTH = 6
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
+    """Yield the book as one document, and a PassedOver for each missing page."""
+    package = Package(stream, origin.name, "EPUB")
+    with package.convert_errors():
+        book = _EpubBook(package, origin.name, options)
+        blocks = book.build_blocks()
+        title, meta = book.title, book.meta
+    missing_text = ", ".join(map(repr, book.missing_pages[:_MAX_MISSING_SHOWN]))
+    if not blocks and missing_text:
+        raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {missing_text}")
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
+    yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", meta, "markdown")
+    detail = (
+        f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}"
+    )
+    for number in range(len(book.missing_pages)):
+        yield SkippedPart(origin.name, "pages of books", "" if number else f"{detail}; the others are read")
+
+
+class _EpubBook:
+    """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages."""
+
+    def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
+        self._package, self._name = package, name
+        self._options = replace(options, navigation="keep")
+        self.missing_pages: list[str] = []
+        root = next(
+            (
+                element.get("full-path")
+                for element in package.read_tree(_CONTAINER_PATH).iter()
+                if _get_local_name(element) == "rootfile"
+            ),
+            None,
+        )
+        if root is None:
+            raise ReaderError(f"{name}: is no EPUB: its container names no package")
+        opf = package.read_tree(root)
+        folder = posixpath.dirname(root)
+        manifest = {
+            item.get("id", ""): (_resolve_reference(folder, item.get("href", "")), item)
+            for item in opf.iter(f"{_OPF_NAMESPACE}item")
+        }
+        self._contents_page = next(
+            (part for part, item in manifest.values() if "nav" in item.get("properties", "").split()), None
+        )
+        spine = opf.find(f"{_OPF_NAMESPACE}spine")
+        identifiers = (
+            [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
+        )
+        # Read each page once: several items of a package can refer to the same part.
+        self._pages = list(
+            dict.fromkeys(
+                part
+                for part, item in (manifest[name] for name in identifiers if name in manifest)
+                if item.get("media-type") in _PAGE_MEDIA_TYPES and part != self._contents_page
+            )
+        )
+        self._check_not_locked()
+        ncx = manifest.get(spine.get("toc", "")) if spine is not None else None
+        self._navigation = self._read_navigation(ncx[0] if ncx is not None else None)
+        self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
+        self.meta: dict[str, JSON] = {}
+        for element, field in _META_FIELDS.items():
+            values = [text for identifier in opf.iter(f"{_DC_NAMESPACE}{element}") if (text := _get_text(identifier))]
+            if values:
+                self.meta[field] = values[0] if field != "author" else ", ".join(values)
+
+    def build_blocks(self) -> list[MarkdownBlock]:
+        """Return all blocks of the book in the order of its spine."""
+        blocks: list[MarkdownBlock] = []
+        for part in self._pages:
+            try:
+                data = self._package.read_part(part)
+                page_blocks = parse_page(data, f"{self._name}/{part}", self._options)[1] if data.strip() else []
+            except MemoryError:
+                raise
+            except Exception:  # a part that is missing, damaged or not a page
+                self.missing_pages.append(part)
+                continue
+            blocks += _shift_headings(page_blocks, self._navigation.get(part))
+        return blocks
+
+    def _check_not_locked(self) -> None:
+        """Raise ReaderError if pages are encrypted; encrypted fonts are allowed."""
+        if _ENCRYPTION_PATH not in self._package:
+            return
+        locked_parts = {unquote(element.get("URI", "")) for element in self._package.read_tree(_ENCRYPTION_PATH).iter()}
+        if locked_parts & set(self._pages):
+            raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
+
+    def _read_navigation(self, ncx: str | None) -> Mapping[str, tuple[int, str]]:
+        """Return the level (from 1) and label of each page's first navigation entry."""
+        entries: dict[str, tuple[int, str]] = {}
+        if self._contents_page is not None and self._contents_page in self._package:
+            tree = LexborHTMLParser(self._package.read_part(self._contents_page).decode("utf-8", "replace"))
+            lists = [nav.css_first("ol") for nav in tree.css("nav") if nav.attributes.get("epub:type", "toc") == "toc"]
+            folder = posixpath.dirname(self._contents_page)
+            for contents_list in lists[:1]:
+                for level, reference, label in _iter_list_entries(contents_list, 1):
+                    entries.setdefault(_resolve_reference(folder, reference), (level, label))
+        elif ncx is not None and ncx in self._package:
+            points = self._package.read_tree(ncx).find(f"{_NCX_NAMESPACE}navMap")
+            folder = posixpath.dirname(ncx)
+            for level, reference, label in _iter_navigation_points(points, 1):
+                entries.setdefault(_resolve_reference(folder, reference), (level, label))
+        return entries
+
+
+def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, str] | None) -> list[MarkdownBlock]:
+    """Return the blocks of a page with its headings shifted to the level of its navigation entry."""
+    if navigation_entry is None:
+        return blocks
+    level, label = navigation_entry
+    marks = [match for block in blocks if block.kind == "heading" and (match := _HEADING_PATTERN.match(block.text))]
+    if not marks:
+        return [make_heading(min(6, level), label), *blocks] if label else blocks
+    shift = level - min(len(mark[1]) for mark in marks)
+    return [
+        make_heading(max(1, min(6, len(mark[1]) + shift)), mark[2])
+        if block.kind == "heading" and (mark := _HEADING_PATTERN.match(block.text))
+        else block
+        for block in blocks
+    ]
+
+
+def _iter_list_entries(entries: LexborNode | None, level: int) -> Iterator[tuple[int, str, str]]:
+    """Yield the entries of a navigation list: level, reference and label."""
+    entry = entries.child if entries is not None else None
+    while entry is not None:
+        if entry.tag == "li":
+            link, inner_list = entry.css_first("a"), entry.css_first("ol")
+            if link is not None:
+                yield level, link.attributes.get("href") or "", " ".join(link.text(deep=True).split())
+            if level < _MAX_NAVIGATION_DEPTH:
+                yield from _iter_list_entries(inner_list, level + 1)
+        entry = entry.next
+
+
+def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tuple[int, str, str]]:
+    for point in parent.findall(f"{_NCX_NAMESPACE}navPoint") if parent is not None else ():
+        content = point.find(f"{_NCX_NAMESPACE}content")
+        label = _get_text(point.find(f"{_NCX_NAMESPACE}navLabel"))
+        if content is not None:
+            yield level, content.get("src", ""), label
+        if level < _MAX_NAVIGATION_DEPTH:
+            yield from _iter_navigation_points(point, level + 1)
+
+
+def _resolve_reference(folder: str, reference: str) -> str:
+    """Return the path of the part that a reference in a folder of the package leads to."""
+    return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
+
+
+def _get_local_name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _get_text(element: Element | None) -> str:
+    return "" if element is None else " ".join("".join(element.itertext()).split())

@@ -1,0 +1,158 @@
+"""HTML: the page becomes Markdown with headings, lists, tables and code, but without navigation.
+
+In: bytes in the encoding that the option ``encoding``, a byte-order mark, ``<meta charset>`` or the XML declaration
+names, else UTF-8. Out: one document of format ``markdown``; its title is the first ``<h1>``, else ``<title>``. A page
+that would have no other text keeps its table of contents as a list. ``html_navigation.py`` detects navigation, and
+``left_out`` lists it; the option ``navigation=keep`` keeps it. Invalid bytes, a page without text and excessively deep
+nesting are ReaderErrors. Broken markup is repaired as browsers do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
+from typing import BinaryIO
+
+from selectolax.lexbor import LexborHTMLParser
+
+from ..errors import ReaderError
+from .decoding import WEB_ENCODING_PATTERN, decode_file, detect_marked_encoding, is_utf8
+from .html_blocks import convert_page
+from .html_navigation import KeepLevel
+from .html_parts import strip_numbering
+from .html_survey import PageSurvey
+from .markdown_blocks import MarkdownBlock, join_blocks
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+
+_ENCODING_DECLARATION_PATTERN = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
+    rb"""|<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""",
+    re.I,
+)
+_WESTERN_ENCODING_PATTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
+#: XHTML can close any element in its start tag. An HTML parser would treat the rest of the page as the content of a
+#: nonvoid element.
+_SELF_CLOSED_PATTERN = re.compile(
+    r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)/>", re.I
+)
+#: Character data: text in XHTML, a comment in HTML.
+_CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
+_TAG_PATTERN = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+#: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
+_UNNESTED_TAGS = frozenset(
+    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
+    "html head body a".split()
+)
+#: Formatting elements are often left open, and cost the parser less.
+_FORMATTING_TAGS = frozenset("b big em font i nobr s small strike strong tt u".split())
+#: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
+_MAX_DEPTH = 5_000
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the page as one document."""
+    tree, blocks, left_out = parse_page(stream.read(), origin.name, options)
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
+    yield RawDocument(
+        origin.key, _find_title(tree, blocks), join_blocks(blocks) + "\n", {}, "markdown", tuple(left_out)
+    )
+
+
+def parse_page(
+    data: bytes, name: str, options: ReadOptions
+) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
+    """Return a page's tree, its blocks and what was left out.
+
+    Raises ReaderError, except for a page without text, whose list of blocks is empty.
+    """
+    markup = _decode_page(data, name, options.encoding)
+    if not markup or markup.isspace():
+        raise ReaderError(f"{name}: is empty; there is nothing to store")
+    if "xmlns" in markup[:2000]:
+        markup = _close_elements(markup)
+    _check_depth(markup, name)
+    tree = LexborHTMLParser(markup)
+    return tree, *_convert_content(tree, KeepLevel.ALL if options.navigation == "keep" else KeepLevel.CONTENT)
+
+
+def convert_markup(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+    """Return the blocks of HTML in a document of another format; navigation is kept."""
+    return parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
+
+
+def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
+    """Return the blocks of a page, and what was left out.
+
+    The filter is relaxed until there are blocks other than headings.
+    """
+    body = tree.body
+    if body is None:
+        return [], []
+    survey = PageSurvey(tree, body)
+    content: tuple[list[MarkdownBlock], list[LeftOut]] = [], []
+    for level in KeepLevel:
+        if level >= keep:
+            content = convert_page(body, survey, level)
+            if any(block.kind != "heading" for block in content[0]):
+                break
+    return content
+
+
+def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
+    """Decode by the declared encoding; valid UTF-8 is read as UTF-8 even if the page declares another encoding."""
+    if encoding is None and detect_marked_encoding(data) is None:
+        declaration = _ENCODING_DECLARATION_PATTERN.search(data[:4096])
+        label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
+        if WEB_ENCODING_PATTERN.fullmatch(label) and (
+            b"\x1b" in data or not is_utf8(data)
+        ):  # ISO-2022-JP is ASCII and ESC
+            # Like browsers, read ASCII and Latin-1 as Windows-1252, which adds typographic quotes.
+            encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
+    return decode_file(data, name, encoding)
+
+
+def _close_elements(markup: str) -> str:
+    """Convert XHTML to HTML: expand self-closed elements and escape character data."""
+    if "<![CDATA[" in markup:
+        markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
+    pieces = []
+    copied_end = search_start = 0
+    slash = markup.find("/>")
+    while slash >= 0:
+        start, end = markup.rfind("<", search_start, slash), slash + 2
+        tag = _SELF_CLOSED_PATTERN.match(markup, start, end) if start >= 0 else None
+        if tag is not None:
+            pieces.append(f"{markup[copied_end:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
+            copied_end = end
+        search_start = end
+        slash = markup.find("/>", end)
+    return "".join((*pieces, markup[copied_end:]))
+
+
+def _check_depth(markup: str, name: str) -> None:
+    if markup.count("<") <= _MAX_DEPTH:
+        return
+    depth = 0.0
+    for tag in _TAG_PATTERN.finditer(markup):
+        element = tag[2].lower()
+        if element in _UNNESTED_TAGS:
+            continue
+        levels = 0.25 if element in _FORMATTING_TAGS else 1
+        depth = max(0, depth - levels) if tag[1] else depth + levels
+        if depth > _MAX_DEPTH:
+            raise ReaderError(
+                f"{name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "
+                "close what is left open, or ingest it AS text"
+            )
+
+
+def _find_title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
+    for block in blocks:
+        if block.kind == "heading" and block.text.startswith("# "):
+            return block.text[2:]
+    title_node = tree.css_first("head > title")
+    title = " ".join(title_node.text(deep=True).split()) if title_node is not None else ""
+    return strip_numbering(title) or None

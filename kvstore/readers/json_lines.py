@@ -1,0 +1,284 @@
+"""JSON Lines: each line is an object and becomes a document. JSON: a list of objects, or one document for the file.
+
+In: UTF-8 (or the encoding that a byte-order mark or option names), one JSON object on each line; blank lines are
+ignored. Out: one document of format ``text`` for each line. Its key is ``id`` or ``key``; if that is missing or another
+file uses it, the key is the file's key and the line number. Its text is ``text``, ``content``, ``body`` or
+``contents``, else a line ``name: value`` for each nonempty field. Its title is ``title``. The object ``meta`` and all
+other fields are its metadata. An invalid line is a ReadFailure, and the next line is read. Line length is limited only
+by memory.
+
+A file with a single JSON value becomes a document of format ``markdown``, with the indented value in a code block. A
+list of objects becomes one document for each object. So does a list that is most of an object, as exports have it under
+``data`` or ``messages``; the other fields become another document. Lock files of package managers, and other values of
+more than a million characters, are skipped because they are for programs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import BinaryIO, NoReturn, TypeAlias
+
+from ..errors import ReaderError
+from .decoding import check_nul, clean_text, decode_text, detect_marked_encoding, iter_decoded_lines
+from .markdown_blocks import join_blocks as markdown
+from .markdown_blocks import make_code_block, make_heading
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart, choose_other_key
+
+_TEXT_FIELDS = ("text", "content", "body", "contents")
+_TITLE_FIELDS = ("title",)
+_KEY_FIELDS = ("id", "key")
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
+_LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
+#: The maximum number of characters of a value that becomes one document.
+_MAX_VALUE_CHARACTERS = 1_000_000
+_UTF8_NAMES = ("utf-8", "utf8", "utf_8")
+_TOO_DEEP_MESSAGE = "nests lists or objects too deep; flatten it"
+
+
+class BadLineError(Exception):
+    """The reason a line is invalid."""
+
+
+#: A function that makes items from an object and its position; it raises BadLineError for an invalid object.
+ItemMaker: TypeAlias = Callable[[dict[str, JSON], str], Iterator[Item]]
+_Line: TypeAlias = str | BadLineError
+_Row: TypeAlias = dict[str, JSON] | _Line
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document, or a failure, for each line."""
+    return read_lines(stream, origin, _make_document_maker(origin, options), options)
+
+
+def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield the documents of one JSON value: one for each object of its main list, and one for the rest."""
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    path = PurePosixPath(origin.name)
+    if _LOCK_FILE_PATTERN.fullmatch(path.name):
+        yield SkippedPart(origin.name, "lock file")
+        return
+    try:
+        objects, value = _split_objects(_parse_value(text))
+    except BadLineError as error:
+        raise ReaderError(f"{origin.name}: {error}") from None
+    except RecursionError:
+        raise ReaderError(f"{origin.name}: {_TOO_DEEP_MESSAGE}") from None
+    if objects:
+        yield from _make_items(enumerate(objects, 1), origin, _make_document_maker(origin, options))
+        if not value:
+            return
+    if value in (None, "", [], {}):
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    size = _measure_size(value) if objects else len(text)
+    if size > _MAX_VALUE_CHARACTERS:
+        remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
+        yield SkippedPart(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
+        return
+    text_shown = json.dumps(value, ensure_ascii=False, indent=2)
+    blocks = [make_heading(1, path.name), make_code_block(text_shown, "json")]
+    yield RawDocument(origin.key, path.name, markdown(blocks) + "\n", {}, "markdown")
+
+
+def _split_objects(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
+    """Return the objects of the list that the value is or mostly consists of, and the rest of the value."""
+    if objects := _get_objects(value):
+        return objects, None
+    if isinstance(value, dict):
+        lists = {name: objects for name, field in value.items() if len(objects := _get_objects(field)) > 1}
+        sizes = {name: _measure_size(value[name]) for name in lists}
+        longest = max(lists, key=sizes.__getitem__, default=None)
+        if longest is not None and 2 * sizes[longest] > _measure_size(value):
+            return lists[longest], {name: field for name, field in value.items() if name != longest}
+    return [], value
+
+
+def _get_objects(value: JSON) -> list[dict[str, JSON]]:
+    """Return the objects of a list of objects; an empty list for any other value."""
+    objects = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+    return objects if objects == value else []
+
+
+def _measure_size(value: JSON) -> int:
+    return len(json.dumps(value))
+
+
+def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
+    """Return a function that makes the document of an object at a position."""
+    used_keys: set[str] = set()
+
+    def make_document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+        default_key = origin.key + place.removeprefix(origin.name)
+        raw_document = _build_document(fields, default_key, options)
+        yield replace(raw_document, other_key=choose_other_key(raw_document.key, default_key, used_keys))
+
+    return make_document
+
+
+def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
+    """Yield the items that ``make_items`` makes of each line's object and position, and a failure for each BadLineError."""
+    lines = _iter_lines(stream, origin, options)
+    nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
+    first_line = next(nonblank_lines, None)
+    if first_line is None:
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    yield from _make_items(chain([first_line], nonblank_lines), origin, make_items)
+
+
+def _make_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
+    """Yield the items that ``make_items`` makes of numbered objects or lines, and a failure for each invalid one."""
+    for number, row in rows:
+        place = f"{origin.name}:{number}"
+        try:
+            yield from make_items(row if isinstance(row, dict) else _parse_object(row), place)
+        except BadLineError as error:
+            yield ReadFailure(place, str(error))
+        except RecursionError:
+            yield ReadFailure(place, _TOO_DEEP_MESSAGE)
+
+
+def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
+    """Yield numbered lines.
+
+    In UTF-8, an invalid byte affects only its line, which is replaced by an error.
+    """
+    start = stream.read(4096)
+    encoding = options.encoding or detect_marked_encoding(start) or "utf-8"
+    if encoding.lower() not in _UTF8_NAMES:
+        yield from enumerate(iter_decoded_lines(stream, origin.name, encoding, "\n"), 1)
+        return
+    check_nul(start.decode("latin-1"), origin.name)
+    stream.seek(0)
+    offset = 0
+    for number, raw in enumerate(stream, 1):
+        try:
+            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            byte_offset = offset + raw.index(error.object) + error.start
+            yield (
+                number,
+                BadLineError(
+                    f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; "
+                    "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line "
+                    "-o encoding=latin-1"
+                ),
+            )
+        offset += len(raw)
+
+
+def _parse_object(line: _Line) -> dict[str, JSON]:
+    if isinstance(line, BadLineError):
+        raise line
+    value = _parse_value(line)
+    if not isinstance(value, dict):
+        raise BadLineError("is not a JSON object; write one {...} a line")
+    return value
+
+
+def _parse_value(text: str) -> JSON:
+    try:
+        value: JSON = json.loads(
+            text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant
+        )
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise BadLineError(f"is not valid JSON: {error.msg} at {place}") from None
+    except RecursionError:
+        raise BadLineError(_TOO_DEEP_MESSAGE) from None
+    if _SUSPECT_ESCAPE_PATTERN.search(text):
+        for string in _iter_strings(value):
+            if "\0" in string or _SURROGATE_PATTERN.search(string):
+                raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
+    return value
+
+
+def _parse_integer(digits: str) -> int:
+    if len(digits) <= 20 and -(1 << 63) <= (value := int(digits)) < 1 << 64:
+        return value
+    raise BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
+
+
+def _parse_decimal(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise BadLineError(f"the number {digits[:24]} does not fit into 64 bits; write it as a string")
+    return value
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise BadLineError(f"is not valid JSON: {name} is no number; write null")
+
+
+def _iter_strings(value: JSON) -> Iterator[str]:
+    """Yield every string in a JSON value, including field names."""
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from value
+            stack += value.values()
+        elif isinstance(value, list):
+            stack += value
+
+
+def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
+    key_field, key = take_field(fields, options.key, _KEY_FIELDS)
+    title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
+    text_field, text = take_field(fields, options.text, _TEXT_FIELDS)
+    if key is None:
+        key = default_key
+    if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key == "":
+        raise BadLineError(f"the field {key_field} must be a number or a string that is not empty")
+    if title is not None and not isinstance(title, str):
+        raise BadLineError(f"the field {title_field} must be a string")
+    if text is None and options.text is None:
+        text = "\n".join(f"{name}: {value}" for name, value in _iter_field_texts(fields)) or None
+    if text is None and not title:
+        expected_fields = options.text or "text, content, body or contents"
+        raise BadLineError(f"has no field {expected_fields}; name the one that holds the text WITH (text = ...)")
+    if not isinstance(text, str) and text is not None:
+        raise BadLineError(f"the field {text_field} must be a string")
+    body = clean_text(text or "")
+    if body.isspace() or not body:
+        body = title or ""
+    if not body:
+        raise BadLineError(f"the field {text_field} is empty; fill it or leave the line out")
+    meta = fields.pop("meta", None)
+    if isinstance(meta, dict):
+        fields.update(meta)
+    elif meta is not None:
+        fields["meta"] = meta
+    return RawDocument(str(key), title or None, body, fields, "text")
+
+
+def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names and text values of fields; names in nested objects are dotted paths."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _iter_field_texts(value, f"{prefix}{name}.")
+            continue
+        values = value if isinstance(value, list) else [value]
+        if any(isinstance(entry, (dict, list)) for entry in values):
+            text = json.dumps(value, ensure_ascii=False)
+        else:
+            text = ", ".join(" ".join(str(entry).split()) for entry in values if entry is not None)
+        if text:
+            yield prefix + name, text
+
+
+def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
+    """Remove and return the field that an option names, else the first usual field that is not null."""
+    for name in (field,) if field is not None else default_fields:
+        value = fields.get(name)
+        if value is not None:
+            del fields[name]
+            return name, value
+    return field or default_fields[0], None

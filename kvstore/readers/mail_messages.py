@@ -1,0 +1,450 @@
+"""Mail: each message is a document; its attachments are read by their suffixes as separate documents.
+
+In: a message (``.eml``, RFC 5322 and MIME) or a file of messages (``.mbox``, RFC 4155; ``>From`` lines as in mboxrd). A
+line ``From`` begins a message if it has a time of day or a header follows it.
+
+Out: documents of format ``markdown``. A document's key is the message id; if that is missing or another message uses
+it, the key is the file's key (and the message's number). The title is the subject. Metadata are ``from``, ``to``,
+``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``. The text begins with the lines
+``From:`` and ``Date:`` of the message, because users ask for author and date. The body follows: the plain parts, or the
+HTML if the plain parts are missing or have much less text. Quoted text is a block quotation, and so is a signature,
+after the word ``Signature:``. Attachments have ``attached_to`` in their metadata.
+
+A file that is not mail is a ReaderError. In a file of messages, an invalid message is a ReadFailure, and the next one
+is read. Messages with overlong fields, too many parts or too deep nesting are invalid, because the standard library's
+time grows with the square of these.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Container, Iterator
+from contextlib import suppress
+from email import policy
+from email.header import decode_header, make_header
+from email.message import EmailMessage, Message
+from email.parser import BytesParser
+from email.utils import parsedate_to_datetime
+from functools import lru_cache, partial
+from itertools import count
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+from ..errors import ReaderError
+from .decoding import clean_text
+from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_quote
+from .raw_document import JSON, EnclosedFile, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart
+
+#: The maximum size in bytes of a message in a file of messages.
+_MAX_MESSAGE_BYTES = 256 << 20
+#: The maximum number of parts of a message, and their maximum depth.
+_MAX_PARTS = 10_000
+_MAX_DEPTH = 50
+#: The maximum depth of nested quotations.
+_DEEPEST = 20
+#: The maximum number of characters of a field, of an address list, and of one parsed address.
+_MAX_FIELD = 4_096
+_MAX_ADDRESSES = 1 << 18
+_MAX_ADDRESS = 998
+_ADDRESS_FIELDS = ("from", "to", "cc")
+_FIELDS = frozenset(
+    "subject message-id in-reply-to date content-type content-disposition content-transfer-encoding".split()
+    + list(_ADDRESS_FIELDS)
+)
+
+_HEADER_PATTERN = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
+_FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")
+_TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")
+_ESCAPED_FROM_PATTERN = re.compile(rb">+From ")
+_QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
+_FORWARD_LINE_PATTERN = re.compile(
+    r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
+)
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_SIGNATURE_PATTERN = re.compile(r"--\s?$")
+_ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+#: Invisible parts of HTML. Unclosed markup extends to the end, so that no part of a text is scanned twice.
+_MARKUP_PATTERN = re.compile(
+    r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
+)
+#: One address of a list; commas in quoted strings belong to it.
+_ADDRESS = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
+#: The minimum ratio of words in the plain form to words in the HTML form for the plain form to be used.
+_MIN_PLAIN_SHARE = 0.3
+#: The encodings that mail programs mean by the names they declare, as in browsers (WHATWG Encoding, 4.2).
+_ENCODING_ALIASES = {
+    "gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "x-gbk": "gb18030", "hz-gb-2312": "hz",
+    "shift_jis": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "windows-31j": "cp932",
+    "ks_c_5601-1987": "cp949", "euc-kr": "cp949", "iso-2022-kr": "iso2022_kr", "big5": "big5hkscs",
+    "iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "utf-8", "iso-8859-9": "cp1254", "tis-620": "cp874",
+    "windows-874": "cp874", "iso-8859-8-i": "iso-8859-8", "unicode-1-1-utf-7": "utf-7", "x-mac-roman": "mac_roman",
+}  # fmt: skip
+
+
+class _NoMailError(Exception):
+    """The reason bytes are not a valid message."""
+
+
+class _MailPart(EmailMessage):
+    """A message or a part of one, with limits on the number and depth of parts.
+
+    The parser attaches a part before it reads its content, so the limits hold during parsing.
+    """
+
+    depth = 0
+
+    def __init__(self, policy: Any = None) -> None:
+        super().__init__(policy)
+        self._numbers = count(1)
+
+    def attach(self, payload: Any) -> None:
+        payload.depth = self.depth + 1
+        payload._numbers = self._numbers
+        if next(self._numbers) > _MAX_PARTS:
+            raise _NoMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; divide it")
+        if payload.depth > _MAX_DEPTH:
+            raise _NoMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
+        super().attach(payload)
+
+
+class _MailPolicy(policy.EmailPolicy):
+    """The policy of the standard library, with limits on field lengths; each value is parsed once."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        limit = _MAX_ADDRESSES if name.lower() in _ADDRESS_FIELDS else _MAX_FIELD
+        if len(value) > limit and name.lower() in _FIELDS:
+            raise _NoMailError(
+                f"has {len(value):,} characters in the field {name}; the limit is {limit:,}: shorten it, or ingest the "
+                "file AS text"
+            )
+        return name, value
+
+    def header_fetch_parse(self, name: str, value: Any) -> Any:
+        if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS:
+            return ", ".join(_parse_address(name, address) for address in _ADDRESS.findall(value))
+        return _parse_field(name, value)
+
+
+@lru_cache(maxsize=64)
+def _parse_field(name: str, value: Any) -> Any:
+    return policy.default.header_fetch_parse(name, value)
+
+
+def _parse_address(name: str, address: str) -> str:
+    """Return one address of a list as text; an address that is too long to parse is returned verbatim."""
+    address = address.strip()
+    return address if len(address) > _MAX_ADDRESS else str(policy.default.header_fetch_parse(name, address))
+
+
+_MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
+    """Yield the message and its attachments."""
+    try:
+        yield from _read_message(stream.read(), origin, origin.key, options)
+    except _NoMailError as error:
+        raise ReaderError(f"{origin.name}: {error}") from None
+
+
+def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
+    """Yield each message and its attachments."""
+    first_line = stream.readline(1 << 16)
+    if not first_line.removeprefix(BOM_UTF8).strip():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if _FROM_LINE_PATTERN.match(first_line) is None:
+        raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
+    next_line: bytes | None = None  # the first line of the next message, if already read
+    for number in count(1):
+        lines: list[bytes] = []
+        size = 0
+        at_end = True
+        is_blank = False
+        while line := stream.readline() if next_line is None else next_line:
+            next_line = None
+            if is_blank and _FROM_LINE_PATTERN.match(line):
+                next_line = stream.readline()
+                if _TIMED_FROM_LINE_PATTERN.match(line) or _HEADER_PATTERN.match(next_line):
+                    at_end = False
+                    break
+            is_blank = not line.strip()
+            size += len(line)
+            if size <= _MAX_MESSAGE_BYTES:
+                lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
+        place = f"{origin.name}, message {number}"
+        try:
+            if size > _MAX_MESSAGE_BYTES:
+                raise _NoMailError(f"has {size:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
+            yield from _read_message(b"".join(lines), Origin(place, origin.key), f"{origin.key}:{number}", options)
+        except _NoMailError as error:
+            yield ReadFailure(place, str(error))
+        if at_end:
+            return
+
+
+def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
+    data = data.removeprefix(BOM_UTF8)
+    if not data.strip():
+        raise _NoMailError("is empty; there is nothing to store")
+    if _HEADER_PATTERN.match(data.lstrip()) is None:
+        raise _NoMailError("is no mail: it does not begin with a header such as 'From: ...'")
+    try:
+        message = _MESSAGE_PARSER.parsebytes(data)
+    except _NoMailError:
+        raise
+    except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
+        raise _NoMailError(f"is damaged ({type(error).__name__}: {error})") from None
+    bodies, attachments = _split_parts(message)
+    blocks = [block for body in bodies for block in _build_blocks(body, origin.name, options)]
+    subject = _get_header(message, "Subject")
+    attachment_names = [name for name, _ in attachments]
+    message_id = _get_header(message, "Message-ID").strip("<> ")
+    key, other_key = (message_id, default_key) if message_id else (default_key, None)
+    meta: dict[str, JSON] = {}
+    for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
+        value = _get_header(message, header)
+        if value:
+            meta[field] = value.strip("<> ") if field == "in_reply_to" else value
+    date = _parse_date(_get_header(message, "Date"))
+    if date:
+        meta["date"] = date
+    if attachment_names:
+        meta["attachments"] = list(attachment_names)
+    if not blocks and not subject and not attachments:
+        raise _NoMailError("has neither a subject nor a text; there is nothing to store")
+    text = (
+        join_blocks(
+            [*_iter_header_blocks(message), *(blocks or [make_paragraph(subject or "A message without text.")])]
+        )
+        + "\n"
+    )
+    yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
+    from . import describe_skipped, find_format
+
+    for name, part in attachments:
+        place = f"{origin.name}/{name}"
+        if find_format(name) is None:  # unreadable; the message lists its name
+            yield SkippedPart(place, describe_skipped(name))
+            continue
+        content = _get_payload(part)
+        other_part_key = f"{other_key}/{name}" if other_key else None
+        yield EnclosedFile(
+            place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
+        )
+
+
+def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
+    """Yield the author and date of a message."""
+    for field in ("From", "Date"):
+        value = _get_header(message, field)
+        if value:
+            yield make_paragraph(f"{field}: {value}")
+
+
+def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
+    """Return the text parts of a message in order, and its attachments with their names."""
+    bodies: list[Message] = []
+    attachments: dict[str, Message] = {}
+    names: Counter[str] = Counter()
+    stack = [message]
+    while stack:
+        part = stack.pop()
+        kind = part.get_content_type()
+        if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _get_file_name(part):
+            name = _get_file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
+            attachments[_find_unused(name, attachments, names)] = part
+        elif kind == "multipart/alternative":
+            alternative = _choose_alternative(part)
+            stack += [alternative] if alternative is not None else []
+        elif part.is_multipart():
+            inner_parts = [inner_part for inner_part in part.get_payload() if isinstance(inner_part, Message)]
+            stack += reversed(inner_parts)
+        elif _is_text_type(kind):
+            bodies.append(part)
+    return bodies, list(attachments.items())
+
+
+def _is_text_type(kind: str) -> bool:
+    """True if a part is displayed as text.
+
+    Unknown text types are (RFC 2046, 4.1.4); calendars, cards and style sheets are not.
+    """
+    return kind.startswith("text/") and kind not in ("text/calendar", "text/vcard", "text/x-vcard", "text/css")
+
+
+def _choose_alternative(part: Message) -> Message | None:
+    """Return the plain form unless another form has much more text; else the last form with text (RFC 2046, 5.1.4)."""
+    forms = [form for form in part.get_payload() if isinstance(form, Message)] if part.is_multipart() else []
+    word_counts = {id(form): _count_words(form) for form in forms}
+    plain_form = next((form for form in forms if form.get_content_type() == "text/plain"), None)
+    max_words = max(word_counts.values(), default=0)
+    if (
+        plain_form is not None
+        and word_counts[id(plain_form)]
+        and word_counts[id(plain_form)] >= _MIN_PLAIN_SHARE * max_words
+    ):
+        return plain_form
+    return next((form for form in reversed(forms) if form is not plain_form and word_counts[id(form)]), plain_form)
+
+
+def _count_words(form: Message) -> int:
+    """Return the number of visible words in one form of a text."""
+    text_parts = [text_part for text_part in form.walk() if _is_text_type(text_part.get_content_type())]
+    texts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
+    return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in texts)
+
+
+def _get_file_name(part: Message) -> str:
+    """Return the file name of a part without folders, or an empty string."""
+    with suppress(Exception):  # ignore a name in an invalid encoding
+        name = part.get_filename()
+        if name:
+            return " ".join(clean_text(re.split(r"[/\\]", name)[-1]).split()).strip(". ")
+    return ""
+
+
+def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
+    """Return a name, with a number before its suffix if it is already used.
+
+    ``numbers`` holds the last number of each name, so that many files of one name do not try every number.
+    """
+    path = PurePosixPath(name)
+    unused = name
+    while unused in used:
+        numbers[name] = max(2, numbers[name] + 1)
+        unused = f"{path.stem}-{numbers[name]}{path.suffix}"
+    return unused
+
+
+def _get_payload(part: Message) -> bytes:
+    if part.get_content_type() == "message/rfc822":
+        inner_messages = part.get_payload()
+        return (
+            inner_messages[0].as_bytes()
+            if isinstance(inner_messages, list) and inner_messages and isinstance(inner_messages[0], Message)
+            else b""
+        )
+    content = part.get_payload(decode=True)
+    return content if isinstance(content, bytes) else b""
+
+
+def _decode_text(part: Message) -> str:
+    """Return the text of a part, decoded by its character set or by common fallbacks."""
+    data = _get_payload(part)
+    charset = str(part.get_content_charset() or "utf-8").lower()
+    for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
+        with suppress(LookupError, ValueError):
+            return clean_text(data.decode(encoding)).replace("\0", "")
+    return clean_text(data.decode("latin-1")).replace("\0", "")
+
+
+def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+    text = _decode_text(part)
+    if not text.strip():
+        return []
+    if part.get_content_type() == "text/html":
+        from .html import convert_markup
+
+        return convert_markup(text, name, options)
+    if str(part.get_param("format") or "").lower() == "flowed":
+        text = _join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
+    return list(_iter_plain_blocks(text.split("\n")))
+
+
+def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
+    """Join lines that end with a space to the next line of the same depth (RFC 3676, 4).
+
+    If ``delete_space``, that space is removed.
+    """
+    pieces: list[str] = []
+    open_depth: int | None = None  # the depth of an unfinished line, None if it ends
+    for line in text.split("\n"):
+        depth = _get_quote_depth(line)
+        if depth != open_depth:
+            pieces += ["\n", line]
+            open_depth = depth if line.endswith(" ") and not _SIGNATURE_PATTERN.match(line) else None
+            continue
+        if delete_space:
+            pieces[-1] = pieces[-1].removesuffix(" ")
+        line = line.lstrip(">").lstrip() if depth else line
+        if line:
+            pieces.append(line)
+        if not pieces[-1].endswith(" "):
+            open_depth = None
+    return "".join(pieces[1:])
+
+
+def _get_quote_depth(line: str) -> int:
+    mark = _QUOTE_PREFIX_PATTERN.match(line)
+    return mark[0].count(">") if mark else 0
+
+
+def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of a plain text: paragraphs, block quotations, and signatures."""
+    start = 0
+    while start < len(lines):
+        line = lines[start]
+        end = start + 1
+        if _get_quote_depth(line):
+            while end < len(lines) and _get_quote_depth(lines[end]):
+                end += 1
+            quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
+            can_nest = max(depth, _get_quote_depth(line)) < _DEEPEST
+            blocks = (
+                list(_iter_plain_blocks(quoted_lines, depth + 1))
+                if can_nest
+                else [make_paragraph("\n".join(quoted_lines))]
+            )
+            if blocks:
+                yield make_quote(blocks)
+        elif depth < _DEEPEST and _FORWARD_LINE_PATTERN.match(line.strip()):
+            end = len(lines)
+            yield make_paragraph(line.strip())
+            blocks = list(_iter_plain_blocks(lines[start + 1 :], depth + 1))
+            if blocks:
+                yield make_quote(blocks)
+        elif _SIGNATURE_PATTERN.match(line):
+            while end < len(lines) and not _get_quote_depth(lines[end]):
+                end += 1
+            signature_lines = [text_line.strip() for text_line in lines[start + 1 : end] if text_line.strip()]
+            if signature_lines:
+                yield make_quote([make_paragraph("\n".join(["Signature:", *signature_lines]))])
+        elif line.strip():
+            while (
+                end < len(lines)
+                and lines[end].strip()
+                and not _get_quote_depth(lines[end])
+                and not _SIGNATURE_PATTERN.match(lines[end])
+            ):
+                end += 1
+            text_lines = [
+                text_line if _ITEM_PATTERN.match(text_line) else make_paragraph(text_line.strip()).text
+                for text_line in lines[start:end]
+            ]
+            yield MarkdownBlock("paragraph", "\n".join(text_lines).strip())
+        start = end
+
+
+def _get_header(message: Message, name: str) -> str:
+    """Return a header as one line of text, or an empty string if it is missing or unreadable."""
+    with suppress(Exception):  # nonstandard headers raise undocumented exceptions in the parser
+        value = message[name]
+        text = "" if value is None else str(value)
+        if "\ufffd" not in text and not _SURROGATE_PATTERN.search(text):
+            return " ".join(clean_text(text).split())
+    with suppress(Exception):  # unencoded non-ASCII characters, which some programs write
+        raw = str(dict(message.raw_items())[name])
+        data = raw.encode("utf-8", "surrogateescape")
+        with suppress(UnicodeDecodeError):
+            return " ".join(clean_text(str(make_header(decode_header(data.decode())))).split())
+        return " ".join(clean_text(data.decode("cp1252", "replace")).split())
+    return ""
+
+
+def _parse_date(value: str) -> str:
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        return parsedate_to_datetime(value).isoformat()
+    return ""

@@ -1,0 +1,650 @@
+r"""Manual pages: the output of ``man`` becomes Markdown that follows its structure.
+
+In: a roff page with man or mdoc macros, in UTF-8 or in the encoding of its first line (``-*- coding: latin-1 -*-``) or
+of the option ``encoding``. Out: one document of format ``markdown`` with sections, paragraphs, lists of terms, examples
+and tables. The first heading is the name and section (``ls(1)``); the title adds the description in NAME. Metadata are
+``section``, ``date``, ``source`` and ``manual``. Fonts are dropped, so that options and names appear as typed. A page
+that only refers to another (``.so man1/other.1``) is skipped. A page without text, or with endless definitions, is a
+ReaderError.
+
+Source: man(7) and mdoc(7) of mandoc, groff_man(7), tbl(1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .decoding import decode_text, is_utf8
+from .markdown_blocks import (
+    MarkdownBlock,
+    join_blocks,
+    make_code_block,
+    make_heading,
+    make_list,
+    make_paragraph,
+    make_table,
+)
+from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
+from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
+from .roff import RoffError, RoffInterpreter, split_arguments
+
+#: The maximum depth of indented lists; deeper levels are not indented further.
+_MAX_LIST_DEPTH = 12
+
+_CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
+_LETTERS = dict.fromkeys(("utf-8", "utf8", "ascii", "us-ascii"), "utf-8")
+_BULLETS = frozenset("•·○◦*-–—+o□")
+_NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
+_LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")
+_TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
+#: The maximum length of a paragraph before an indentation that counts as a term, as docbook pages have it.
+_MAX_TERM_CHARACTERS = 200
+_FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
+_ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
+
+
+@dataclass(slots=True)
+class _ManualItem:
+    """A list item: its terms, or its marker."""
+
+    terms: list[str]
+    marker: str = "-"
+    blocks: list[MarkdownBlock] = field(default_factory=list)
+
+    def to_list_item(self) -> tuple[str, list[MarkdownBlock]]:
+        """Return the marker and the blocks; the first block begins with the terms."""
+        term = ", ".join(filter(None, self.terms))
+        if not term:
+            return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
+        if self.blocks and self.blocks[0].kind == "paragraph":
+            text = self.blocks[0].text.removeprefix("\\")
+            return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}"), *self.blocks[1:]]
+        return self.marker, [MarkdownBlock("paragraph", term), *self.blocks]
+
+
+@dataclass(slots=True)
+class _IndentLevel:
+    """The content of one indentation level: blocks and an unfinished list; ``kind`` is the type of an mdoc list."""
+
+    blocks: list[MarkdownBlock] = field(default_factory=list)
+    items: list[_ManualItem] = field(default_factory=list)
+    is_closing: bool = False  # True if the next block does not belong to the list, unless it is a term
+    kind: str = ""
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add_blocks(self, *blocks: MarkdownBlock) -> None:
+        """Add blocks to the open item, or after the finished list."""
+        if self.items and not self.is_closing:
+            self.items[-1].blocks += blocks
+        else:
+            self.close_list()
+            self.blocks += blocks
+
+    def open_item(self, item: _ManualItem) -> None:
+        """Begin an item."""
+        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
+            self.close_list()
+        self.is_closing = False
+        self.items.append(item)
+
+    def close_list(self) -> None:
+        """Finish the list."""
+        if self.items:
+            self.blocks.append(make_list([item.to_list_item() for item in self.items]))
+        self.items = []
+        self.is_closing = False
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
+    """Yield the page as one document."""
+    data = stream.read()
+    coding_match = _CODING_PATTERN.search(data[:400])
+    encoding = (
+        coding_match[1].decode("ascii").lower()
+        if coding_match and options.encoding is None and not is_utf8(data)
+        else None
+    )
+    text = decode_text(
+        data, origin.name, options.encoding or (encoding if encoding and _is_known_encoding(encoding) else None)
+    )
+    try:
+        page = _ManualPage(text)
+    except RoffError as error:
+        raise ReaderError(f"{origin.name}: {error}") from None
+    blocks = page.finish_blocks()
+    if not blocks and page.included_page:
+        yield SkippedPart(origin.name, "pages that stand for others")
+        return
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text (macros and nothing else); there is nothing to store")
+    if page.heading:
+        blocks = [make_heading(1, page.heading), *blocks]
+    yield RawDocument(origin.key, page.build_title(), join_blocks(blocks) + "\n", page.meta, "markdown")
+
+
+def _is_known_encoding(encoding: str) -> bool:
+    try:
+        "".encode(encoding)
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+class _ManualPage:
+    """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
+
+    def __init__(self, text: str) -> None:
+        self.meta: dict[str, JSON] = {}
+        self.heading = ""
+        self.included_page = ""
+        self._description = ""
+        self._in_name = False
+        self._levels = [_IndentLevel()]
+        self._num_unindented = 0  # the number of open levels beyond the maximum depth
+        self._running_text = RunningText()
+        self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
+        self._is_continued = False  # True if the last line ended with \c
+        self._code_lines: list[str] | None = None
+        self._link = ""
+        self._reference_parts: list[str] | None = None
+        self._mdoc = MdocInterpreter()
+        self._roff = RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS)
+        for line in self._roff.iter_lines():
+            if line.macro:
+                self._handle_macro(line.macro, line.content)
+            else:
+                self._add_source(line.content)
+
+    def finish_blocks(self) -> list[MarkdownBlock]:
+        """Return the blocks in order."""
+        self._finish_code()
+        self._flush_paragraph()
+        while len(self._levels) > 1:
+            self._close_level()
+        self._levels[0].close_list()
+        return self._levels[0].blocks
+
+    def build_title(self) -> str | None:
+        """Return the name and section with the description of the page."""
+        description = self._description
+        for dash in (" - ", " — ", " – ", " -- "):
+            _, separator, purpose = description.partition(dash)
+            if separator:
+                description = purpose
+                break
+        shown = ": ".join(filter(None, (self.heading, " ".join(description.split()).rstrip("."))))
+        return shown[:300] or None
+
+    # --- text ---------------------------------------------------------------------------------------------------------
+
+    def _add_source(self, source: str) -> None:
+        is_continued = source.endswith("\\c")
+        if self._code_lines is not None:
+            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
+            if self._is_continued and self._code_lines:
+                self._code_lines[-1] += code_line
+            else:
+                self._code_lines.append(code_line)
+            self._is_continued = is_continued
+            return
+        text = self._roff.render_text(source)
+        if not text.strip():
+            if not source.strip():
+                self._flush_paragraph()
+            return
+        if self._take_next_line is not None:
+            take_line, self._take_next_line = self._take_next_line, None
+            take_line(_join_whitespace(text))
+            return
+        if source[0] == " ":
+            self._running_text.break_line()
+        if self._reference_parts is not None:
+            self._reference_parts.append(_join_whitespace(text))
+            return
+        self._running_text.add(text.replace("\u00a0", " ").strip(), join_before=self._is_continued)
+        self._is_continued = is_continued and not text[-1].isspace()
+
+    def _flush_paragraph(self) -> None:
+        """Finish the paragraph."""
+        text = self._running_text.take_text()
+        self._is_continued = False
+        if text:
+            if self._in_name and not self._description:
+                self._description = _join_whitespace(text)
+            self._levels[-1].add_blocks(make_paragraph(text))
+
+    def _await_line(self, take_line: Callable[[str], None]) -> None:
+        self._take_next_line = take_line
+
+    def _finish_code(self) -> None:
+        code_lines, self._code_lines = self._code_lines, None
+        if code_lines and any(code_lines):
+            self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
+
+    # --- macros -------------------------------------------------------------------------------------------------------
+
+    def _handle_macro(self, name: str, args: str) -> None:
+        if name in _FONT_MACROS:
+            texts = [self._roff.render_text(argument) for argument in split_arguments(args)]
+            if texts:
+                ending = "\\c" if args.endswith("\\c") else ""
+                self._add_text("".join(texts) if name in _ALTERNATING_FONT_MACROS else " ".join(texts), ending)
+        elif name in self._MACROS:
+            self._MACROS[name](self, args)
+        elif name in INLINE_MACROS:
+            self._add_mdoc_line([name, *self._render_tokens(args)])
+
+    def _add_text(self, text: str, ending: str = "") -> None:
+        """Add text without escapes."""
+        self._add_source(text.replace("\\", "\\e") + ending)
+
+    def _render_tokens(self, args: str) -> list[str]:
+        return [
+            self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")
+            for token in split_arguments(args)
+        ]
+
+    def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
+        """Process a line of mdoc."""
+        if self._code_lines is not None:
+            output = RunningText()
+            self._mdoc.add_line(tokens, output)
+            self._code_lines.append(output.take_text())
+            return
+        if self._take_next_line is not None:
+            output = RunningText()
+            self._mdoc.add_line(tokens, output)
+            take_line, self._take_next_line = self._take_next_line, None
+            take_line(output.take_text())
+            return
+        if self._reference_parts is not None and tokens[0].startswith("%"):
+            self._reference_parts.append(" ".join(tokens[1:]).replace("\0", ""))
+            return
+        if tokens[0] == "Nm" and not self._in_name and self._in_synopsis:
+            self._running_text.break_line()
+        if tokens[0] == "In" and self._in_synopsis:
+            self._running_text.add("#include")
+        self._mdoc.add_line(tokens, self._running_text, defines_name=self._in_name)
+        if tokens[0] in ("In", "Ft", "Vt", "Cd") and self._in_synopsis:
+            self._running_text.break_line()
+
+    _in_synopsis = False
+
+    def _read_header(self, args: str) -> None:
+        fields = [_join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        if self.heading or not fields:
+            return
+        name, section, *other_fields = [*fields, "", ""][:5] if len(fields) < 2 else fields
+        self.heading = f"{_to_typed_name(name)}({section})" if section else _to_typed_name(name)
+        for field_name, value in zip(("section", "date", "source", "manual"), (section, *other_fields), strict=False):
+            if value:
+                self.meta[field_name] = value
+
+    def _read_document_title(self, args: str) -> None:
+        fields = [_join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        if fields and not self.heading:
+            section = fields[1] if len(fields) > 1 else ""
+            self.heading = f"{_to_typed_name(fields[0])}({section})" if section else _to_typed_name(fields[0])
+            if section:
+                self.meta["section"] = section
+
+    def _read_document_date(self, args: str) -> None:
+        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", _join_whitespace(self._roff.render_text(args)))
+        if date and date != "$Mdocdate$":
+            self.meta["date"] = date
+
+    def _read_system(self, args: str) -> None:
+        if args.strip():
+            self.meta["source"] = _join_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
+
+    def _start_section(self, args: str, level: int = 2) -> None:
+        self._finish_code()
+        self._flush_paragraph()
+        while len(self._levels) > 1:
+            self._close_level()
+        self._num_unindented = 0
+        self._levels[0].close_list()
+        title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(args))
+        if not title.strip():
+            self._await_line(lambda text: self._add_section_heading(text, level))
+            return
+        self._add_section_heading(title, level)
+
+    def _add_section_heading(self, title: str, level: int) -> None:
+        title = _join_whitespace(title)
+        if level == 2:
+            self._in_name = not self._description and (not self._levels[0].blocks)
+            self._in_synopsis = title.upper() == "SYNOPSIS"
+        self._levels[0].add_blocks(make_heading(level, title))
+
+    def _start_paragraph(self, args: str) -> None:
+        if self._code_lines is not None:
+            self._code_lines.append("")
+            return
+        self._flush_paragraph()
+        self._take_next_line = None
+        if not self._levels[-1].kind:
+            self._levels[-1].is_closing = True
+
+    def _add_space(self, args: str) -> None:
+        if self._code_lines is not None:
+            self._code_lines.append("")
+        elif not args.strip().startswith("-"):
+            self._flush_paragraph()
+
+    def _break_line(self, args: str) -> None:
+        if self._code_lines is None:
+            self._running_text.break_line()
+
+    def _start_term(self, args: str) -> None:
+        """Handle ``.TP``: the next line is a term."""
+        self._begin_item()
+        self._await_line(lambda term: self._levels[-1].open_item(_make_item(term)))
+
+    def _add_further_term(self, args: str) -> None:
+        """Handle ``.TQ``: the next line is another term of the same item."""
+        self._flush_paragraph()
+        items = self._levels[-1].items
+        if items and not items[-1].blocks:
+            self._await_line(items[-1].terms.append)
+        else:
+            self._start_term(args)
+
+    def _start_indented(self, args: str) -> None:
+        """Handle ``.IP``: an indented paragraph after a mark or a term."""
+        arguments_given = split_arguments(args)
+        self._begin_item()
+        term = _join_whitespace(self._roff.render_text(arguments_given[0])) if arguments_given else ""
+        if term:
+            self._levels[-1].open_item(_make_item(term))
+        else:
+            self._levels[-1].is_closing = False
+
+    def _begin_item(self) -> None:
+        self._finish_code()
+        self._flush_paragraph()
+        self._take_next_line = None
+
+    def _indent(self, args: str) -> None:
+        """Handle ``.RS``: indent; a short preceding paragraph that is not a sentence becomes a term."""
+        was_code = self._code_lines is not None
+        self._finish_code()
+        if len(self._levels) > _MAX_LIST_DEPTH:
+            self._flush_paragraph()
+            self._num_unindented += 1
+            return
+        level = self._levels[-1]
+        text_before = self._running_text.take_text()
+        if (
+            text_before
+            and (level.is_closing or not level.items)
+            and "\n\n" not in text_before
+            and _is_term(text_before)
+        ):
+            level.open_item(_make_item(_join_whitespace(text_before.replace("\n", ", "))))
+        elif text_before:
+            self._levels[-1].add_blocks(make_paragraph(text_before))
+            if level.is_closing or not level.items:
+                level.close_list()
+        elif level.is_closing:
+            level.close_list()
+        self._levels.append(_IndentLevel())
+        if was_code:
+            self._code_lines = []
+
+    def _unindent(self, args: str) -> None:
+        """Handle ``.RE``: end an indentation."""
+        was_code = self._code_lines is not None
+        self._finish_code()
+        self._flush_paragraph()
+        if self._num_unindented:
+            self._num_unindented -= 1
+        elif len(self._levels) > 1 and not self._levels[-1].kind:
+            self._close_level()
+        if was_code:
+            self._code_lines = []
+
+    def _close_level(self) -> None:
+        """Close the innermost level and add its blocks to its parent."""
+        self._flush_paragraph()
+        level = self._levels.pop()
+        level.close_list()
+        if level.rows:
+            level.blocks.append(make_table(level.rows[0], level.rows[1:]))
+        parent = self._levels[-1]
+        first_block = level.blocks[0] if level.blocks else None
+        if (
+            first_block is not None
+            and first_block.kind == "paragraph"
+            and (mark := _LEADING_BULLET_PATTERN.match(first_block.text))
+        ):
+            parent.open_item(_ManualItem([], f"{mark[2]}." if mark[2] else "-"))
+            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[mark.end() :])
+            parent.add_blocks(*level.blocks)
+            parent.is_closing = True
+        else:
+            parent.add_blocks(*level.blocks)
+
+    def _start_verbatim(self, args: str) -> None:
+        self._flush_paragraph()
+        if self._code_lines is None:
+            self._code_lines = []
+
+    def _finish_verbatim(self, args: str) -> None:
+        self._finish_code()
+
+    def _start_link(self, args: str) -> None:
+        link_arguments = split_arguments(args)
+        self._link = self._roff.render_text(link_arguments[0]) if link_arguments else ""
+
+    def _finish_link(self, args: str) -> None:
+        if self._link:
+            self._add_text(f"<{self._link}>{''.join(map(self._roff.render_text, split_arguments(args)[:1]))}")
+        self._link = ""
+
+    def _add_inline_link(self, args: str) -> None:
+        """Handle ``.URL`` and ``.MTO``: an address, its label, and the text directly after it."""
+        address, label, suffix = [*map(self._roff.render_text, split_arguments(args)), "", "", ""][:3]
+        self._add_text((f"{label} <{address}>" if label else address) + suffix)
+
+    def _start_synopsis(self, args: str) -> None:
+        """Handle ``.SY``: begin a synopsis with the name of a command."""
+        self._flush_paragraph()
+        self._add_source(" ".join(split_arguments(args)[:1]))
+
+    def _add_option(self, args: str) -> None:
+        self._add_text("[" + " ".join(map(self._roff.render_text, split_arguments(args))) + "]")
+
+    def _read_include(self, args: str) -> None:
+        self.included_page = args.strip()
+
+    def _ignore_macro(self, args: str) -> None:
+        """Ignore a layout macro."""
+
+    # --- displays, lists and tables -----------------------------------------------------------------------------------
+
+    def _start_list(self, args: str) -> None:
+        self._flush_paragraph()
+        kind = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
+        if len(self._levels) <= _MAX_LIST_DEPTH:
+            self._levels.append(_IndentLevel(kind=kind))
+        else:
+            self._num_unindented += 1
+
+    def _finish_list(self, args: str) -> None:
+        self._finish_code()
+        self._flush_paragraph()
+        self._take_next_line = None
+        if self._num_unindented:
+            self._num_unindented -= 1
+        elif len(self._levels) > 1:
+            self._close_level()
+
+    def _start_list_item(self, args: str) -> None:
+        self._finish_code()
+        self._flush_paragraph()
+        self._take_next_line = None
+        level = self._levels[-1]
+        tokens = self._render_tokens(args)
+        if level.kind == "column":
+            row: list[str] = []
+            for part in _split_cells(args):
+                output = RunningText()
+                self._mdoc.add_line(self._render_tokens(part), output)
+                row.append(output.take_text())
+            level.rows.append(row)
+            return
+        output = RunningText()
+        self._mdoc.add_line(tokens, output)
+        term = output.take_text()
+        if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
+            level.open_item(_ManualItem([term]))
+            if self._mdoc.open_tags:
+                self._await_line(self._extend_term)
+        else:
+            level.open_item(_ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
+
+    def _extend_term(self, text: str) -> None:
+        """Extend a term that spans several lines (``Xo``)."""
+        items = self._levels[-1].items
+        if items:
+            items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()
+        if self._mdoc.open_tags:
+            self._await_line(self._extend_term)
+
+    def _start_display(self, args: str) -> None:
+        self._flush_paragraph()
+        display_options = split_arguments(args)
+        if "-literal" in display_options or "-unfilled" in display_options:
+            self._code_lines = []
+
+    def _add_code_line(self, args: str) -> None:
+        """Handle ``.Dl`` and ``.D1``: one displayed line."""
+        self._flush_paragraph()
+        output = RunningText()
+        self._mdoc.add_line(self._render_tokens(args), output)
+        line = output.take_text()
+        if self._code_lines is not None:
+            self._code_lines.append(line)
+        elif line:
+            self._levels[-1].add_blocks(make_code_block(line))
+
+    def _start_reference(self, args: str) -> None:
+        self._reference_parts = []
+
+    def _finish_reference(self, args: str) -> None:
+        parts, self._reference_parts = self._reference_parts, None
+        if parts:
+            self._running_text.add(", ".join(parts) + ".")
+
+    def _read_table(self, args: str) -> None:
+        """Handle ``.TS``: a tbl table."""
+        self._finish_code()
+        self._flush_paragraph()
+        separator = "\t"
+        rows: list[list[str]] = []
+        in_format = True
+        lines = iter(self._roff.read_raw_lines("TE"))
+        for number, line in enumerate(lines):
+            if in_format:
+                if number == 0 and line.rstrip().endswith(";"):
+                    option = _TABLE_OPTIONS_PATTERN.search(line)
+                    separator = option[1] if option else separator
+                elif line.rstrip().endswith("."):
+                    in_format = False
+                continue
+            if line.startswith((".T&", "'T&")):
+                in_format = True
+                continue
+            if line[:1] == "." and not line[1:2].isdigit():
+                continue  # a layout macro between the rows
+            if line.strip() in ("_", "=") or not line.strip():
+                continue
+            cells = [""]
+            remaining = line
+            while True:
+                # A cell of several lines is enclosed in T{ and T}.
+                *complete_cells, open_cell = remaining.split(separator)
+                cells[-1] += complete_cells[0] if complete_cells else ""
+                cells += complete_cells[1:]
+                if complete_cells:
+                    cells.append("")
+                if open_cell.strip() != "T{":
+                    cells[-1] += open_cell
+                    break
+                cell_lines: list[str] = []
+                remaining = ""
+                for cell_line in lines:
+                    if cell_line.startswith("T}"):
+                        remaining = cell_line[2:]
+                        break
+                    cell_lines.append(
+                        " ".join(split_arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line
+                    )
+                cells[-1] = " ".join(cell_lines)
+                if not remaining:
+                    break
+            rows.append([_clean_cell(self._roff.render_text(cell)) for cell in cells])
+        if rows:
+            self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
+
+    def _read_equation(self, args: str) -> None:
+        text = " ".join(self._roff.read_raw_lines("EN"))
+        if text.strip():
+            self._add_text(" ".join(text.split()))
+
+    _MACROS: Mapping[str, Callable[[_ManualPage, str], None]] = {
+        "TH": _read_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
+        "PP": _start_paragraph, "P": _start_paragraph, "LP": _start_paragraph, "HP": _start_paragraph, "Pp": _start_paragraph, "Lp": _start_paragraph,
+        "sp": _add_space, "Sp": _add_space, "br": _break_line, "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
+        "RS": _indent, "RE": _unindent, "INDENT": _indent, "UNINDENT": _unindent,
+        "nf": _start_verbatim, "fi": _finish_verbatim, "EX": _start_verbatim, "EE": _finish_verbatim, "Vb": _start_verbatim,
+        "Ve": _finish_verbatim, "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
+        "URL": _add_inline_link, "MTO": _add_inline_link,
+        "SY": _start_synopsis, "OP": _add_option, "so": _read_include, "TS": _read_table, "EQ": _read_equation,
+        "Dd": _read_document_date, "Dt": _read_document_title, "Os": _read_system, "Sh": _start_section,
+        "Ss": lambda page, rest: page._start_section(rest, 3), "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
+        "Bd": _start_display, "Ed": _finish_verbatim, "D1": _add_code_line, "Dl": _add_code_line,
+        "Rs": _start_reference, "Re": _finish_reference,
+        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy ne ll in ti ta ps vs ft fam cs nop tr".split(), _ignore_macro),
+    }  # fmt: skip
+
+
+_LIST_OPTIONS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inset -item -ohang -tag".split())
+
+
+def _make_item(term: str) -> _ManualItem:
+    """Return an item that begins with a mark, a number or a term."""
+    if term in _BULLETS:
+        return _ManualItem([])
+    if number := _NUMBER_PATTERN.fullmatch(term):
+        return _ManualItem([], f"{number[1]}.") if number[1].isdigit() else _ManualItem([term])
+    return _ManualItem([term])
+
+
+def _is_term(text: str) -> bool:
+    return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
+
+
+def _to_typed_name(name: str) -> str:
+    """Return the name of a program as typed; headers often have it in capitals."""
+    return name.lower() if name.isupper() else name
+
+
+def _join_whitespace(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _clean_cell(text: str) -> str:
+    """Return a table cell without drawing marks."""
+    text = _join_whitespace(text)
+    return "" if text in ("\\^", "\\_", "_", "=") else text
+
+
+def _split_cells(args: str) -> list[str]:
+    """Return the cells of a row in an mdoc column list."""
+    return [part for cell in args.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]

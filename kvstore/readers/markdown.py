@@ -1,0 +1,131 @@
+"""Markdown: the file becomes one document, verbatim; a front matter block becomes its metadata.
+
+In: bytes in UTF-8 (or the encoding that a byte-order mark or option names). Out: one document of format ``markdown``.
+The title is the front matter's ``title``, else the first level-one heading. The front matter fields ``description``,
+``summary`` and ``abstract`` also become the first paragraphs, below an initial level-one heading, unless the text
+already contains them. They are often the best sentences of the page, and only text can be found and cited.
+
+Front matter is a block between ``---`` lines at the start of the file whose lines read ``key: value``. Values are
+strings, numbers, ``true``, ``false``, ``[a, b]`` and lists of ``- item`` lines; other values are kept as strings. Any
+other block is part of the text.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from ..text.blocks import unwrap_links
+from .decoding import clean_text, decode_file
+from .markdown_blocks import make_paragraph
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+from .scalars import parse_scalar
+
+_FRONT_MATTER_PATTERN = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
+_NAME_PATTERN = re.compile(r"\w[\w .-]*")
+_FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")
+#: A level-one heading at the beginning of a text.
+_OPENING_HEADING_PATTERN = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
+_UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")
+
+
+#: Front matter fields that describe a page in whole sentences.
+_INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = clean_text(decode_file(stream.read(), origin.name, options.encoding))
+    meta, text = split_front_matter(text)
+    text = prepend_paragraphs(
+        text, [introduction for name, introduction in meta.items() if name.lower() in _INTRODUCTION_FIELDS]
+    )
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    front_matter_title = meta.get("title")
+    title = (
+        front_matter_title
+        if isinstance(front_matter_title, str) and front_matter_title
+        else unwrap_links(find_first_title(text) or "") or None
+    )
+    yield RawDocument(origin.key, title, text, meta, "markdown")
+
+
+def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
+    """Return a text with descriptions as its first paragraphs, except those that the text already contains."""
+    new_paragraphs: list[str] = []
+    for value in paragraphs:
+        words = value.split() if isinstance(value, str) else []
+        if words and " ".join(words) not in " ".join(" ".join([*new_paragraphs, text]).split()):
+            new_paragraphs.append(
+                make_paragraph("\n".join(line.strip() for line in str(value).strip().split("\n"))).text
+            )
+    if not new_paragraphs:
+        return text
+    opening = _OPENING_HEADING_PATTERN.match(text)
+    offset = opening.end() if opening is not None else 0
+    return "\n\n".join(
+        part for part in (text[:offset].rstrip("\n"), *new_paragraphs, text[offset:].lstrip("\n")) if part
+    )
+
+
+def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
+    """Separate a front matter block from the text after it; ``({}, text)`` if there is no block."""
+    block = _FRONT_MATTER_PATTERN.match(text)
+    if block is None:
+        return {}, text
+    values: dict[str, list[str]] = {}
+    last_lines: list[str] | None = None
+    for line in block[1].splitlines():
+        name, colon, value = line.partition(":")
+        if colon and _NAME_PATTERN.fullmatch(name) and (not value or value[0] in " \t"):
+            last_lines = values[name.rstrip()] = [value]
+        elif not line.strip() or line.startswith("#"):
+            continue
+        elif last_lines is not None and line.startswith((" ", "\t", "- ")):
+            last_lines.append(line)
+        else:
+            return {}, text  # a thematic break with prose below it
+    return {name: _parse_value(lines) for name, lines in values.items()}, text[block.end() :].lstrip("\n")
+
+
+def _parse_value(lines: list[str]) -> JSON:
+    first_line, *other_lines = (line.strip() for line in lines)
+    if not other_lines:
+        if first_line.startswith("[") and first_line.endswith("]"):
+            return [parse_scalar(part) for part in first_line[1:-1].split(",") if part.strip()]
+        return parse_scalar(first_line)
+    if not first_line and all(line.startswith("- ") for line in other_lines):
+        return [parse_scalar(line[2:]) for line in other_lines]
+    is_folded = first_line in ("", ">", "|", ">-", "|-")
+    return "\n".join(other_lines if is_folded else [first_line, *other_lines])
+
+
+def find_first_title(text: str) -> str | None:
+    """Return the text of the first level-one heading outside fenced code, or None."""
+    fence = ""
+    previous = ""
+    for line in io.StringIO(text):
+        mark = _FENCE_PATTERN.match(line)
+        if fence:
+            if mark is not None and mark[1].startswith(fence) and not line.strip(" `~\t\n"):
+                fence = ""
+            continue
+        if mark is not None:
+            fence = mark[1]
+            continue
+        heading = _TITLE_PATTERN.match(line)
+        if heading is not None:
+            title = line[heading.end() :].strip()
+            stripped = title.rstrip("#")
+            title = stripped.rstrip() if not stripped or stripped[-1].isspace() else title
+            if title:
+                return title
+        if previous and _UNDERLINE_PATTERN.match(line):
+            return previous
+        previous = line.strip()
+    return None

@@ -1,0 +1,123 @@
+"""Notebooks: the cells of a Jupyter notebook become one Markdown document, in order.
+
+In: an ``.ipynb`` file (nbformat 3 or 4). Out: one document of format ``markdown``. Markdown cells are kept verbatim,
+and code cells become code blocks in the notebook's language. The text outputs of a code cell (streams, results, errors)
+follow it as code blocks. Markdown output is kept, and HTML output without a text form becomes Markdown. Images and
+widgets are dropped. The title is the one in the metadata, else the first level-one heading. A file that is not a
+notebook or has no text is a ReaderError.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from ..errors import ReaderError
+from .decoding import clean_text, decode_file
+from .markdown import find_first_title
+from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_paragraph
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+#: The default repr of an object that has another representation.
+_OBJECT_REPR_PATTERN = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
+_TERMINAL_COLOUR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the notebook as one document."""
+    text = decode_file(stream.read(), origin.name, options.encoding)
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReaderError(f"{origin.name}: is damaged or no notebook ({error}); open it and save it anew") from None
+    cells = _get_cells(notebook)
+    if cells is None:
+        raise ReaderError(f"{origin.name}: is no notebook: it has no list of cells; save it anew, or read it AS text")
+    metadata = notebook.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    language = _get_language(metadata)
+    blocks = [
+        block
+        for cell in cells
+        if isinstance(cell, dict)
+        for block in _iter_cell_blocks(cell, language, origin.name, options)
+    ]
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    markdown = join_blocks(blocks)
+    title = metadata.get("title")
+    title = title if isinstance(title, str) and title.strip() else find_first_title(markdown)
+    meta: dict[str, JSON] = {"language": language} if language else {}
+    yield RawDocument(origin.key, title, markdown + "\n", meta, "markdown")
+
+
+def _get_cells(notebook: Any) -> list[Any] | None:
+    """Return the cells, which nbformat 3 keeps in worksheets, or None if there is no list of cells."""
+    if not isinstance(notebook, dict):
+        return None
+    if isinstance(notebook.get("cells"), list):
+        return list(notebook["cells"])
+    sheets = notebook.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    return [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or ()]
+
+
+def _get_language(metadata: dict[str, Any]) -> str:
+    for part in ("language_info", "kernelspec"):
+        info = metadata.get(part)
+        name = (info.get("name") if part == "language_info" else info.get("language")) if isinstance(info, dict) else ""
+        if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):
+            return name.lower()
+    return ""
+
+
+def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
+    kind = cell.get("cell_type")
+    source = _join_text(cell.get("source", cell.get("input")))
+    if kind == "code":
+        if source.strip():
+            yield make_code_block(source, language)
+        outputs = cell.get("outputs")
+        for output in outputs if isinstance(outputs, list) else ():
+            if isinstance(output, dict):
+                yield from _iter_output_blocks(output, name, options)
+    elif kind == "heading" and source.strip():  # nbformat 3
+        level = cell.get("level")
+        yield MarkdownBlock("heading", f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 1)} {source}")
+    elif source.strip():
+        yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else make_paragraph(source.strip())
+
+
+def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
+    kind = output.get("output_type")
+    output_data = output.get("data")
+    data = output_data if isinstance(output_data, dict) else output
+    if kind == "stream":
+        text = _join_text(output.get("text"))
+    elif kind in ("error", "pyerr"):
+        text = _join_text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
+    elif (markdown := _join_text(data.get("text/markdown"))).strip():
+        yield MarkdownBlock("paragraph", markdown.strip("\n"))
+        return
+    else:
+        text = _join_text(data.get("text/plain", data.get("text")))
+        markup = _join_text(data.get("text/html", data.get("html")))
+        if markup.strip() and (not text.strip() or _OBJECT_REPR_PATTERN.fullmatch(text.strip())):
+            from .html import convert_markup
+
+            yield from convert_markup(markup, name, options)
+            return
+    if text.strip():
+        yield make_code_block(_TERMINAL_COLOUR_PATTERN.sub("", text))
+
+
+def _join_text(lines: Any, separator: str = "") -> str:
+    """Return a text, which notebooks store whole or as lines."""
+    if isinstance(lines, list):
+        lines = separator.join(line for line in lines if isinstance(line, str))
+    return clean_text(lines).replace("\0", "") if isinstance(lines, str) else ""

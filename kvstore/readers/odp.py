@@ -1,0 +1,70 @@
+"""ODP: an OpenDocument presentation becomes Markdown, with one section for each slide.
+
+In: an ``.odp`` file. Out: one document of format ``markdown``, as for PPTX (:mod:`.slides`). A slide becomes a heading
+(its title or number), its texts, lists and tables in the order of its shapes, and the speaker's notes after the word
+``Notes:``. Dates, footers and slide numbers are dropped and reported in ``left_out``; the option ``navigation=keep``
+keeps them. The title is the one in the file's properties, else the first slide title. A file that is not ODP, is locked
+with a password or has no text is a ReaderError.
+
+Source: OASIS OpenDocument 1.3, part 3, 10 (shapes) and 19.392 (classes of presentation shapes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from ..errors import ReaderError
+from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_paragraph, render_one_line
+from .opendocument import DRAW, PRESENTATION, open_opendocument
+from .opendocument_text import OpenDocumentText
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+
+_CLASS_ATTRIBUTE = f"{PRESENTATION}class"
+#: Shapes with the same text on every slide.
+_RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header", "page-number": "slide number"}
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the presentation as one document."""
+    left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
+    with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
+        text = OpenDocumentText(presentation.trees)
+        pages = presentation.body.findall(f"{DRAW}page")
+        slides = [_build_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
+    if not any(len(blocks) > 1 or title for title, blocks in slides):
+        raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
+    title = presentation.title or next((title for title, _ in slides if title), None)
+    markdown = join_blocks([block for _, blocks in slides for block in blocks]) + "\n"
+    yield RawDocument(origin.key, title, markdown, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
+
+
+def _build_slide(
+    text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
+) -> tuple[str, list[MarkdownBlock]]:
+    """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
+    title, title_shape = "", None
+    for shape in page:
+        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(text, shape)):
+            title_shape = shape
+            break
+    blocks = [make_heading(2, title or f"Slide {number}")]
+    for shape in page:
+        running_kind = None if left_out is None else _RUNNING_CLASSES.get(shape.get(_CLASS_ATTRIBUTE, ""))
+        if running_kind is None or left_out is None:
+            blocks += [] if shape is title_shape else text.build_blocks([shape])
+        elif running_text := _render_line(text, shape):
+            left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), running_text[:80]))
+    for notes in page.findall(f"{PRESENTATION}notes"):
+        note_blocks = text.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
+        if note_blocks and note_blocks[0].kind == "paragraph":
+            note_blocks[0] = MarkdownBlock("paragraph", f"Notes: {note_blocks[0].text}")
+        elif note_blocks:
+            note_blocks.insert(0, make_paragraph("Notes:"))
+        blocks += note_blocks
+    return title, blocks
+
+
+def _render_line(text: OpenDocumentText, shape: Element) -> str:
+    return render_one_line(text.build_blocks([shape], plain=True))

@@ -1,0 +1,108 @@
+"""Common parts of OpenDocument texts, spreadsheets and presentations.
+
+In: a package (``.odt``, ``.ods``, ``.odp``, templates of them) or one XML file (``.fodt`` and so on). Out: the body,
+the trees with its styles, and the title in its properties. A file that is not OpenDocument, is locked with a password
+or is damaged is a ReaderError.
+
+Source: OASIS OpenDocument 1.3, part 2 (packages) and part 3, 3.1 (documents).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+from zipfile import ZipFile
+
+from ..errors import ReaderError
+from .packages import Package, convert_errors
+from .raw_document import clean_property_title
+from .xml_tree import parse_xml
+
+_NAMESPACE = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
+TEXT, TABLE, OFFICE, STYLE, DRAW, PRESENTATION = (
+    _NAMESPACE.format(name) for name in ("text", "table", "office", "style", "drawing", "presentation")
+)
+#: Elements that contain rows of a table.
+_ROW_GROUP_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-header-rows", "table-rows", "table-row-group"))
+_CELL_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-cell", "covered-table-cell"))
+_ENCRYPTION_PATH = f".//{_NAMESPACE.format('manifest')}encryption-data"
+_TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
+_MANIFEST, _CONTENT = "META-INF/manifest.xml", "content.xml"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDocument:
+    """A document: its ``body``, the ``trees`` with its styles, and its ``title``, which can be empty."""
+
+    body: Element
+    trees: tuple[Element, ...]
+    title: str
+
+
+@contextmanager
+def open_opendocument(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDocument]:
+    """Yield a document whose body is a ``text``, ``spreadsheet`` or ``presentation``.
+
+    ``kind`` is the name of the format in messages. Any failure while the document is open is a ReaderError.
+    """
+    with convert_errors(name, kind):
+        trees = _read_trees(stream, name, kind)
+        body_element = next((part for tree in trees for part in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None)
+        if body_element is None:
+            raise ReaderError(f"{name}: is no {kind}: it has no body that is a {body}")
+        title_element = next((part for tree in trees for part in tree.iter(_TITLE_TAG)), None)
+        title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
+        yield OpenDocument(body_element, trees, title)
+
+
+def iter_rows(table: Element) -> Iterator[Element]:
+    """Yield the rows of a table, including those of headers and groups (9.1.3 to 9.1.9)."""
+    for part in table:
+        if part.tag == f"{TABLE}table-row":
+            yield part
+        elif part.tag in _ROW_GROUP_TAGS:
+            yield from iter_rows(part)
+
+
+def iter_cells(row: Element) -> Iterator[Element]:
+    """Return the cells of a row, including covered cells."""
+    return (cell for cell in row if cell.tag in _CELL_TAGS)
+
+
+def get_repetition(element: Element, dimension: str) -> int:
+    """Return the number of ``rows`` that a row, or of ``columns`` that a cell, represents.
+
+    The number can be arbitrarily large (9.1.2), to fill a sheet.
+    """
+    value = element.get(f"{TABLE}number-{dimension}-repeated", "1")
+    return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1
+
+
+def is_opendocument(stream: BinaryIO) -> bool:
+    """True if a file is OpenDocument: XML with its namespace, or a package with ``content.xml``."""
+    stream.seek(0)
+    start = stream.read(1 << 12)
+    if _is_markup(start):
+        return b"urn:oasis:names:tc:opendocument" in start
+    with suppress(Exception), ZipFile(stream) as archive:  # a damaged directory raises more exceptions than BadZipFile
+        return _CONTENT in archive.namelist()
+    return False
+
+
+def _is_markup(start: bytes) -> bool:
+    """True if a file that begins with ``start`` is XML instead of a package."""
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+
+
+def _read_trees(stream: BinaryIO, name: str, kind: str) -> tuple[Element, ...]:
+    stream.seek(0)
+    if _is_markup(stream.read(1 << 8)):
+        stream.seek(0)
+        return (parse_xml(stream.read()),)
+    package = Package(stream, name, kind)
+    if _MANIFEST in package and package.read_tree(_MANIFEST).find(_ENCRYPTION_PATH) is not None:
+        raise ReaderError(f"{name}: is locked with a password; save it without one")
+    return tuple(package.read_tree(part) for part in ("meta.xml", "styles.xml", _CONTENT) if part in package)

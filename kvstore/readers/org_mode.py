@@ -1,0 +1,277 @@
+"""Org: Emacs notes become Markdown that follows their structure.
+
+In: an ``.org`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: one document of format
+``markdown`` with headings (states and tags below them), lists, definitions, tables, code, examples, quotations, plans
+and footnotes. Comments, drawers and keywords are dropped. Includes are not followed, and no code is run. The title is
+``#+TITLE``, else the first level-one heading. Metadata are ``author``, ``date``, ``language`` and ``tags``.
+``#+DESCRIPTION`` becomes the first paragraph. A file without text is a ReaderError.
+
+Source: Org Syntax (Orgmode.org), worg/org-syntax.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .decoding import decode_text
+from .list_nesting import BlockBuilder
+from .markdown import find_first_title, prepend_paragraphs
+from .markdown_blocks import (
+    MarkdownBlock,
+    join_blocks,
+    make_code_block,
+    make_code_span,
+    make_heading,
+    make_paragraph,
+    make_quote,
+    make_table,
+)
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+#: The maximum depth of nested blocks; the content of deeper blocks becomes a code block.
+_MAX_DEPTH = 24
+#: The maximum number of lines of a drawer; without an end in this range, the first line is not a drawer.
+_MAX_DRAWER_LINES = 500
+
+_HEADING_PATTERN = re.compile(r"(\*{1,50}) +(.*\S)\s*$")
+_STATE_PATTERN = re.compile(r"(TODO|NEXT|WAITING|STARTED|HOLD|DONE|CANCELL?ED)(?: +|$)")
+_PRIORITY_PATTERN = re.compile(r"\[#\w\] *")
+_TAGS_PATTERN = re.compile(r"(?<!\s)\s+:((?:[\w@#%]+:)+)$")
+_KEYWORD_PATTERN = re.compile(r"\s*#\+([\w-]+):[ \t]*(.*)$")
+_BEGIN_PATTERN = re.compile(r"\s*#\+begin_(\S+)(?:[ \t]+(\S+))?.*$", re.I)
+_DRAWER_PATTERN = re.compile(r"\s*:[\w-]+:\s*$")
+_PLAN_PATTERN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")
+_ITEM_PATTERN = re.compile(r"(\s*)([-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)(?:\[[ Xx-]\] +)?")
+_NUMBER_PATTERN = re.compile(r"\d")
+_TABLE_PATTERN = re.compile(r"\s*\|")
+_RULE_PATTERN = re.compile(r"\s*\|[-+|]*$")
+_FIXED_WIDTH_PATTERN = re.compile(r"\s*:(?: (.*)|)$")
+_FOOTNOTE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]\s*(.*)$")
+
+_LINK_PATTERN = re.compile(r"\[\[([^\[\]\n]{1,2000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
+_CODE_PATTERN = re.compile(r"(?<![\w=~])([=~])(?=\S)([^\n]{1,500}?)(?<=\S)\1(?![\w=~])")
+_STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")
+_ITALIC_PATTERN = re.compile(r"(?<![\w/:.])/(?=[^\s/])([^/\n]{1,500}?)(?<=[^\s/])/(?![\w/])")
+_UNDERLINE_PATTERN = re.compile(r"(?<![\w_+])([_+])(?=\S)([^_+\n]{1,500}?)(?<=\S)\1(?![\w_+])")
+_DATE_PATTERN = re.compile(r"[<\[](\d{4}-\d\d-\d\d[^<>\[\]\n]{0,60})[>\]]")
+_FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    page = _OrgFile()
+    blocks = page.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], 0)
+    markdown = prepend_paragraphs(join_blocks(blocks), page.descriptions)
+    if not markdown.strip():
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    yield RawDocument(origin.key, page.title or find_first_title(markdown), markdown + "\n", page.meta, "markdown")
+
+
+class _OrgFile:
+    """The parser of one file; ``title``, ``meta`` and ``descriptions`` come from its keywords."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.meta: dict[str, JSON] = {}
+        self.descriptions: list[JSON] = []
+
+    def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
+        """Return the blocks of lines."""
+        builder = BlockBuilder()
+        index = 0
+        while index < len(lines):
+            index = self._parse_block(lines, index, depth, builder)
+        return builder.finish_blocks()
+
+    def _parse_block(self, lines: Sequence[str], start: int, depth: int, builder: BlockBuilder) -> int:
+        """Add the block that begins at a line, and return the index of the line after it."""
+        line = lines[start]
+        if not line.strip():
+            return start + 1
+        if (heading_match := _HEADING_PATTERN.match(line)) and depth == 0:
+            builder.add_blocks(*_build_heading(len(heading_match[1]), heading_match[2]))
+            return start + 1
+        if begin := _BEGIN_PATTERN.match(line):
+            return self._parse_delimited(lines, start, begin, depth, builder)
+        if keyword := _KEYWORD_PATTERN.match(line):
+            self._set_keyword(keyword[1].lower(), keyword[2].strip(), builder)
+            return start + 1
+        if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":
+            return start + 1
+        if _DRAWER_PATTERN.match(line):
+            end = _find_end(lines[start : start + _MAX_DRAWER_LINES], 0, ":end:")
+            return start + end + 1 if end < min(len(lines) - start, _MAX_DRAWER_LINES) else start + 1
+        if _TABLE_PATTERN.match(line):
+            end = next(
+                (
+                    line_number
+                    for line_number in range(start, len(lines))
+                    if not _TABLE_PATTERN.match(lines[line_number])
+                ),
+                len(lines),
+            )
+            rows = [
+                _split_cells(line_number) for line_number in lines[start:end] if not _RULE_PATTERN.match(line_number)
+            ]
+            if rows:
+                builder.add_blocks(make_table(rows[0], rows[1:]))
+            return end
+        if _FIXED_WIDTH_PATTERN.match(line):
+            end = next(
+                (
+                    line_number
+                    for line_number in range(start, len(lines))
+                    if not _FIXED_WIDTH_PATTERN.match(lines[line_number])
+                ),
+                len(lines),
+            )
+            builder.add_blocks(
+                make_code_block(
+                    "\n".join(
+                        (_FIXED_WIDTH_PATTERN.match(line_number) or [""])[1] or "" for line_number in lines[start:end]
+                    )
+                )
+            )
+            return end
+        if item := _ITEM_PATTERN.match(line):
+            return self._parse_item(lines, start, item, builder)
+        if note := _FOOTNOTE_PATTERN.match(line):
+            end = _find_paragraph_end(lines, start)
+            builder.add_blocks(
+                make_paragraph(
+                    _render_inline(" ".join([f"[fn:{note[1]}] {note[2]}", *map(str.strip, lines[start + 1 : end])]))
+                )
+            )
+            return end
+        end = _find_paragraph_end(lines, start)
+        builder.add_blocks(
+            make_paragraph(_render_inline(" ".join(line_number.strip() for line_number in lines[start:end])))
+        )
+        return end
+
+    def _set_keyword(self, name: str, value: str, builder: BlockBuilder) -> None:
+        if name == "title":
+            self.title = " ".join(filter(None, [self.title, _render_inline(value)]))
+        elif name == "subtitle" and value:
+            builder.add_blocks(make_paragraph(_render_inline(value)))
+        elif name in ("author", "date", "language") and value:
+            self.meta[name] = _DATE_PATTERN.sub(r"\1", value)
+        elif name == "filetags" and value.strip(":"):
+            self.meta["tags"] = list(value.strip(":").split(":"))
+        elif name == "description" and value:
+            self.descriptions.append(_render_inline(value))
+        elif name == "caption" and value:
+            builder.add_blocks(make_paragraph(_render_inline(value)))
+
+    def _parse_delimited(
+        self, lines: Sequence[str], start: int, begin: re.Match[str], depth: int, builder: BlockBuilder
+    ) -> int:
+        kind = begin[1].lower()
+        end = _find_end(lines, start, f"#+end_{kind}")
+        body = list(lines[start + 1 : end])
+        if kind in ("src", "example", "export") or depth >= _MAX_DEPTH:
+            margin = min((len(body_line) - len(body_line.lstrip()) for body_line in body if body_line), default=0)
+            language = begin[2] or "" if kind == "src" else ""
+            if any(body):
+                code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
+                builder.add_blocks(make_code_block(code, language if re.fullmatch(r"[\w+#.-]+", language) else ""))
+        elif kind != "comment":
+            inner_blocks = self.parse_blocks(body, depth + 1)
+            builder.add_blocks(
+                *([make_quote(inner_blocks)] if inner_blocks and kind in ("quote", "verse") else inner_blocks)
+            )
+        return end + 1
+
+    def _parse_item(self, lines: Sequence[str], start: int, item: re.Match[str], builder: BlockBuilder) -> int:
+        """Add a list item with its indented continuation lines, and return the index of the line after it."""
+        indent = len(item[1])
+        end = start + 1
+        while (
+            end < len(lines) and lines[end] and not _ITEM_PATTERN.match(lines[end]) and _get_indent(lines[end]) > indent
+        ):
+            if _BEGIN_PATTERN.match(lines[end]) or _TABLE_PATTERN.match(lines[end]):
+                break
+            end += 1
+        text = " ".join([lines[start][item.end() :], *map(str.strip, lines[start + 1 : end])]).strip()
+        text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()
+        marker = f"{item[2][:-1]}." if _NUMBER_PATTERN.match(item[2]) else "-"
+        if text:
+            builder.add_item(min(indent // 2, _MAX_DEPTH), marker, [MarkdownBlock("paragraph", _render_inline(text))])
+        return end
+
+
+def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
+    """Yield a heading, and its state and tags as a paragraph."""
+    details: list[str] = []
+    if state := _STATE_PATTERN.match(title):
+        details.append(f"State: {state[1]}")
+        title = title[state.end() :]
+    title = _PRIORITY_PATTERN.sub("", title, count=1)
+    if tags := _TAGS_PATTERN.search(title):
+        details.append(f"Tags: {', '.join(tags[1].strip(':').split(':'))}")
+        title = title[: tags.start()]
+    yield make_heading(min(6, level), _render_inline(title, plain=True) or "…")
+    if details:
+        yield make_paragraph("; ".join(details))
+
+
+def _find_end(lines: Sequence[str], start: int, mark: str) -> int:
+    """Return the index of the line ``mark`` after ``start``, or the number of lines."""
+    return next(
+        (line_number for line_number in range(start + 1, len(lines)) if lines[line_number].strip().lower() == mark),
+        len(lines),
+    )
+
+
+def _get_indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
+    if _PLAN_PATTERN.match(lines[start]):
+        return start + 1
+    block_patterns = (
+        _HEADING_PATTERN,
+        _BEGIN_PATTERN,
+        _KEYWORD_PATTERN,
+        _TABLE_PATTERN,
+        _FIXED_WIDTH_PATTERN,
+        _ITEM_PATTERN,
+        _FOOTNOTE_PATTERN,
+        _DRAWER_PATTERN,
+    )
+    return next(
+        (
+            line_number
+            for line_number in range(start + 1, len(lines))
+            if not lines[line_number] or any(pattern.match(lines[line_number]) for pattern in block_patterns)
+        ),
+        len(lines),
+    )
+
+
+def _split_cells(line: str) -> list[str]:
+    return [_render_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
+
+
+def _render_inline(text: str, plain: bool = False) -> str:
+    """Convert inline markup to Markdown; with ``plain``, remove it."""
+    protected: list[str] = []
+
+    def protect(text: str) -> str:
+        protected.append(text)
+        return f"\0{len(protected) - 1}\0"
+
+    mark = "" if plain else "*"
+    text = _CODE_PATTERN.sub(lambda found: protect(found[2] if plain else make_code_span(found[2])), text)
+    text = _LINK_PATTERN.sub(lambda found: found[2] or protect(found[1].removeprefix("file:")), text)
+    text = _FOOTNOTE_REFERENCE_PATTERN.sub(r"[\1]", text)
+    text = _DATE_PATTERN.sub(lambda found: protect(found[1].strip()), text)
+    text = _STRONG_PATTERN.sub(lambda found: f"{mark}{found[1]}{mark}", text)
+    text = _ITALIC_PATTERN.sub(lambda found: f"{mark}{found[1]}{mark}", text)
+    text = _UNDERLINE_PATTERN.sub(lambda found: found[2], text)
+    return re.sub(r"\0(\d+)\0", lambda found: protected[int(found[1])], text).strip()

@@ -1,0 +1,108 @@
+"""ZIP archives, and the formats that are ZIP packages (DOCX, EPUB, OpenDocument, PPTX, XLSX).
+
+In: a stream. Out: the open archive, after a check of its unpacked size. A small archive can unpack to any size, but
+never to more than its directory declares. An archive that declares more than ``LARGEST_UNPACKED`` bytes or more than
+``MAX_PARTS`` parts is a ReaderError before anything is unpacked.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import Element
+
+from ..errors import ReaderError
+from .xml_tree import parse_xml
+
+#: The maximum unpacked size of a package in bytes.
+LARGEST_UNPACKED = 512 << 20
+#: The maximum number of parts of a package.
+MAX_PARTS = 100_000
+
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0"
+_ENCRYPTED_FLAG = 1
+
+
+class Package:
+    """A package of parts, which are read on demand; ``content_type`` is the name of the format in messages."""
+
+    def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
+        """Open the package; raises ReaderError if it is locked, too large, or not a package."""
+        stream.seek(0)
+        if stream.read(4) == _OLE_SIGNATURE:
+            suffix = kind.lower()
+            raise ReaderError(
+                f"{name}: is an old .{suffix.removesuffix('x')} file or locked with a password; save it as an open "
+                f".{suffix}"
+            )
+        stream.seek(0)
+        self._name, self._kind = name, kind
+        try:
+            self._archive = zipfile.ZipFile(stream)
+        except Exception as error:  # a damaged directory raises more exceptions than BadZipFile
+            raise _make_damage_error(name, kind, error) from None
+        entries = self._archive.infolist()
+        num_unpacked_bytes = sum(entry.file_size for entry in entries)
+        if num_unpacked_bytes > LARGEST_UNPACKED or len(entries) > MAX_PARTS:
+            raise ReaderError(
+                f"{name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is "
+                f"{LARGEST_UNPACKED:,} "
+                f"bytes in {MAX_PARTS:,} parts: divide it"
+            )
+        if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
+            raise ReaderError(f"{name}: is locked with a password; save it without one")
+        self.parts = tuple(entry for entry in entries if not entry.is_dir())
+        self._names = {entry.filename for entry in self.parts}
+
+    def __contains__(self, part: str) -> bool:
+        """True if there is a part of this name."""
+        return part in self._names
+
+    def read_part(self, part: str) -> bytes:
+        """Return the bytes of a part.
+
+        Raises KeyError if the part is missing, and the exceptions of zipfile if it is damaged.
+        """
+        return self._archive.read(part)
+
+    def read_tree(self, part: str) -> Element:
+        """Parse an XML part; raises the exceptions of :meth:`read_part`, and XmlError."""
+        return parse_xml(self.read_part(part))
+
+    def convert_errors(self) -> AbstractContextManager[None]:
+        """Guard the reading of parts; see :func:`convert_errors`."""
+        return convert_errors(self._name, self._kind)
+
+
+def open_main_part(
+    stream: BinaryIO, package_class: Any, part_factory: Any, part_class: type, content_types: Iterable[str]
+) -> Any:
+    """Return the main part of an Office Open XML package; raises ValueError if it is not a ``part_class``.
+
+    ``package_class`` is the class with which a library opens a package, and ``part_factory`` its part factory. The factory is
+    extended to create a ``part_class`` for parts of the content types ``content_types``, which the library does not know.
+    """
+    for content_type in content_types:
+        part_factory.part_type_for.setdefault(content_type, part_class)
+    part = package_class.open(stream).main_document_part
+    if not isinstance(part, part_class):
+        raise ValueError(f"its main part is {part.content_type}")
+    return part
+
+
+@contextmanager
+def convert_errors(name: str, kind: str) -> Iterator[None]:
+    """Convert any failure while reading a file, except MemoryError, into a ReaderError."""
+    try:
+        yield
+    except (ReaderError, MemoryError):
+        raise
+    except Exception as error:  # zipfile, zlib, XML parsers and libraries all raise different exceptions
+        raise _make_damage_error(name, kind, error) from None
+
+
+def _make_damage_error(name: str, kind: str, error: Exception) -> ReaderError:
+    description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ReaderError(f"{name}: is damaged or no {kind} ({description}); open it and save it anew")

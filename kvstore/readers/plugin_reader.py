@@ -1,0 +1,56 @@
+"""Readers of installed packages, registered as entry points ``kvstore.readers`` under the names of their formats.
+
+In: the object of an entry point: a module or any other object with ``suffixes``, such as ``(".adoc",)``, and a function
+``read(stream, origin, options)`` (:mod:`.raw_document`). If its attribute ``rows`` is true, its files are read line by
+line and can be of any size. Out: a reader whose failures are ReaderErrors that name the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from ..entry_points import Plugin, format_error
+from ..errors import KvstoreError, PluginError, ReaderError
+from .raw_document import FormatReader, Item, Origin, RawDocument, RawFact, ReadFailure, ReadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReader:
+    """A reader of a package: its suffixes, its function, and its ``version``."""
+
+    suffixes: tuple[str, ...]
+    rows: bool
+    read: FormatReader
+    version: str
+
+
+def make_plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
+    """Return the reader of an entry point; raises PluginError if the object is not a reader."""
+    suffixes = getattr(reader, "suffixes", None)
+    if not isinstance(suffixes, (tuple, list)) or not all(_is_suffix(suffix) for suffix in suffixes):
+        raise PluginError(f"its suffixes are a tuple of such as '.adoc', in small letters, not {suffixes!r:.80}")
+    read = getattr(reader, "read", None)
+    if not callable(read):
+        raise PluginError("it has no function read(stream, origin, options)")
+
+    def read_guarded(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+        try:
+            for item in read(stream, origin, options):
+                if not isinstance(item, (RawDocument, RawFact, ReadFailure)):
+                    raise PluginError(f"it gave {item!r:.80}, which is no kvstore.RawDocument")
+                yield item
+        except (MemoryError, ReaderError):
+            raise
+        except KvstoreError as error:
+            raise ReaderError(f"{origin.name}: {plugin}: {error}") from error
+        except Exception as error:
+            raise ReaderError(f"{origin.name}: {plugin} failed ({format_error(error)})") from error
+
+    version = f"{plugin.package} {plugin.version}"
+    return PluginReader(tuple(suffixes), bool(getattr(reader, "rows", False)), read_guarded, version)
+
+
+def _is_suffix(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(".") and len(value) > 1 and value == value.lower()

@@ -1,0 +1,113 @@
+"""RTF: a Rich Text Format document becomes plain text, with blank lines between its paragraphs.
+
+In: an ``.rtf`` file. Out: one document of format ``text``. The text of a box follows the paragraph it is anchored in,
+and footnotes come last. The title is the one in the information group. A file that is not RTF or has no text is a
+ReaderError, and so is a missing striprtf.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from ..extras import import_extra
+from .decoding import clean_text
+from .raw_document import Origin, RawDocument, ReadOptions
+
+_TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
+_MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
+_ROW_PATTERN = re.compile(r".*\|\s*$")
+_SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+#: Groups beside the text, which the library drops, and the ends of paragraphs.
+_ASIDE_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
+_BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
+_BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
+    to_plain_text: Callable[..., str] = library.rtf_to_text
+    data = stream.read().removeprefix(BOM_UTF8)
+    if not data.strip():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if not data.lstrip().startswith(b"{\\rtf"):
+        raise ReaderError(f"{origin.name}: is no RTF: it does not begin with {{\\rtf; read it AS text")
+    # Non-ASCII characters are written as escapes; any other non-ASCII byte is read in the most common code page.
+    markup = data.decode("cp1252", "replace")
+    if _MACINTOSH_PATTERN.search(markup[:1000]):  # Python has another name for this code page
+        markup, to_plain_text = (
+            _MACINTOSH_PATTERN.sub("", markup, count=1),
+            partial(to_plain_text, encoding="mac_roman"),
+        )
+    try:
+        decoded = to_plain_text(_move_asides(markup), errors="replace")
+        # Characters beyond the first plane are written as surrogate pairs.
+        decoded = _SURROGATES_PATTERN.sub(
+            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
+        )
+        text = clean_text(decoded).replace("\0", "")
+        title_match = _TITLE_PATTERN.search(markup)
+        title_text = (
+            " ".join(to_plain_text(f"{{\\rtf1 {title_match[1]}}}", errors="replace").split()) if title_match else ""
+        )
+    except Exception as error:  # the library raises various exceptions on damaged files
+        raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it anew") from None
+    paragraphs: list[str] = []
+    for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
+        if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):
+            paragraphs[-1] += f"\n{line}"  # keep the rows of a table together
+        else:
+            paragraphs.append(line)
+    if not paragraphs:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", {}, "text")
+
+
+def _move_asides(markup: str) -> str:
+    """Return the markup with box texts below their paragraphs and numbered footnotes at the end."""
+    if "\\footnote" not in markup and "\\shptxt" not in markup:
+        return markup
+    pieces: list[str] = []
+    notes: list[str] = []
+    boxes: list[str] = []
+    offset = 0
+    while (aside := _ASIDE_PATTERN.search(markup, offset)) is not None:
+        if aside[1] is None:
+            pieces += [markup[offset : aside.end()], *boxes]
+            boxes.clear()
+            offset = aside.end()
+            continue
+        end = _find_group_end(markup, aside.start())
+        if end < 0:
+            break
+        pieces.append(markup[offset : aside.start()])
+        if aside[1] == "footnote":
+            notes.append(markup[aside.end() : end - 1])
+            pieces.append(f"[{len(notes)}]")
+        elif (box := _BOX_TEXT_PATTERN.search(markup, aside.end(), end)) is not None:
+            boxes.append(f"{{{markup[box.end() : _find_group_end(markup, box.start()) - 1]}\\par }}")
+        offset = end
+    moved_markup = "".join((*pieces, markup[offset:]))
+    last_brace = moved_markup.rfind("}")
+    appended = [*boxes, *(f"{{[{number}] {note}}}\\par " for number, note in enumerate(notes, 1))]
+    return (
+        f"{moved_markup[:last_brace]}\\par {''.join(appended)}{moved_markup[last_brace:]}"
+        if appended and last_brace >= 0
+        else moved_markup
+    )
+
+
+def _find_group_end(markup: str, start: int) -> int:
+    """Return the end of the group that begins at a brace, or -1 if it is unclosed."""
+    depth = 0
+    for brace in _BRACE_PATTERN.finditer(markup, start):
+        if len(brace[0]) == 1:
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                return brace.end()
+    return -1

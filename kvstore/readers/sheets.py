@@ -1,0 +1,87 @@
+"""Workbooks: each sheet becomes a document, or (``AS rows``) each row of one sheet.
+
+In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
+``markdown`` for each sheet, with one table whose header is the first nonempty row. Its key is the file's key; if there
+are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
+(:func:`.tabular.build_row_documents`), from the first sheet or the one in the option ``sheet``. Formulas yield their
+saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
+ReaderError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .markdown_blocks import join_blocks, make_table
+from .opendocument import is_opendocument
+from .raw_document import Item, Origin, RawDocument, ReadOptions
+from .tabular import build_row_documents
+
+#: The sheets of a workbook by name; the rows of cells are produced on demand.
+Sheets = Mapping[str, Iterator[list[str]]]
+
+#: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
+_MAX_CELLS = 20_000_000
+_MAX_CHARACTERS = 64 << 20
+_MAX_COLUMNS = 2_000
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield a document for each nonempty sheet."""
+    documents = []
+    with _open_workbook(stream, origin) as sheets:
+        for name, sheet_rows in sheets.items():
+            rows = [cells for _, cells in _iter_nonblank_rows(sheet_rows, origin)]
+            if rows:
+                text = join_blocks([make_table(rows[0], rows[1:])]) + "\n"
+                key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
+                documents.append(RawDocument(key, name, text, {"sheet": name}, "markdown"))
+    if not documents:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    yield from documents
+
+
+def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document, or a failure, for each row below the header of one sheet."""
+    with _open_workbook(stream, origin) as sheets:
+        sheet_name = options.sheet or next(iter(sheets), "")
+        if sheet_name not in sheets:
+            raise ReaderError(
+                f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
+            )
+        rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
+    width = max((len(cells) for _, cells in rows), default=0)
+    padded = ((line, cells + [""] * (width - len(cells))) for line, cells in rows)
+    yield from build_row_documents(iter(padded), origin, options)
+
+
+def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
+    """Open a workbook as its sheets; any failure while they are read is a ReaderError."""
+    if is_opendocument(stream):
+        from . import ods
+
+        return ods.workbook(stream, origin.name)
+    from . import xlsx
+
+    return xlsx.workbook(stream, origin.name)
+
+
+def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and cells of each nonempty row, without trailing empty cells."""
+    num_cells = num_characters = 0
+    for number, row in enumerate(rows, 1):
+        num_cells += len(row)
+        cells = row[:_MAX_COLUMNS]
+        while cells and not cells[-1]:
+            cells.pop()
+        num_characters += sum(map(len, cells))
+        if num_cells > _MAX_CELLS or num_characters > _MAX_CHARACTERS:
+            raise ReaderError(
+                f"{origin.name}: a sheet has more than {_MAX_CELLS:,} cells or {_MAX_CHARACTERS:,} characters, "
+                "which is the limit: divide it"
+            )
+        if cells:
+            yield number, cells

@@ -1,0 +1,277 @@
+"""PPTX: a presentation becomes Markdown, with one section for each slide.
+
+In: a ``.pptx`` file, a slide show, a template, or a file with macros (``.pptm``), which are ignored. Out: one document
+of format ``markdown``. A slide becomes a heading (its title or number), its texts, lists, tables, charts and diagrams
+in the order of their shapes, and the speaker's notes after the word ``Notes:``. Hidden slides are included. Dates,
+footers and slide numbers are dropped and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title
+is the one in the file's properties, else the first slide title. A file that is not PPTX, is locked with a password or
+has no text is a ReaderError, and so is a missing python-pptx.
+
+Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 3, 9.3 (alternatives).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import Element
+
+from ..errors import ReaderError
+from ..extras import import_extra
+from .list_nesting import BlockBuilder
+from .markdown_blocks import InlineBuilder, MarkdownBlock, join_blocks, make_heading, make_paragraph, make_table
+from .packages import Package, open_main_part
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
+from .xml_tree import parse_xml
+
+#: The maximum depth of nested groups of shapes, and of nested points of a diagram.
+_MAX_DEPTH = 20
+_DRAWING_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_DIAGRAM_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_COMPATIBILITY_NAMESPACE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_FORMULA_TAG = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
+_FORMULA_TEXT_TAG = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_DIAGRAM_RELATION_SUFFIX = "/diagramData"
+#: Other content types of the main part (MS-OFFMACRO2, 2.2).
+_MAIN_PART_TYPES = (
+    "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
+    "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
+)
+#: Placeholders with the same text on every slide (19.7.10).
+_RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"}
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the presentation as one document."""
+    import_extra("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
+    from pptx.opc.package import PartFactory
+    from pptx.package import Package as PresentationPackage
+    from pptx.parts.presentation import PresentationPart
+
+    package = Package(stream, origin.name, "PPTX")
+    stream.seek(0)
+    with package.convert_errors():
+        part = open_main_part(stream, PresentationPackage, PartFactory, PresentationPart, _MAIN_PART_TYPES)
+        presentation = part.presentation
+        property_title = clean_property_title(presentation.core_properties.title)
+        left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
+        slides = [_build_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
+    if not any(len(blocks) > 1 or title for title, blocks in slides):
+        raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
+    title = property_title or next((title for title, _ in slides if title), "")
+    blocks = [block for _, blocks in slides for block in blocks]
+    text = join_blocks(blocks) + "\n"
+    yield RawDocument(origin.key, title or None, text, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
+
+
+def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
+    """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
+    _resolve_alternatives(slide.shapes.element)
+    title_shape = slide.shapes.title
+    title = (
+        " ".join(_list_paragraphs(title_shape)).replace("\n", " ")
+        if title_shape is not None and title_shape.has_text_frame
+        else ""
+    )
+    title = " ".join(title.split())
+    blocks = [make_heading(2, title or f"Slide {number}")]
+    for other_shape in slide.shapes:
+        if title_shape is not None and other_shape.shape_id == title_shape.shape_id:
+            continue
+        placeholder = other_shape.element.ph if other_shape.is_placeholder else None
+        running_kind = (
+            None if placeholder is None or left_out is None else _RUNNING_PLACEHOLDERS.get(placeholder.get("type", ""))
+        )
+        if running_kind is None or left_out is None:
+            blocks += _build_shape_blocks(other_shape, 0)
+        elif text := " ".join(" ".join(_list_paragraphs(other_shape)).split()):
+            left_out.append(LeftOut(f"slide {number}", running_kind, len(text), text[:80]))
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        notes = [
+            " ".join(notes_paragraph.text.split()) for notes_paragraph in slide.notes_slide.notes_text_frame.paragraphs
+        ]
+        blocks += [
+            make_paragraph(f"Notes: {text}" if first else text)
+            for first, text in zip([True, *[False] * len(notes)], filter(None, notes), strict=False)
+        ]
+    return title, blocks
+
+
+def _resolve_alternatives(shapes: Any) -> None:
+    """Replace alternatives by the first that has text, else by the last.
+
+    A text with a formula has two alternatives; the other one is a picture of it.
+    """
+    for alternatives in list(shapes.iter(f"{_COMPATIBILITY_NAMESPACE}AlternateContent")):
+        parent = alternatives.getparent()
+        forms = [
+            form
+            for form in alternatives
+            if form.tag in (f"{_COMPATIBILITY_NAMESPACE}Choice", f"{_COMPATIBILITY_NAMESPACE}Fallback")
+        ]
+        if parent is None or not forms:
+            continue
+        choice = next((form for form in forms if any(map(str.strip, form.itertext()))), forms[-1])
+        index = parent.index(alternatives)
+        parent[index : index + 1] = list(choice)
+
+
+def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
+    if hasattr(shape, "shapes"):
+        return (
+            [block for inner_shape in shape.shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
+            if depth < _MAX_DEPTH
+            else []
+        )
+    if getattr(shape, "has_table", False):
+        rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in shape.table.rows]
+        return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []
+    if getattr(shape, "has_chart", False):
+        return _build_chart_blocks(shape.chart)
+    if shape.has_text_frame:
+        return _build_frame_blocks(shape)
+    return _build_diagram_blocks(shape)
+
+
+def _list_paragraphs(shape: Any) -> list[str]:
+    return [_get_paragraph_text(text_paragraph._p) for text_paragraph in shape.text_frame.paragraphs]
+
+
+def _get_paragraph_text(paragraph: Any) -> str:
+    """Return the text of a paragraph, including the characters of its formulas."""
+    text = ""
+    for part in paragraph:
+        if part.tag in (f"{_DRAWING_NAMESPACE}r", f"{_DRAWING_NAMESPACE}fld"):
+            text += "".join(text_element.text or "" for text_element in part.iter(f"{_DRAWING_NAMESPACE}t"))
+        elif part.tag == f"{_DRAWING_NAMESPACE}br":
+            text += "\n"
+        elif part.tag == _FORMULA_TAG:
+            text += "".join(text_element.text or "" for text_element in part.iter(_FORMULA_TEXT_TAG))
+    return text.replace("\v", "\n")
+
+
+def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
+    """Return the paragraphs of a shape; paragraphs with a bullet or in a list placeholder become items by level."""
+    builder = BlockBuilder()
+    nonblank_paragraphs = [
+        (text_paragraph, text)
+        for text_paragraph in shape.text_frame.paragraphs
+        if (text := _get_paragraph_text(text_paragraph._p)).strip()
+    ]
+    is_list = shape.is_placeholder and (
+        len(nonblank_paragraphs) > 1 or any(text_paragraph.level for text_paragraph, _ in nonblank_paragraphs)
+    )
+    counts: dict[int, int] = {}
+    for text_paragraph, paragraph_text in nonblank_paragraphs:
+        inline = InlineBuilder()
+        _add_lines(inline, paragraph_text)
+        texts = inline.take_paragraphs()
+        if not texts:
+            continue
+        mark_kind = _get_mark(text_paragraph._p)
+        if mark_kind != "no" and (mark_kind or is_list or text_paragraph.level):
+            counts = {level: count for level, count in counts.items() if level <= text_paragraph.level}
+            counts[text_paragraph.level] = counts.get(text_paragraph.level, 0) + 1 if mark_kind == "number" else 0
+            marker = f"{counts[text_paragraph.level]}." if mark_kind == "number" else "-"
+            builder.add_item(text_paragraph.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
+        else:
+            counts = {}
+            builder.add_blocks(*map(make_paragraph, texts))
+    return builder.finish_blocks()
+
+
+def _add_lines(inline: InlineBuilder, text: str) -> None:
+    for number, line in enumerate(text.split("\n")):
+        if number:
+            inline.break_line()
+        inline.add_text(line)
+
+
+def _get_mark(paragraph: Any) -> str:
+    """Return the list mark of a paragraph (21.1.2.4): ``bullet``, ``number``, ``no``, or an empty string."""
+    marks = {
+        f"{_DRAWING_NAMESPACE}buChar": "bullet",
+        f"{_DRAWING_NAMESPACE}buBlip": "bullet",
+        f"{_DRAWING_NAMESPACE}buAutoNum": "number",
+        f"{_DRAWING_NAMESPACE}buNone": "no",
+    }
+    properties = paragraph.find(f"{_DRAWING_NAMESPACE}pPr")
+    return next((marks[part.tag] for part in properties if part.tag in marks), "") if properties is not None else ""
+
+
+def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
+    """Return the title of a chart, and a table of its numbers."""
+    blocks = []
+    if chart.has_title and chart.chart_title.has_text_frame and chart.chart_title.text_frame.text.strip():
+        blocks.append(make_paragraph(" ".join(chart.chart_title.text_frame.text.split())))
+    for plot in chart.plots:
+        series = list(plot.series)
+        names = [str(category) for category in plot.categories]
+        rows = [
+            [
+                name,
+                *(
+                    _format_number(series_item.values[row]) if row < len(series_item.values) else ""
+                    for series_item in series
+                ),
+            ]
+            for row, name in enumerate(names)
+        ]
+        if rows:
+            blocks.append(make_table(["", *(series_item.name or "" for series_item in series)], rows))
+    return blocks
+
+
+def _format_number(value: float | None) -> str:
+    return "" if value is None else f"{value:.12g}"
+
+
+def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
+    """Return the texts of a diagram (SmartArt), which are in a separate part, as nested lists."""
+    identifiers = {
+        value for part in shape.element.iter() for name, value in part.attrib.items() if name.endswith("}dm")
+    }
+    blocks = []
+    for identifier in sorted(identifiers):
+        relation = shape.part.rels.get(identifier) if identifier in shape.part.rels else None
+        if relation is not None and relation.reltype.endswith(_DIAGRAM_RELATION_SUFFIX):
+            blocks += _build_point_blocks(parse_xml(relation.target_part.blob))
+    return blocks
+
+
+def _build_point_blocks(data: Element) -> list[MarkdownBlock]:
+    """Return the points of a diagram, each below its parent (21.4.3); points without a parent come last."""
+    texts: dict[str, str] = {}
+    outermost_points = []
+    for point in data.iter(f"{_DIAGRAM_NAMESPACE}pt"):
+        name = point.get("modelId", "")
+        paragraph_texts = [
+            "".join(text.text or "" for text in part.iter(f"{_DRAWING_NAMESPACE}t"))
+            for part in point.iter(f"{_DRAWING_NAMESPACE}p")
+        ]
+        texts[name] = "\n".join(
+            line for line in (" ".join(paragraph_text.split()) for paragraph_text in paragraph_texts) if line
+        )
+        if point.get("type") == "doc":
+            outermost_points.append(name)
+    parts: dict[str, list[tuple[int, str]]] = {}
+    for connection in data.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
+        if connection.get("type", "parOf") == "parOf":
+            order = connection.get("srcOrd", "0")
+            position = int(order) if order.isdecimal() else 0
+            parts.setdefault(connection.get("srcId", ""), []).append((position, connection.get("destId", "")))
+    builder = BlockBuilder()
+    seen_points: set[str] = set()
+    stack = [(name, 0) for name in [*reversed(texts), *reversed(outermost_points)]]
+    while stack:
+        name, depth = stack.pop()
+        if name in seen_points:
+            continue
+        seen_points.add(name)
+        text = texts.get(name, "")
+        if text:
+            builder.add_item(depth, "-", [MarkdownBlock("paragraph", text)])
+        inner_depth = min(_MAX_DEPTH, depth + 1) if text else depth
+        inner_points = sorted(parts.get(name, ()), key=lambda part: part[0])
+        stack += [(paragraph_text, inner_depth) for _, paragraph_text in reversed(inner_points)]
+    return builder.finish_blocks()

@@ -1,0 +1,186 @@
+"""Source code: a file becomes Markdown, with one section for each definition.
+
+In: a file in one of the languages of :mod:`.code_languages`, in UTF-8 (or in the encoding that a byte-order mark or
+option names). Out: one document of format ``markdown`` with the text of the file, verbatim and in order, in fenced code
+blocks. A definition (function, class, method, type) begins a section. The heading is its name after the names of its
+enclosing definitions (``Store.open``). Comments and decorators above it belong to it. Text between definitions goes
+under the name of the enclosing definition, or of the file at the top level. The names of definitions thus become names
+like other headings.
+
+Invalid code is split at the definitions that the parser still finds. A language without a grammar (shells, SQL,
+settings) is split at lines that open a definition, or not at all. Generated files (search indexes, minified scripts)
+are skipped if most of their text is in overlong lines. Languages with a grammar need tree-sitter and the grammar
+(``kvstore[documents]``); if they are missing, the result is a ReaderError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+from ..errors import ReaderError
+from ..extras import import_extra
+from .code_languages import LANGUAGES, Language
+from .decoding import decode_text
+from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_heading
+from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
+
+#: The maximum depth of definitions with separate sections, and the minimum size of a definition to be split.
+_MAX_DEPTH = 4
+_MIN_SPLIT_CHARACTERS = 600
+#: The maximum length of a line of handwritten code; a file that is mostly in longer lines is generated.
+_MAX_LINE_CHARACTERS = 2000
+_NAME_FIELDS = ("name", "declarator", "type")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
+    """Yield the file's one document."""
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    if 2 * sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS) > len(text):
+        yield SkippedPart(origin.name, "generated code")
+        return
+    path = PurePosixPath(origin.name)
+    language = LANGUAGES.get(path.suffix.lower())
+    if language is None:
+        suffixes = ", ".join(LANGUAGES)
+        raise ReaderError(
+            f"{origin.name}: is of no language that is read AS code (suffixes: {suffixes}); read it AS text"
+        )
+    data = text.encode()
+    if language.package:
+        parser = _load_parser(language, f"{origin.name}: reading {language.name}")
+        marks = _iter_marks(parser.parse(data).root_node, data, language, ())
+    else:
+        marks = _iter_line_marks(text, language)
+    blocks = list(_build_sections(marks, data, path.name, language))
+    yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {"language": language.name}, "markdown")
+
+
+def _load_parser(language: Language, purpose: str) -> Any:
+    """Return the parser of a language; raises ReaderError if the library is missing."""
+    tree_sitter = import_extra("tree_sitter", "documents", purpose, error=ReaderError)
+    grammar = import_extra(language.package, "documents", purpose, error=ReaderError)
+    return tree_sitter.Parser(tree_sitter.Language(getattr(grammar, language.function)()))
+
+
+def _iter_marks(
+    node: Any, data: bytes, language: Language, names: tuple[str, ...]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield each offset where the enclosing definitions change, with their names, outermost first."""
+    for start, definition, end in _iter_definitions(node, language):
+        inner_names = (*names, _get_definition_name(definition, data))
+        yield start, inner_names
+        if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _MAX_DEPTH:
+            yield from _iter_marks(definition, data, language, inner_names)
+        yield end, names
+
+
+def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
+    """Yield the outermost definitions in a node: the start including comments above it, the definition, and the end."""
+    comment_start: int | None = None
+    comment_row = -2
+    for child in node.children:
+        if "comment" in child.type or child.type in ("attribute_item", "attribute_list"):
+            if comment_start is None or child.start_point[0] > comment_row + 1:
+                comment_start = child.start_byte
+            comment_row = child.end_point[0]
+            continue
+        start = (
+            comment_start if comment_start is not None and child.start_point[0] <= comment_row + 1 else child.start_byte
+        )
+        comment_start = None
+        if child.type in language.definitions and _is_defining(child):
+            yield start, child, child.end_byte
+        elif child.type in language.wrappers:
+            definition = _find_wrapped_definition(child, language)
+            if definition is not None:
+                yield start, definition, child.end_byte
+        elif child.type in language.bodies:
+            yield from _iter_definitions(child, language)
+        elif child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
+            yield start, declarator, child.end_byte
+
+
+def _is_defining(node: Any) -> bool:
+    """True if a node has a body or is not a type specifier: ``struct point p;`` only uses a type."""
+    return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
+
+
+def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
+    """Return the definition inside a wrapper, or None."""
+    for child in node.named_children:
+        if child.type in language.definitions and _is_defining(child):
+            return child
+        if child.type in language.wrappers and (definition := _find_wrapped_definition(child, language)) is not None:
+            return definition
+        if child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
+            return declarator
+    return None
+
+
+def _find_assigned_function(node: Any) -> Any | None:
+    """Return the declarator of ``const name = () => ...``, or None."""
+    for child in node.named_children:
+        value = child.child_by_field_name("value")
+        if value is not None and value.type in ("arrow_function", "function_expression", "function", "class"):
+            return child
+    return None
+
+
+def _get_definition_name(node: Any, data: bytes) -> str:
+    """Return the name of a definition."""
+    receiver = node.child_by_field_name("receiver")
+    name_node = next(
+        (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None
+    )
+    for _ in range(_MAX_DEPTH * 2):  # declarators can be nested: int (*name(void))(int)
+        if name_node is None or "declarator" not in name_node.type:
+            break
+        name_node = name_node.child_by_field_name("declarator") or next(iter(name_node.named_children), None)
+    if name_node is None:
+        name_node = next((child for child in node.named_children if "identifier" in child.type), node)
+    name = " ".join(data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace").split())
+    name = name.partition("{")[0].partition("(")[0].strip()[:200] if name_node is node else name[:200]
+    if node.child_by_field_name("name") is None and name_node.type.startswith("generic"):  # impl<T> Store<T>
+        name = name.partition("<")[0]
+    if receiver is not None:  # Go: func (s *Store) Open()
+        words = data[receiver.start_byte : receiver.end_byte].decode("utf-8", "replace").strip("()").split()
+        if words:
+            name = f"{words[-1].lstrip('*').partition('[')[0]}.{name}"
+    return name or node.type
+
+
+def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the marks of a language without a grammar; a definition ends where the next begins."""
+    opening = re.compile(language.opening, re.I) if language.opening else None
+    offset = 0
+    comment_start: int | None = None
+    for line in text.splitlines(keepends=True):
+        match = opening.match(line) if opening is not None else None
+        if match:
+            yield offset if comment_start is None else comment_start, (match["name"].strip('"`[] '),)
+        if not line.lstrip().startswith(language.comment):
+            comment_start = None
+        elif comment_start is None:
+            comment_start = offset
+        offset += len(line.encode())
+
+
+def _build_sections(
+    marks: Iterable[tuple[int, tuple[str, ...]]], data: bytes, file: str, language: Language
+) -> Iterator[MarkdownBlock]:
+    """Yield a heading and a code block for every part of the file with the same enclosing definitions."""
+    parts: list[tuple[int, tuple[str, ...]]] = []
+    marks = [(0, ()), *marks]
+    for (start, names), (end, _) in pairwise([*marks, (len(data), ())]):
+        # Brackets and blank lines belong to the part above them.
+        if not parts or (parts[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))):
+            parts.append((start, names))
+    for (start, names), (end, _) in pairwise([*parts, (len(data), ())]):
+        code = data[start:end].decode("utf-8", "replace")
+        if code.strip():
+            yield make_heading(min(6, len(names) + 1), ".".join(names) or file)
+            yield make_code_block(code, language.name)

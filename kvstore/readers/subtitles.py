@@ -1,0 +1,84 @@
+"""Subtitles: the speech of a film or a talk becomes a text, with the start times of its paragraphs.
+
+In: an ``.srt`` file (SubRip) or a ``.vtt`` file (WebVTT), in UTF-8 (or in the encoding that a byte-order mark or option
+names). Out: one document of format ``text``. The lines of cues are joined into paragraphs, each after its start time
+(``[00:12:05]``). A pause, another speaker or the length of a paragraph begins the next one. Speakers are named (``Ann:
+...``). Styles, screen positions, notes and lines repeated from the previous cue are dropped. A file without a cue is a
+ReaderError.
+
+Source: WebVTT: The Web Video Text Tracks Format (W3C), 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .decoding import decode_text
+from .raw_document import Origin, RawDocument, ReadOptions
+
+_TIME_REGEX = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
+_CUE_TIMES_PATTERN = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")
+_VOICE_PATTERN = re.compile(r"<v(?:\.[^ >]{0,200})?[ \t]+([^>]{1,200})>")
+_STYLE_PATTERN = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
+#: The minimum pause in seconds that ends a paragraph, and the length in characters from which a sentence end does.
+_MIN_PAUSE_SECONDS = 4.0
+_MIN_LONG_CHARACTERS = 400
+_SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    paragraphs: list[str] = []
+    previous_line = previous_speaker = last_line = ""
+    end_time = 0.0
+    for begin, end, speaker, lines in _iter_cues(text):
+        new_lines = [line for line in lines if line != last_line]
+        if not new_lines:
+            end_time = max(end_time, end)
+            continue
+        last_line = new_lines[-1]
+        is_complete = (
+            paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and previous_line.endswith(_SENTENCE_ENDINGS)
+        )
+        if not paragraphs or begin - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != previous_speaker:
+            speaker_label = f"{speaker}: " if speaker else ""
+            paragraphs.append(f"[{_format_time(begin)}] {speaker_label}{' '.join(new_lines)}")
+        else:
+            paragraphs[-1] += f" {' '.join(new_lines)}"
+        previous_line, previous_speaker, end_time = last_line, speaker, max(end_time, end)
+    if not paragraphs:
+        raise ReaderError(f"{origin.name}: has no cue with a text; there is nothing to store")
+    yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")
+
+
+def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
+    """Yield the start, end, speaker and lines of each cue; text outside cues is dropped."""
+    lines = text.split("\n")
+    times = [
+        (number, time_match) for number, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))
+    ]
+    for number, time_match in times:
+        texts: list[str] = []
+        speaker = ""
+        for line in lines[number + 1 :]:
+            if not line.strip() or "-->" in line:
+                break
+            voice = _VOICE_PATTERN.search(line)
+            speaker = " ".join(unescape(voice[1]).split()) if voice is not None else speaker
+            plain = " ".join(unescape(_STYLE_PATTERN.sub("", _VOICE_PATTERN.sub("", line))).split())
+            if plain:
+                texts.append(plain)
+        yield _to_seconds(*time_match.groups()[:4]), _to_seconds(*time_match.groups()[4:]), speaker, texts
+
+
+def _to_seconds(hours: str | None, minutes: str, seconds: str, parts: str) -> float:
+    return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{parts}")
+
+
+def _format_time(time: float) -> str:
+    return f"{int(time) // 3600:02}:{int(time) // 60 % 60:02}:{int(time) % 60:02}"

@@ -1,0 +1,195 @@
+"""CSV and TSV: each row becomes a document, or (``AS pairs``) an edge of a tree.
+
+In: text with a header line. The delimiter is the option ``delimiter``, else a tab in ``.tsv`` files, else a comma, or
+the semicolon or tab of a header without commas. Out: one document of format ``text`` for each row, or one document of
+format ``pairs`` for the whole file. A row whose length differs from the header's, or with an unclosed quote, is a
+ReadFailure. Invalid bytes, a header with a duplicate or missing column or too many columns, and any pair that is not
+two names are ReaderErrors.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from ..errors import ReaderError
+from .decoding import check_nul, clean_text, iter_decoded_lines
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
+from .scalars import parse_number
+
+_TEXT_COLUMNS = ("text", "content", "body")
+_TITLE_COLUMNS = ("title",)
+_KEY_COLUMNS = ("id", "key")
+_OTHER_DELIMITERS = ";\t"
+#: The maximum number of columns; every row is split into as many cells.
+_MAX_COLUMNS = 10_000
+
+
+def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield (first line of the row, its cells), or a reason in place of the cells; skip blank rows."""
+    # The limit is global to the process; raising it only allows longer cells elsewhere.
+    csv.field_size_limit(sys.maxsize)
+    lines = iter_decoded_lines(stream, origin.name, options.encoding)
+    first_line = next(lines, "")
+    check_nul(first_line, origin.name)
+    delimiter = options.delimiter or _detect_delimiter(first_line, origin)
+    reader = csv.reader(chain([first_line], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, _describe_csv_error(error)
+            continue
+        if any("\0" in cell for cell in cells):
+            yield line, "holds a NUL character; remove it"
+        elif any(cell.strip() for cell in cells):
+            yield line, [clean_text(cell).strip() for cell in cells]
+
+
+def _detect_delimiter(header: str, origin: Origin) -> str:
+    if PurePosixPath(origin.name).suffix.lower() == ".tsv":
+        return "\t"
+    if "," not in header:
+        return next((delimiter for delimiter in _OTHER_DELIMITERS if delimiter in header), ",")
+    return ","
+
+
+def _describe_csv_error(error: csv.Error) -> str:
+    if "unexpected end of data" in str(error):
+        return "a quote opened in this row is never closed, so the rest of the file belongs to it; close or double it"
+    return f"is not valid CSV ({error}); double every quote inside a quoted cell"
+
+
+def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document, or a failure, for each row below the header.
+
+    The key is the row's ``id`` or ``key`` column; if that is empty, or another file uses the key, it is the file's key
+    and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
+    every other nonempty column. Columns other than key, title and text become metadata, with plain numbers as numbers.
+    """
+    yield from build_row_documents(_iter_rows(stream, origin, options), origin, options)
+
+
+def build_row_documents(
+    rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
+) -> Iterator[Item]:
+    """Yield the documents of numbered rows, each with its cells or a failure reason; the first row is the header."""
+    header = _read_header(rows, origin)
+    key = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
+    title = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
+    text = _find_column(header, origin, options.text, "text", _TEXT_COLUMNS)
+    other_columns = [index for index in range(len(header)) if index not in (key, title, text)]
+    is_empty = True
+    used_keys: set[str] = set()
+    for line, cells in rows:
+        is_empty = False
+        place = f"{origin.name}:{line}"
+        if isinstance(cells, str):
+            yield ReadFailure(place, cells)
+            continue
+        if len(cells) != len(header):
+            yield ReadFailure(place, f"has {len(cells)} cells where the header has {len(header)}; quote or add cells")
+            continue
+        nonblank_cells = [(header[index], cells[index]) for index in other_columns if cells[index]]
+        body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells) if text is None else cells[text]
+        name = cells[title] if title is not None else ""
+        if not body and not name:
+            yield ReadFailure(place, "has no text; fill the cell or name another column WITH (text = ...)")
+            continue
+        meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
+        default_key = f"{origin.key}:{line}"
+        own_key = (cells[key] if key is not None else "") or default_key
+        other_key = choose_other_key(own_key, default_key, used_keys)
+        yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
+    if is_empty:
+        raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
+
+
+def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
+    line, cells = next(rows, (1, []))
+    if isinstance(cells, str):
+        raise ReaderError(f"{origin.name}:{line}: the header {cells}")
+    if not cells:
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if len(cells) > _MAX_COLUMNS:
+        raise ReaderError(
+            f"{origin.name}:{line}: the header has {len(cells):,} columns; the limit is {_MAX_COLUMNS:,}: leave some "
+            "out, or ingest the file AS text"
+        )
+    header = [cell or f"column {number}" for number, cell in enumerate(cells, 1)]
+    counts = Counter(header)
+    duplicate = next((name for name in header if counts[name] > 1), None)
+    if duplicate is not None:
+        raise ReaderError(f"{origin.name}:{line}: the header names the column {duplicate!r} twice; rename one")
+    return header
+
+
+def _find_column(
+    header: list[str], origin: Origin, column_name: str | None, option: str, default_names: tuple[str, ...] = ()
+) -> int | None:
+    """Return the index of the column that an option names, else of the first usual name in the header."""
+    folded = [name.lower() for name in header]
+    if column_name is not None:
+        if column_name in header:
+            return header.index(column_name)
+        if column_name.lower() in folded:
+            return folded.index(column_name.lower())
+        columns = ", ".join(header)
+        raise ReaderError(
+            f"{origin.name}: has no column {column_name!r}; the option {option} must name one of: {columns}"
+        )
+    return next((folded.index(name) for name in default_names if name in folded), None)
+
+
+def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the whole file as one document of pairs: CSV lines ``child,parent`` in file order, without duplicates.
+
+    A first row ``child,parent`` or ``parent,child``, in any case, is a header. The first row is also a header if the
+    options ``child`` and ``parent`` name columns; other columns are then allowed. ``meta['tree']`` names the tree: the
+    option ``tree``, else the file's name without its suffix.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    columns: tuple[int, int] | None = None
+    width = 2
+    for line, cells in _iter_rows(stream, origin, options):
+        place = f"{origin.name}:{line}"
+        if isinstance(cells, str):
+            raise ReaderError(f"{place}: {cells}")
+        if columns is None:
+            columns = _find_pair_columns(cells, origin, options)
+            width = len(cells) if options.child or options.parent else 2
+            if options.child or options.parent or sorted(map(str.lower, cells)) == ["child", "parent"]:
+                continue
+        if len(cells) != width:
+            expected = "child and parent" if width == 2 else f"the {width} of the header"
+            raise ReaderError(f"{place}: has {len(cells)} cells where {expected} are wanted; mend the row")
+        child, parent = (" ".join(cells[column].split()) for column in columns)
+        if not child or not parent:
+            empty = "child" if not child else "parent"
+            raise ReaderError(f"{place}: the {empty} is empty; leave the row out or name both")
+        pairs[child, parent] = None
+    if not pairs:
+        raise ReaderError(f"{origin.name}: has no pairs; a row is child,parent")
+    tree = options.tree or PurePosixPath(origin.key).stem
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(pairs)
+    yield RawDocument(origin.key, None, lines.getvalue(), {"tree": tree}, "pairs")
+
+
+def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
+    if options.child or options.parent:
+        child = _find_column(first_row, origin, options.child or "child", "child")
+        parent = _find_column(first_row, origin, options.parent or "parent", "parent")
+        if child is None or parent is None or child == parent:
+            raise ReaderError(f"{origin.name}: child and parent must be two columns; name them WITH (child, parent)")
+        return child, parent
+    return (1, 0) if [cell.lower() for cell in first_row] == ["parent", "child"] else (0, 1)

@@ -1,0 +1,55 @@
+"""XLSX: the sheets of an Excel workbook, as rows of texts.
+
+In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet as they appear
+without number formats. Formulas yield their saved values; dates are in ISO 8601. A file that is not XLSX or is locked
+with a password is a ReaderError, and so is a missing openpyxl.
+"""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from ..errors import ReaderError
+from ..extras import import_extra
+from .decoding import clean_text
+from .packages import Package
+
+
+@contextmanager
+def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+    """Yield the sheets of an open file; any failure while reading is a ReaderError."""
+    openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
+    package = Package(stream, name, "XLSX")
+    stream.seek(0)
+    with package.convert_errors(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about unsupported formatting, which is not read
+        open_book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        try:
+            yield {sheet.title: _iter_rows(sheet) for sheet in open_book.worksheets}
+        finally:
+            open_book.close()
+
+
+def _iter_rows(sheet: Any) -> Iterator[list[str]]:
+    sheet.reset_dimensions()  # the declared size of a sheet can be wrong
+    for row in sheet.iter_rows(values_only=True):
+        yield [_format_value(value) for value in row]
+
+
+def _format_value(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    if isinstance(value, datetime.datetime):
+        is_date = value.time() == datetime.time()
+        return value.date().isoformat() if is_date else value.isoformat(" ")
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return clean_text(str(value)).strip()

@@ -1,0 +1,320 @@
+"""The published systems of a store, the strategies that a query can name, and the kinds of index.
+
+A system is a package with a ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its outline in this module lists the
+names and versions that are needed before the package is imported. A process that opens a store and uses one strategy
+imports one package. :func:`register` adds a system from outside kvstore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Set
+from functools import cached_property
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ..errors import InputError, KvstoreError, UnknownStrategyError
+from ..structures.tables import SPINE_TABLES
+
+if TYPE_CHECKING:
+    from ..retrieval.query import Strategy
+    from ..structures.indexes.generations import GenerationIndex
+    from ..structures.indexes.index import Index
+    from .contract import Derivation, Description, LmdbTable, Structure, System
+    from .fact import StatedFact
+    from .written_passages import WrittenFact
+
+Named = TypeVar("Named")
+
+_NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
+
+
+class SystemOutline(NamedTuple):
+    """A system before it is imported: the names of its strategies and kinds of index, and the versions of its
+    structures and derivations. The derivation of an index is maintained only in stores that have the index.
+    """
+
+    strategies: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    structures: Mapping[str, int] = _NO_VERSIONS
+    derivations: Mapping[str, int] = _NO_VERSIONS
+
+
+#: The packages, in the order in which their strategies are listed.
+_OUTLINES_BY_PACKAGE = {
+    "kvstore.derived.metadata_index": SystemOutline(structures={"metadata_index": 1}),
+    "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",)),
+    "kvstore.systems.lexical": SystemOutline(("lexical",)),
+    "kvstore.systems.hybrid": SystemOutline(("hybrid",)),
+    "kvstore.systems.sprag": SystemOutline(("sprag",)),
+    "kvstore.systems.bridge": SystemOutline(("bridge",)),
+    "kvstore.systems.cft": SystemOutline(("cft",)),
+    "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
+    "kvstore.derived.passage_graph": SystemOutline(structures={"passage_graph": 1}),
+    "kvstore.systems.hipporag": SystemOutline(("hipporag",)),
+    "kvstore.systems.cue": SystemOutline(("cue",), ("units",), derivations={"units": 1}),
+    "kvstore.systems.graph": SystemOutline(("graph",)),
+    "kvstore.systems.graphrag": SystemOutline(("local", "global", "drift"), ("communities",)),
+    "kvstore.systems.archrag": SystemOutline(("archrag",), ("community_graph",)),
+    "kvstore.systems.adaptive": SystemOutline(("adaptive",)),
+    "kvstore.systems.raptor": SystemOutline(("raptor",), ("topics",)),
+}
+
+
+class _DeferredEntry(NamedTuple):
+    package: str
+
+
+class _DeferredRegistry(MutableMapping[str, Named]):
+    """A registry by name that imports a package when one of its entries is first used."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Named | _DeferredEntry] = {}
+
+    def defer(self, names: tuple[str, ...], package: str) -> None:
+        """Register names that a package defines."""
+        self._entries.update(dict.fromkeys(names, _DeferredEntry(package)))
+
+    def get_imported(self, name: str) -> Named | None:
+        """Return the entry with this name, or None if its package is not imported yet."""
+        entry = self._entries[name]
+        return None if isinstance(entry, _DeferredEntry) else entry
+
+    def __getitem__(self, name: str) -> Named:
+        entry = self._entries[name]
+        if isinstance(entry, _DeferredEntry):
+            _add_system(import_module(entry.package).SYSTEM)
+            entry = self._entries[name]
+            assert not isinstance(entry, _DeferredEntry)
+        return entry
+
+    def __setitem__(self, name: str, value: Named) -> None:
+        self._entries[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+
+#: All systems, strategies and kinds of index, by name.
+SYSTEMS: _DeferredRegistry[System] = _DeferredRegistry()
+STRATEGIES: _DeferredRegistry[Strategy] = _DeferredRegistry()
+INDEXES: _DeferredRegistry[Index] = _DeferredRegistry()
+
+for _package, _outline in _OUTLINES_BY_PACKAGE.items():
+    SYSTEMS.defer((_package.rpartition(".")[2],), _package)
+    STRATEGIES.defer(_outline.strategies, _package)
+    INDEXES.defer(_outline.indexes, _package)
+
+
+def register(system: System) -> Callable[[], None]:
+    """Add a system to every store opened from now on, and return a function that removes it.
+
+    A store that contains data of an unregistered system can only be read. Raises InputError if the name of the system,
+    or of one of its strategies, kinds of index or tables, is already in use.
+    """
+    for kind_name, names, taken_names in (
+        ("system", {system.name}, SYSTEMS.keys()),
+        (
+            "structure or derivation",
+            set(_list_maintained_names(system)),
+            {name for other in SYSTEMS.values() for name in _list_maintained_names(other)},
+        ),
+        ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
+        ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
+        (
+            "kind of fact",
+            {fact.name for fact in system.facts},
+            {fact.name for s in SYSTEMS.values() for fact in s.facts},
+        ),
+        ("table", {table.name for table in system.tables}, {t.name for s in SYSTEMS.values() for t in s.tables}),
+        (
+            "kind of thing to DESCRIBE",
+            {description.name for description in system.descriptions},
+            {"document", "entity", "strategy"} | {d.name for s in SYSTEMS.values() for d in s.descriptions},
+        ),
+    ):
+        for name in names & taken_names:
+            raise InputError(f"system {system.name!r}: there is a {kind_name} {name!r} already; give it another name")
+    _add_system(system)
+
+    def unregister() -> None:
+        del SYSTEMS[system.name]
+        for strategy in system.strategies:
+            del STRATEGIES[strategy.name]
+        for kind in system.indexes:
+            del INDEXES[kind.name]
+
+    return unregister
+
+
+def _add_system(system: System) -> None:
+    SYSTEMS[system.name] = system
+    STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
+    INDEXES.update((kind.name, kind) for kind in system.indexes)
+
+
+def list_outlines() -> list[SystemOutline]:
+    """Return the outline of every system without importing any."""
+    outlines_by_name = {package.rpartition(".")[2]: outline for package, outline in _OUTLINES_BY_PACKAGE.items()}
+    imported = ((name, SYSTEMS.get_imported(name)) for name in SYSTEMS)
+    return [outlines_by_name[name] if system is None else build_outline(system) for name, system in imported]
+
+
+def build_outline(system: System) -> SystemOutline:
+    """Build the outline of an imported system."""
+    from .contract import MaintainedIndex
+
+    index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
+    return SystemOutline(
+        tuple(strategy.name for strategy in system.strategies),
+        tuple(kind.name for kind in system.indexes),
+        {structure.name: structure.version for structure in system.structures},
+        {derivation.name: derivation.version for derivation in (*system.derivations, *index_derivations)},
+    )
+
+
+def _list_maintained_names(system: System) -> list[str]:
+    outline = build_outline(system)
+    return [*outline.structures, *outline.derivations]
+
+
+def list_structures() -> list[Structure[Any]]:
+    """Return the structures that the systems keep in addition to the spine."""
+    return [structure for system in SYSTEMS.values() for structure in system.structures]
+
+
+def list_derivations() -> list[Derivation]:
+    """Return the derivations that the systems make of each document, including those of maintained indexes."""
+    from .contract import MaintainedIndex
+
+    system_derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    return [
+        *system_derivations,
+        *(index.derivation for index in INDEXES.values() if isinstance(index, MaintainedIndex)),
+    ]
+
+
+def list_facts() -> list[StatedFact[Any, Any]]:
+    """Return the kinds of facts that can be stated for the systems."""
+    return [fact for system in SYSTEMS.values() for fact in system.facts]
+
+
+def list_generation_kinds() -> list[GenerationIndex[Any]]:
+    """Return the kinds of index that the store keeps in generations."""
+    from ..structures.indexes.generations import GenerationIndex
+
+    return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
+
+
+def get_written_facts() -> dict[str, WrittenFact]:
+    """Return the kinds of texts that EXTRACT asks a model to write, by name."""
+    from .written_passages import WrittenFact
+
+    return {fact.name: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
+
+
+def get_written_fact(name: str) -> WrittenFact:
+    """Return the kind of texts with this name, ignoring case. Raises InputError that suggests the nearest name."""
+    return _lookup_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
+
+
+def list_store_tables() -> list[LmdbTable]:
+    """Return the tables of a store: the spine's, and those of structures, derivations, facts and indexes."""
+    from ..storage.engine_tables import LmdbTable
+    from ..structures.derived_parts import list_derivation_tables
+    from ..structures.indexes.generations import list_generation_tables
+
+    derivation_tables = (table for derivation in list_derivations() for table in list_derivation_tables(derivation))
+    fact_tables = (LmdbTable(table) for fact in list_facts() for table in fact.tables)
+    index_tables = (table for kind in list_generation_kinds() for table in list_generation_tables(kind))
+    structure_tables = (table for structure in list_structures() for table in structure.tables)
+    return [*SPINE_TABLES, *structure_tables, *derivation_tables, *fact_tables, *index_tables]
+
+
+class _BufferedTables(Set[str]):
+    """Names of buffered tables. The systems are imported only if a table outside the spine is checked."""
+
+    _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE_TABLES})
+
+    @cached_property
+    def _buffered_names(self) -> frozenset[str]:
+        return frozenset(table.name for table in list_store_tables() if table.buffered)
+
+    def __contains__(self, table: object) -> bool:
+        is_buffered = self._SPINE_BUFFERED.get(str(table))
+        return table in self._buffered_names if is_buffered is None else is_buffered
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._buffered_names)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Named]) -> Set[Named]:
+        return frozenset(it)
+
+    def __len__(self) -> int:
+        return len(self._buffered_names)
+
+
+def get_buffered_tables() -> Set[str]:
+    """Return the names of the tables whose records go through the change buffer."""
+    return _BufferedTables()
+
+
+def list_strategies() -> list[Strategy]:
+    """Return every strategy that a query can name. Strategies of installed packages come last."""
+    from .plugin_strategy import STRATEGY_PLUGINS
+
+    return [*STRATEGIES.values(), *STRATEGY_PLUGINS.load_usable().values()]
+
+
+def get_strategy(name: str) -> Strategy:
+    """Return the strategy with this name. Raises UnknownStrategyError that suggests the nearest name, and PluginError
+    if the strategy of an installed package is broken.
+    """
+    if name.lower() in STRATEGIES:
+        return STRATEGIES[name.lower()]
+    from .plugin_strategy import STRATEGY_PLUGINS
+
+    plugin = STRATEGY_PLUGINS.get(name.lower())
+    if plugin is not None:
+        return plugin
+    return _lookup_name(
+        name, {strategy.name: strategy for strategy in list_strategies()}, "strategy", UnknownStrategyError
+    )
+
+
+def list_overview_strategies() -> list[str]:
+    """Return the names of built-in strategies for overview questions: those with a true attribute ``overview``."""
+    return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
+
+
+def get_index_kind(name: str) -> Index:
+    """Return the kind of index with this name, ignoring case. Raises InputError that suggests the nearest name."""
+    return _lookup_name(name, INDEXES, "index of kind", InputError)
+
+
+def get_description(name: str) -> Description:
+    """Return the description of the kind of thing that DESCRIBE names, ignoring case. Raises InputError that suggests
+    the nearest name.
+    """
+    descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
+    return _lookup_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
+
+
+def _lookup_name(name: str, values: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
+    if name.lower() not in values:
+        import difflib
+
+        matches = difflib.get_close_matches(name.lower(), values, 1)
+        hint = f"did you mean {matches[0]}? " if matches else ""
+        raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values) or 'none'}")
+    return values[name.lower()]

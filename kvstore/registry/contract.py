@@ -1,0 +1,275 @@
+"""The interface between the laws, which do not depend on any system, and the published systems.
+
+A system is what a paper describes: strategies, and the data they need in addition to the spine (documents, chunks,
+names, mentions, the forest, postings, vectors). Its data is of one of two kinds, as in databases:
+
+- *Maintained* data is exact and changes in the commit of the documents that it follows from. A :class:`Structure` and a
+  :class:`Derivation` are maintained; so is a :class:`MaintainedIndex`, in the stores that have it.
+- *Refreshed* data is built from a state of the store, reports how stale it is, and is corrected when it is read. Any
+  other kind of index (:class:`~kvstore.structures.indexes.index.FileIndex`) is refreshed.
+
+The tables, the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT, the strategies and the statements about indexes
+take what they need from :data:`kvstore.registry.SYSTEMS`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from ..errors import InputError
+from ..storage import records
+from ..storage.engine_tables import LmdbTable
+from ..structures import tables
+from ..structures.counters import Counters
+from ..structures.indexes.index import Index, IndexRecord, IndexStatus
+from .chunked_text import ChunkedText
+
+if TYPE_CHECKING:
+    from ..arguments import Choice, Option
+    from ..retrieval.query import Strategy
+    from ..settings import FixedSettings
+    from ..storage.view import View, WriteView
+    from ..structures.documents.documents import DocumentRecord, Section
+    from ..structures.logical import LogicalNames
+    from ..structures.names.mentions import Occurrence
+    from ..structures.state import State
+    from .fact import StatedFact
+    from .sql_table import SqlTable
+
+__all__ = [
+    "AddedChunk", "AddedDocument", "ChunkedText", "Delta", "Derivation", "DumpRow", "LmdbTable", "MaintainedIndex", "Maintainer",
+    "Structure", "System",
+]  # fmt: skip
+
+Read = TypeVar("Read")
+
+#: A row of the dump.
+DumpRow = tuple[Any, ...]
+
+
+class AddedChunk(NamedTuple):
+    """A chunk with data already in memory: its stored text (UTF-8), its section (-1: none) and the names in it."""
+
+    id: int
+    text: bytes
+    section: int
+    mentions: Sequence[Occurrence]
+
+
+def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
+    """Load some chunks of a stored document."""
+    text = state.documents.read_text(document)
+    rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_in_chunks(chunks), strict=True)
+    return [
+        AddedChunk(chunk, text[record.start : record.end], record.section, mentions) for chunk, record, mentions in rows
+    ]
+
+
+class AddedDocument(NamedTuple):
+    """A document just written, with data already in memory, so that nothing is read again. ``parts`` are the parts
+    derived from it, by derivation.
+    """
+
+    record: DocumentRecord
+    outline: list[Section]
+    chunks: Sequence[AddedChunk]
+    parts: Mapping[str, Any]
+
+
+#: Kinds of links between entities: a triple of some document joins them, or an accepted edge in any tree does.
+TRIPLE_LINK = 2
+RELATION_LINK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The changes of one batch, all of which the spine already contains.
+
+    - ``added``: the new documents. Their chunks are in none of the next three.
+    - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
+    - ``changed_mentions``: by document, the chunks of which only the names in their texts changed. No document is in both
+      ``changed_chunks`` and ``changed_mentions``.
+    - ``removed_mentions``: chunks that no longer mention some entities. Apart from the changes in ``changed_mentions`` nothing else of
+      them changed, and no other name lies inside those of the entities.
+    - ``names_added`` and ``names_removed``: normal forms by entity.
+    - ``links``: by entity, entity and kind, the change in the number of documents that state a triple of both, or 1 if
+      an edge between them was accepted and -1 if it no longer is.
+    """
+
+    added: Sequence[AddedDocument] = ()
+    changed_chunks: Mapping[int, Set[int]] = field(default_factory=dict)
+    changed_mentions: Mapping[int, Sequence[AddedChunk]] = field(default_factory=dict)
+    removed_mentions: Mapping[int, Set[int]] = field(default_factory=dict)
+    names_added: Mapping[int, str] = field(default_factory=dict)
+    names_removed: Mapping[int, str] = field(default_factory=dict)
+    links: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
+
+
+class Maintainer(Protocol):
+    """The writer of a structure's tables: keeps them equal to a function of the spine during one write transaction.
+
+    After any history the tables equal those made by following the full delta
+    (:func:`kvstore.changes.full_delta.build_full_delta`) from empty tables. The dump law, CHECK and REPAIR rely on exactly
+    that.
+    """
+
+    def remove_document(self, record: DocumentRecord) -> None:
+        """Handle a document that is about to be deleted; the spine still contains all of it."""
+        ...
+
+    def apply_delta(self, delta: Delta) -> None:
+        """Apply the changes of a batch to the tables. Called once per batch, after the spine is written."""
+        ...
+
+
+class Structure(Protocol[Read]):
+    """Data kept in addition to the spine and maintained with it."""
+
+    @property
+    def name(self) -> str:
+        """The name that CHECK uses."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The version. It changes whenever the same spine gives other data; a store with an older version is
+        rebuilt.
+        """
+        ...
+
+    @property
+    def tables(self) -> Sequence[LmdbTable]:
+        """The tables of this structure."""
+        ...
+
+    def read(self, state: State) -> Read:
+        """Return the reader that strategies and tables use; :meth:`State.get_part` caches it."""
+        ...
+
+    def make_maintainer(self, state: State, write: WriteView) -> Maintainer:
+        """Return the follower for a write transaction. ``state`` sees the changes made so far."""
+        ...
+
+    def dump(self, read: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        """Return the rows of each table by its name, with ``names`` in place of every internal id.
+
+        CHECK compares tables record by record, and compares these rows if records differ. The rows must hide
+        differences of form on disk, such as blocks that were split when they were full, and must show all others. They
+        come from the structure's own tables alone.
+        """
+        ...
+
+    def compute_statistics(self, read: Read) -> Mapping[str, int]:
+        """Return figures for SHOW STATS."""
+        ...
+
+
+class Derivation(ABC):
+    """Data that follows from one document alone and has vectors (units of a text, summaries). Pure; runs in workers.
+
+    ``name`` is the name that CHECK uses; the tables and the vector space are named after it. ``version`` changes
+    whenever the same document gives other data; a migration then derives everything in the store again. ``facts`` names
+    the kinds of facts of a document that it depends on, in addition to the text. ``quantised`` vectors take one byte
+    per number.
+
+    A part is plain data that msgpack can store: None, numbers, texts, lists and maps. It is stored with its document,
+    and followers get it in :attr:`Added.parts`; :meth:`State.get_derived_parts` reads parts and vectors. The
+    ``derivations`` of a system are kept in every store. The derivation of a :class:`MaintainedIndex` is kept after
+    CREATE INDEX, and followers must not read it.
+    """
+
+    name: str
+    version: int
+    facts: Sequence[str] = ()
+    quantised: bool = False
+
+    @abstractmethod
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
+        """Return the part of a document. ``options`` are all options of the index."""
+
+    @abstractmethod
+    def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+        """Return the texts of a part that get vectors, embedded in the same batch as the document's chunks."""
+
+    def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+        """Yield what is wrong with a stored part, one sentence each, for CHECK."""
+        return iter(())
+
+
+class MaintainedIndex(Index):
+    """An index that is part of every commit: the parts that a derivation makes of each document, after CREATE INDEX.
+
+    Stored documents get their parts in batches, each in its own commit. A document put meanwhile gets its part at once.
+    The record keeps the progress: documents with ids from ``built`` to before ``until`` have no part yet.
+    """
+
+    def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option | Choice]) -> None:
+        self.name = derivation.name
+        self.description = description
+        self.options = options
+        self.derivation = derivation
+
+    def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+        if record.state.get("dropping"):
+            raise InputError(f"index {self.name} is being dropped; DROP INDEX {self.name} goes on with that")
+        return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
+
+    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+        # All documents are put again, with their parts.
+        return replace(record, state={}) if record.created else None
+
+    def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+        change = state.counters.change
+        if record.state.get("dropping"):
+            return IndexStatus(self.name, "dropping", 0, change, f"DROP INDEX {self.name} goes on with that")
+        if not record.state:
+            return IndexStatus(self.name, "exact", change, 0, "part of every commit")
+        documents = state.counters.documents
+        num_unbuilt = sum(1 for _ in iter_unbuilt_documents(record, state.lmdb))
+        detail = f"{documents - num_unbuilt:,} of {documents:,} documents; REFRESH INDEX {self.name} goes on"
+        return IndexStatus(self.name, "building", 0, change, detail)
+
+
+def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
+    """Yield the stored documents that have no part of a maintained index yet, in order of id."""
+    if "until" in record.state:
+        for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):
+            document = int(records.U64.unpack(key)[0])
+            if document >= record.state["until"]:
+                return
+            yield document
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The answer of DESCRIBE for a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
+
+    ``describe`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if there
+    is no such thing.
+    """
+
+    name: str
+    describe: Callable[[State, str], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A published system: its name, its paper, and its contributions to a store.
+
+    ``facts`` are stated by users or models, ``tables`` are those of SELECT, and ``descriptions`` are those of DESCRIBE.
+    ``describe_entity`` returns what DESCRIBE ENTITY adds, by the entity's id.
+    """
+
+    name: str
+    paper: str
+    structures: tuple[Structure[Any], ...] = ()
+    derivations: tuple[Derivation, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    strategies: tuple[Strategy, ...] = ()
+    facts: tuple[StatedFact[Any, Any], ...] = ()
+    tables: tuple[SqlTable, ...] = ()
+    descriptions: tuple[Description, ...] = ()
+    describe_entity: Callable[[State, int], Mapping[str, Any]] = lambda state, entity: {}

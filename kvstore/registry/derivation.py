@@ -1,0 +1,63 @@
+"""The parts that systems derive from one document alone, and the texts that get vectors, by vector space.
+
+In: extracted documents, in any process, and the derivations of a store. Out: the documents with the parts of every
+    derivation, and the texts to embed: those of chunks and those of parts, embedded together. Pure, so it can run in
+    other processes. Parts and vectors in transit are keyed by the labels of stored derivations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..extraction.extraction import ExtractedDocument
+from ..settings import FixedSettings
+from ..structures.vectors.vectors import CHUNK_VECTORS
+from .chunk_texts import build_chunk_texts
+from .chunked_text import build_chunked_text
+from .stored_derivations import StoredDerivation
+
+
+def derive_parts(
+    extracted: ExtractedDocument,
+    settings: FixedSettings,
+    derivations: Sequence[StoredDerivation],
+    facts: Mapping[str, Any] | None = None,
+) -> ExtractedDocument:
+    """Add the part of every derivation to a document. Existing parts stay unless they depend on one of the stated
+    ``facts``.
+    """
+    facts = facts or {}
+    follows_facts = [not facts.keys().isdisjoint(derivation.derivation.facts) for derivation in derivations]
+    pending = [
+        derivation
+        for derivation, is_outdated in zip(derivations, follows_facts, strict=True)
+        if is_outdated or derivation.label not in extracted.parts
+    ]
+    if not pending:
+        return extracted
+    document = build_chunked_text(extracted, facts)
+    parts = {derivation.label: derivation.derive(document, settings) for derivation in pending}
+    return replace(extracted, parts={**extracted.parts, **parts})
+
+
+def list_missing_texts(
+    extracted: ExtractedDocument,
+    embedded_spaces: Container[str],
+    settings: FixedSettings,
+    derivations: Sequence[StoredDerivation],
+    facts: Mapping[str, Any] | None = None,
+) -> dict[str, Sequence[str]]:
+    """Return the texts of a document to embed, by vector space, without the spaces that are already ``embedded_spaces``."""
+    chunks = CHUNK_VECTORS.name
+    missing = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
+    if chunks in embedded_spaces and not missing:
+        return {}
+    document = build_chunked_text(extracted, facts or {})
+    texts: dict[str, Sequence[str]] = (
+        {} if chunks in embedded_spaces else {chunks: build_chunk_texts(document, settings)}
+    )
+    for derivation in missing:
+        texts[derivation.label] = derivation.list_texts(extracted.parts[derivation.label], document, settings)
+    return texts

@@ -1,0 +1,227 @@
+"""Kinds of facts: data that users state, that cannot be derived again, and that a store keeps as stated.
+
+Documents, edges and aliases are kinds of facts (:mod:`kvstore.changes.facts`). A system can declare more in
+:attr:`~kvstore.registry.contract.System.facts`. The declaration drives export and import, the data that CHECK REPAIR
+reads and reports as lost, and the statements of ``.dump`` with the facts that they cannot express.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from ..storage import records
+
+if TYPE_CHECKING:
+    from ..storage.view import WriteView
+    from ..structures.forest.forest_writer import ForestWriter, NodePairs
+    from ..structures.state import State
+    from .chunked_text import ChunkedText
+
+
+class NodeLinker(Protocol):
+    """The writer of entity addresses, as far as facts change them."""
+
+    def link_nodes(self, nodes: NodePairs) -> None:
+        """Add the addresses of tree nodes to entities."""
+        ...
+
+    def unlink_nodes(self, nodes: NodePairs) -> None:
+        """Remove the addresses of tree nodes from their entities."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeContext:
+    """The target of facts: one set of changes to a state."""
+
+    state: State
+    write: WriteView
+    forest: ForestWriter
+    linker: NodeLinker
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+#: A line of an export.
+Line = Mapping[str, Any]
+#: A statement of the language with ``?`` in place of values, or a sentence; and the values.
+BoundStatement = tuple[str, Sequence[str]]
+
+#: The types of some fields.
+Fields = Mapping[str, type | tuple[type, ...]]
+
+
+class Fact(ABC, Generic[Key, Value]):
+    """A kind of fact: its line in an export, its statement, and its rows on disk.
+
+    ``name`` is the first field of its line. ``fields`` has all fields with their types; a field whose type allows None
+    can be missing. ``plural`` is used in counts. ``tables`` hold the data that cannot be derived again; the first has
+    one row per fact.
+    """
+
+    name: str
+    plural: str
+    fields: ClassVar[Fields]
+    tables: tuple[str, ...]
+
+    @abstractmethod
+    def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
+        """Yield all facts of this kind, in order of their keys."""
+
+    @abstractmethod
+    def to_line(self, key: Key, value: Value) -> Line:
+        """Return the export line of a fact."""
+
+    @abstractmethod
+    def parse(self, line: Line) -> tuple[Key, Value]:
+        """Return the fact of an export line, whose fields have the right types. Raises InputError."""
+
+    @abstractmethod
+    def describe_row(self, row: bytes) -> str:
+        """Return in words what the row with this key in the first table states, for a message that it is lost."""
+
+    @abstractmethod
+    def read(self, state: State, row: bytes) -> tuple[Key, Value]:
+        """Return the fact of the row with this key. Raises CorruptionError."""
+
+    def format_count(self, number: int) -> str:
+        """Return the number of facts of this kind in words, or "" if it need not be reported."""
+        return f"{number:,} {self.name if number == 1 else self.plural}"
+
+    def to_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield the statements that create the facts again, in an order in which they can run."""
+        return iter(())
+
+    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        """Yield what :meth:`to_statements` cannot express, each as the beginning of a sentence."""
+        number = state.lmdb.count(self.tables[0])
+        if number:
+            be, them = ("is", "it") if number == 1 else ("are", "them")
+            yield f"{self.format_count(number)} {be} in no statement; EXPORT TO keeps {them}", ()
+
+
+class StatedFact(Fact[Key, Value]):
+    """A kind of fact that is stored as stated, in addition to the documents. None in place of a value deletes it.
+
+    A new value for a key replaces the old one, or is joined with it if the kind ``is_cumulative``. Names of the entity ``kinds``
+    that it introduces can exist without occurring in any text or tree.
+    """
+
+    kinds: tuple[str, ...] = ()
+    is_cumulative: bool = False
+
+    @property
+    def statistic_name(self) -> str:
+        """The name of the count in SHOW STATS."""
+        return self.tables[0]
+
+    def estimate_size(self, value: Value) -> int:
+        """Return how much memory a value takes while it is pending; a chunk takes 1."""
+        return 1
+
+    def merge(self, value: Value, more: Value) -> Value:
+        """Combine two values of a key."""
+        return more
+
+    def check_consistency(self, value: Value, get_stated: Callable[[Key], Value | None]) -> None:
+        """Raise InputError if a value contradicts a stated fact."""
+
+    @abstractmethod
+    def find(self, state: State, key: Key) -> Value | None:
+        """Return the value stated under this key, or None."""
+
+    def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
+        """Return the names that a value introduces, each as typed and with its kind of name (numbered in
+        :mod:`kvstore.structures.names.entities`).
+        """
+        return ()
+
+    @abstractmethod
+    def remove(self, context: ChangeContext, key: Key, value: Value) -> None:
+        """Delete a stored value, whose names are still known."""
+
+    @abstractmethod
+    def put(self, context: ChangeContext, ids: Mapping[str, int], key: Key, value: Value) -> None:
+        """Store a new value. ``ids`` maps the normal forms of the names that it introduces to entities."""
+
+
+class DocumentFact(StatedFact[str, Value]):
+    """A kind of fact about a document with a text, keyed by document key. It is deleted with that text, or with the
+    parts of the text that it describes (:meth:`fit_to_document`).
+
+    Its table has a row per document id: the list of the fields of its line after the document key. If it is
+    ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that they depend
+    on.
+    """
+
+    affects_structures: bool = True
+
+    def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
+        """Return the part of a value that still applies to the current document, or None.
+
+        ``same_text`` is true if the value was stated of the document's current text, as a newly stated value always is.
+        """
+        return value if same_text else None
+
+    #: True if it supplies text for the vectors of chunks in a store with ``chunk_context``, see :meth:`build_contexts`.
+    gives_context: ClassVar[bool] = False
+
+    def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
+        """Return for each chunk the text between its headings and its own text, for the chunk's vector."""
+        return [""] * len(document.chunks)
+
+    @abstractmethod
+    def parse_fields(self, *parts: Any) -> Value:
+        """Build a value from the fields of a line after the first. Raises InputError."""
+
+    @abstractmethod
+    def to_fields(self, value: Value) -> Sequence[Any]:
+        """Return the fields of a line after the first."""
+
+    def count_items(self, value: Value) -> int:
+        """Return the figure that DESCRIBE shows for a document with this value."""
+        return 1
+
+    def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
+        """Return the pairs of known entities that a value joins, each with its kind of link
+        (:mod:`kvstore.registry.contract`).
+        """
+        return ()
+
+    @property
+    def statistic_name(self) -> str:
+        return f"documents_with_{self.plural}"
+
+    def to_line(self, key: str, value: Value) -> Line:
+        return dict(zip(self.fields, (key, *self.to_fields(value)), strict=True))
+
+    def parse(self, line: Line) -> tuple[str, Value]:
+        key, *parts = (line[name] for name in self.fields)
+        return key, self.parse_fields(*parts)
+
+    def describe_row(self, row: bytes) -> str:
+        return f"the {self.plural} of document {records.U64.unpack(row)[0]}"
+
+    def scan(self, state: State) -> Iterator[tuple[str, Value]]:
+        rows = [row for row, _ in state.lmdb.scan(self.tables[0])]
+        keys = {state.documents.get(records.U64.unpack(row)[0]).key: row for row in rows}
+        return (self.read(state, keys[key]) for key in sorted(keys))
+
+    def read(self, state: State, row: bytes) -> tuple[str, Value]:
+        key = state.documents.get(records.U64.unpack(row)[0]).key
+        return key, self.parse_fields(*records.unpack(state.lmdb.get(self.tables[0], row) or b"", self.tables[0], row))
+
+    def find(self, state: State, key: str) -> Value | None:
+        row = records.encode_u64(state.documents.find_id(key) or 0)
+        return None if state.lmdb.get(self.tables[0], row) is None else self.read(state, row)[1]
+
+    def remove(self, context: ChangeContext, key: str, value: Value) -> None:
+        context.write.delete(self.tables[0], records.encode_u64(context.state.documents.find_id(key) or 0))
+
+    def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
+        row = records.encode_u64(context.state.documents.find_id(key) or 0)
+        context.write.put(self.tables[0], row, records.pack(self.to_fields(value)))

@@ -1,0 +1,77 @@
+"""Strategies of installed packages, from the entry points ``kvstore.strategies``.
+
+In: the object of an entry point: a class, or a function without arguments, that makes a
+    :class:`~kvstore.retrieval.query.Strategy` with the entry point's name. Out: a strategy whose failures are errors
+    that name it. Only a query that names such a strategy uses it, so the answers to other queries do not depend on the
+    installed packages. A whole system with tables is registered by a program (:func:`kvstore.registry.register`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..arguments import Choice, Option
+from ..entry_points import Plugin, PluginGroup, format_error
+from ..errors import KvstoreError, PluginError
+from ..retrieval.evidence import Evidence
+from ..retrieval.query import Query, Strategy
+
+
+def _list_own_strategies() -> Collection[str]:
+    from . import STRATEGIES
+
+    return STRATEGIES
+
+
+def _make_plugin_strategy(plugin: Plugin, make: Any) -> PluginStrategy:
+    if not callable(make):
+        raise PluginError(f"it is no class or function that makes a strategy, but {make!r:.80}")
+    strategy = make()
+    missing = [name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)]
+    if missing:
+        raise PluginError(f"it makes {strategy!r:.80}, which has no {' and no '.join(missing)}, and so is no strategy")
+    if strategy.name != plugin.name or plugin.name != plugin.name.lower():
+        raise PluginError(f"its strategy is called {strategy.name!r}; both names must be the same, in small letters")
+    options = strategy.options
+    if not isinstance(options, Mapping) or not all(isinstance(value, (Option, Choice)) for value in options.values()):
+        raise PluginError("its options are no mapping of names to kvstore.arguments.Option or Choice")
+    return PluginStrategy(plugin, strategy)
+
+
+STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup(
+    "strategy", get_reserved_names=_list_own_strategies, convert=_make_plugin_strategy
+)
+
+
+class PluginStrategy:
+    """A strategy of a package. Its exceptions become a PluginError that names it."""
+
+    def __init__(self, plugin: Plugin, strategy: Strategy) -> None:
+        self._plugin = plugin
+        self._strategy = strategy
+        self.name = plugin.name
+        self.description = str(strategy.description)
+
+    @property
+    def options(self) -> Mapping[str, Option | Choice]:
+        """The options that WITH sets, by name."""
+        return self._strategy.options
+
+    def retrieve(self, query: Query) -> Evidence:
+        """Return evidence for the question, best first. Raises PluginError."""
+        try:
+            evidence = self._strategy.retrieve(query)
+        except (KvstoreError, MemoryError):
+            raise
+        except Exception as error:
+            raise PluginError(f"{self._plugin} failed ({format_error(error)}); ask with another strategy") from error
+        if not isinstance(evidence, Evidence):
+            raise PluginError(f"{self._plugin} gave {evidence!r:.80}, which is no evidence; ask with another strategy")
+        return evidence
+
+    def __getattr__(self, name: str) -> Any:
+        # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._strategy, name)

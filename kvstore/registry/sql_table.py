@@ -1,0 +1,115 @@
+"""A table of SELECT: its columns, and the access paths to its rows.
+
+In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: rows, which are small keys internal to the
+    store, and the values of their columns, each read on demand. An access path can return too many rows but never too
+    few: SQLite checks every condition again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from .table_reader import Reader
+
+#: The types of the value of a column or a parameter.
+SqlValue = str | int | float | bool | bytes | None
+Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
+TableRow = Any
+TableRows = Iterator[TableRow]
+
+#: A function that returns the value of a column, from the reader, the row and its record.
+ReadColumn = Callable[[Reader, TableRow, Any], SqlValue]
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """One table of the language.
+
+    ``columns`` maps a name to (SQL type, reading function). ``hidden`` has further columns, which a query must name
+    because ``*`` leaves them out. ``equal`` and ``between`` are the access paths by the value of a column, the most
+    selective first. ``between`` takes a lowest and a highest value, both inclusive, either None; ``matching`` takes a
+    full-text query. ``number`` is SQLite's ``rowid``.
+    """
+
+    name: str
+    description: str
+    columns: Mapping[str, tuple[str, ReadColumn]]
+    scan: Callable[[Reader], TableRows]
+    load: Callable[[Reader, TableRow], Any] = lambda reader, row: None
+    number: Callable[[Reader, TableRow], int] = lambda reader, row: row
+    equal: Mapping[str, Callable[[Reader, Any], TableRows]] = field(default_factory=dict)
+    between: Mapping[str, Callable[[Reader, Any, Any], TableRows]] = field(default_factory=dict)
+    matching: Mapping[str, Callable[[Reader, str], TableRows]] = field(default_factory=dict)
+    size: Callable[[Reader], int] = lambda reader: 1000
+    hidden: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
+
+    @property
+    def all_columns(self) -> Mapping[str, tuple[str, ReadColumn]]:
+        """The columns that a query can name, the hidden ones last."""
+        return {**self.columns, **self.hidden}
+
+    @property
+    def declaration(self) -> str:
+        """The CREATE TABLE statement with the columns of ``*``."""
+        return self._format_declaration(self.columns)
+
+    @property
+    def full_declaration(self) -> str:
+        """The CREATE TABLE statement that SQLite gets, hidden columns included."""
+        return self._format_declaration(
+            {**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}}
+        )
+
+    def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
+        column_list = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
+        return f'CREATE TABLE "{self.name}" ({column_list})'
+
+
+def iter_optional(row: TableRow | None) -> TableRows:
+    return iter(()) if row is None else iter((row,))
+
+
+def make_row_lookup(table: str) -> Callable[[Reader, int], TableRows]:
+    return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
+
+
+def make_range_scan(table: str) -> Callable[[Reader, int | None, int | None], TableRows]:
+    def scan_range(reader: Reader, low: int | None, high: int | None) -> TableRows:
+        stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
+        return reader.iter_ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
+
+    return scan_range
+
+
+def make_row_counter(table: str) -> Callable[[Reader], int]:
+    return lambda reader: reader.state.lmdb.count(table)
+
+
+def hash_row(reader: Reader, row: TableRow) -> int:
+    """Return a number for a row without one, the same in every statement: 63 bits of a hash.
+
+    Two of a million rows share a number with probability 5 × 10^-8, and only a comparison of ``rowid`` would notice.
+    """
+    return int.from_bytes(blake2b(repr(row).encode(), digest_size=8).digest()) >> 1
+
+
+def make_list_table(
+    name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
+) -> SqlTable:
+    """Build a small table from rows given as tuples."""
+
+    def make_column_reader(index: int) -> ReadColumn:
+        return lambda reader, row, record: record[index]
+
+    return SqlTable(
+        name,
+        description,
+        {column_name: (kind, make_column_reader(index)) for index, (column_name, kind) in enumerate(columns.items())},
+        scan=lambda reader: enumerate(rows(reader), 1),
+        load=lambda reader, row: row[1],
+        number=lambda reader, row: row[0],
+        size=lambda reader: 20,
+    )

@@ -1,0 +1,98 @@
+"""Loaded chunks: their texts, spans and headings, and the abstracts above them.
+
+In: ids of chunks of a state. Out: a :class:`LoadedChunk` for each. Records, keys and outlines of documents are read
+once for all chunks of a request; a text is decoded on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..structures.documents.chunks import GROUP_SIZE, ChunkRecord
+from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
+from ..structures.read_requests import ReadRequest
+from .evidence import AbstractNote
+
+if TYPE_CHECKING:
+    from ..structures.state import State
+
+
+class LoadedChunk:
+    """One chunk: its id, its record and the record of its document."""
+
+    __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
+
+    def __init__(
+        self, state: State, chunk: int, record: ChunkRecord, document: DocumentRecord, outline: Sequence[Section]
+    ) -> None:
+        self.chunk = chunk
+        self.record = record
+        self.document = document
+        self._state = state
+        self._outline = outline
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of the chunk."""
+        if self._text is None:
+            self._text = self._state.documents.text_slice(self.document.id, self.record.start, self.record.end)
+        return self._text
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings around the chunk, outermost first."""
+        return self.list_headings(self.record.section)
+
+    def list_headings(self, section: int) -> list[str]:
+        """Return the headings around a section of its document, outermost first; none for -1."""
+        return build_heading_path(self._outline, section)
+
+    @property
+    def starting_titles(self) -> Iterable[str]:
+        """The titles of the sections that begin in the chunk."""
+        for section in self._outline[max(0, self.record.section) :]:
+            if section.start >= self.record.end:
+                return
+            if section.start >= self.record.start:
+                yield section.title
+
+    @staticmethod
+    def build_abstract_notes(passages: Sequence[LoadedChunk]) -> list[AbstractNote]:
+        """Return the leaf abstracts above some chunks, each once, in the order of the chunks."""
+        first_passages: dict[int, LoadedChunk] = {}
+        for passage in passages:
+            first_passages.setdefault(passage.chunk // GROUP_SIZE, passage)
+        if not first_passages:
+            return []
+        abstracts = passages[0]._state.abstracts
+        return [
+            AbstractNote(
+                passage.document.get_abstract_ordinal(leaf),
+                passage.document.key,
+                record.level,
+                abstracts.read_text(record),
+            )
+            for (leaf, passage), record in zip(first_passages.items(), abstracts.get_many(first_passages), strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
+    """The loaded chunks for ids that must exist, in their order."""
+
+    chunks: Sequence[int]
+
+    def fetch(self, state: State) -> list[LoadedChunk]:
+        records = state.chunks.get_many(self.chunks)
+        documents = state.documents.get_many(record.document for record in records)
+        outlines = state.documents.get_outlines(documents)
+        return [
+            LoadedChunk(state, chunk, record, documents[record.document], outlines[record.document])
+            for chunk, record in zip(self.chunks, records, strict=True)
+        ]
+
+    def list_chunks(self, answer: list[LoadedChunk]) -> Sequence[int]:
+        return self.chunks

@@ -1,0 +1,91 @@
+"""Hits as results: chunks of a ranking or segments, with their texts, spans and headings.
+
+In: chunks with scores or segments, loaded chunks, and the path of each. Out: hits, best first, and the chunk that each
+hit shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..text.words import count_text_tokens
+from .evidence import Hit, HitKind, TextSpan
+from .loaded_chunks import LoadedChunk
+
+if TYPE_CHECKING:
+    from ..structures.ranking import Ranking
+    from .segments import Segment
+
+#: The path of a hit: one text for all, a text by chunk id, or a function of the loaded chunk.
+HitPaths = str | Mapping[int, str] | Callable[[LoadedChunk], str]
+
+
+class RankedHits(NamedTuple):
+    """Hits, best first, and the id of the best chunk of each."""
+
+    hits: list[Hit]
+    best_chunks: list[int]
+
+
+def build_chunk_hits(
+    load_chunks: Callable[[Sequence[int]], list[LoadedChunk]],
+    ranking: Ranking,
+    paths: HitPaths,
+    top: int,
+    within: int | None,
+) -> RankedHits:
+    """Return hits for the first ``top`` chunks that fit ``within`` tokens together; a chunk that does not fit is left
+    out. Chunks are requested in batches of as many as there is room for."""
+    hits: list[Hit] = []
+    chunk_ids: list[int] = []
+    num_read = 0
+    while num_read < len(ranking) and len(hits) < top:
+        batch = ranking[num_read : num_read + top - len(hits)]
+        num_read += len(batch)
+        for passage, (chunk, score) in zip(load_chunks([chunk for chunk, _ in batch]), batch, strict=True):
+            if within is not None:
+                size = count_text_tokens(passage.text)
+                if size > within:
+                    continue
+                within -= size
+            hits.append(_build_chunk_hit(len(hits) + 1, score, passage, _get_path(paths, passage)))
+            chunk_ids.append(chunk)
+    return RankedHits(hits, chunk_ids)
+
+
+def _build_chunk_hit(rank: int, score: float, passage: LoadedChunk, path: str) -> Hit:
+    record, document = passage.record, passage.document
+    heading = " > ".join(passage.headings)
+    fields = (document.key, record.ordinal, passage.text, path, record.start, record.end, heading)
+    return Hit(rank, score, *fields, document.title)
+
+
+def build_segment_hits(passages: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
+    """Return segments as hits, in their order. ``load_chunks`` are their best chunks. A segment that is one whole chunk
+    becomes a chunk hit."""
+    hits = []
+    for rank, (segment, passage) in enumerate(zip(segments, passages, strict=True), 1):
+        record, chunks = segment.record, segment.chunks
+        heading = " > ".join(passage.list_headings(chunks[0].section))
+        path, kind = _get_path(paths, passage), _classify_segment(segment)
+        if kind == "segment":
+            chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
+            path = f"segment of {chunk_count} around chunk {passage.record.ordinal}: {path}"
+        spans = tuple(
+            TextSpan(record.key, chunk.ordinal, max(chunk.start, segment.start), min(chunk.end, segment.end))
+            for chunk in chunks
+        )
+        fields = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
+        hits.append(Hit(rank, segment.score, *fields, kind, spans))
+    return RankedHits(hits, [segment.best_chunk for segment in segments])
+
+
+def _classify_segment(segment: Segment) -> HitKind:
+    return "chunk" if segment.is_whole_chunk else "segment"
+
+
+def _get_path(paths: HitPaths, passage: LoadedChunk) -> str:
+    if isinstance(paths, str):
+        return paths
+    return paths.get(passage.chunk, "") if isinstance(paths, Mapping) else paths(passage)

@@ -1,0 +1,106 @@
+"""Relations of entities in the forest, in words, and the chunks that state them.
+
+In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per forest node and the relations around it, each
+    with the position at which a document states it; and the chunks at those positions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ...retrieval.dense_search import compute_cosines
+from ...retrieval.evidence_sentence import select_best_assertions
+from ...retrieval.hierarchy import Hierarchy
+from ...retrieval.ordered_addresses import sort_nodes
+from ...structures.documents.documents import DocumentRecord
+from ...structures.forest.forest import USER
+from ...structures.read_requests import Matrix, ReadRequest
+from ...structures.state import State
+
+
+class RelationMention(NamedTuple):
+    """A relation in words, with the document that states it and the byte offset in its text."""
+
+    relation: str
+    document: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRelations:
+    """The relations of some entities in words: the number of nodes used per entity, a sentence per node, and the
+    relations around them that documents state."""
+
+    place_counts: list[int]
+    sentences: list[str]
+    relations: list[RelationMention]
+
+
+@dataclass(frozen=True, slots=True)
+class Relations(ReadRequest[RenderedRelations]):
+    """A request for the relations of entities, each given by the normal forms of its names.
+
+    Uses at most ``max_places`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of each
+    node.
+    """
+
+    names: Sequence[Sequence[str]]
+    max_places: int
+    max_relatives: int
+
+    def fetch(self, state: State) -> RenderedRelations:
+        hierarchy = Hierarchy(state, self.max_relatives)
+        forest = state.forest
+        places = [
+            sort_nodes(state, chain.from_iterable(hierarchy.find_nodes(names)))[: self.max_places]
+            for names in self.names
+        ]
+        nodes = list(chain.from_iterable(places))
+        edges = []
+        for node in nodes:
+            for up in (True, False):
+                for relative in islice(forest.walk([node], up=up, depth=self.max_relatives), self.max_relatives):
+                    edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
+        assertions = select_best_assertions(state, edges)
+        keys = forest.get_keys(set(chain.from_iterable(edges)))
+        relations = [
+            RelationMention(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
+            for child, parent in edges
+            if (assertion := assertions[child, parent]).document != USER
+        ]
+        return RenderedRelations(list(map(len, places)), hierarchy.build_sentences(nodes), relations)
+
+
+@dataclass(frozen=True, slots=True)
+class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
+    """A request for the chunks that state relations, each with its first relation and its cosine with a unit
+    ``vector``."""
+
+    relations: Sequence[RelationMention]
+    vector: Matrix
+
+    def fetch(self, state: State) -> dict[int, tuple[str, float]]:
+        documents = state.documents.get_many(relation.document for relation in self.relations)
+        chunk_relations: dict[int, str] = {}
+        for relation in self.relations:
+            chunk = _find_chunk_at(state, documents[relation.document], relation.start)
+            if chunk is not None:
+                chunk_relations.setdefault(chunk, relation.relation)
+        cosines = compute_cosines(state, np.array(list(chunk_relations), np.uint64), self.vector)
+        return dict(zip(chunk_relations, zip(chunk_relations.values(), cosines.tolist(), strict=True), strict=True))
+
+    def list_chunks(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
+        return answer
+
+
+def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
+    """Return the chunk of a document that covers a byte of its text, or None, as for documents of pairs."""
+    chunk_ids = list(record.chunk_ids())
+    index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)
+    return chunk_ids[index - 1] if index else None

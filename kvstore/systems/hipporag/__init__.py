@@ -1,0 +1,16 @@
+"""HippoRAG: personalized PageRank over the graph of passages and names."""
+
+from ...registry.contract import System
+from ...registry.deferred_strategy import DeferredStrategy
+from ...retrieval.query import Strategy
+
+
+def _make_strategy() -> Strategy:
+    from .strategy import HippoRagStrategy
+
+    return HippoRagStrategy()
+
+
+SYSTEM = System(
+    "hipporag", "Gutiérrez et al. 2024, HippoRAG", strategies=(DeferredStrategy("hipporag", _make_strategy),)
+)

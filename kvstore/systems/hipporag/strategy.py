@@ -1,0 +1,79 @@
+"""Strategy ``hipporag``: personalized PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
+
+A walk over the graph starts at the entities of the question, weighted by how specific they are. If no entity is known,
+it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
+passage. Passages are ranked only by the mass that reaches them. If no name is found at all, the search is dense, and
+the paths say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...arguments import Option
+from ...derived.passage_graph.neighborhood import NamesInChunks, make_entity_node
+from ...derived.passage_graph.pagerank import compute_personalised_pagerank
+from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
+from ...derived.synonyms.nearest_names import NearestNames
+from ...retrieval.dense_search import rank_by_vector
+from ...retrieval.evidence import Evidence
+from ...retrieval.query import Query, evidence_of, option
+from ...retrieval.recognition import recognize_entities
+from ...structures.ranking import best
+
+#: The number of nearest names used in place of names in the question.
+_NUM_NEAREST_NAMES = 5
+
+
+class HippoRagStrategy:
+    """Retrieval from the question's names over the graph to passages, ranked by PageRank alone."""
+
+    name = "hipporag"
+    description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
+    options: Mapping[str, Option] = {
+        "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
+        "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        reading = query.reading
+        names = recognize_entities(query, capitalized_only=True)
+        starts = (
+            compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
+        ) or _find_starts(query)
+        if not starts:
+            ranking = rank_by_vector(query, query.reach)
+            return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
+        with query.trace.step("personalised PageRank") as step:
+            ranks = compute_personalised_pagerank(
+                reading, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
+            )
+            keep = query.mask_allowed(ranks.chunks)
+            ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
+            step.detail, step.count = ranks.cost, len(ranks.chunks)
+        return evidence_of(
+            query,
+            self.name,
+            ranking,
+            describe_paths(reading, ranks, [chunk for chunk, _ in ranking]),
+            len(ranks.chunks),
+        )
+
+
+def _find_starts(query: Query) -> dict[int, float]:
+    """Return the starts, with masses, for a question without a known name."""
+    request = NearestNames(query.vector, _NUM_NEAREST_NAMES)
+    with query.trace.step("nearest names") as step:
+        names = query.reading.fetch(request)
+        masses = {entity: cosine for entity, cosine in names or () if cosine > 0}
+        reason = "no entity of the question is known"
+        step.detail = f"by embedding: {reason}" if names is not None else "there is no index of names"
+        step.count = len(masses)
+    if names is None:
+        nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+        with query.trace.step("names of the nearest passage") as step:
+            masses = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
+            step.detail, step.count = reason, len(masses)
+    return {make_entity_node(entity): mass for entity, mass in masses.items()}
