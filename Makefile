@@ -1,5 +1,7 @@
 # make demo       a tour of the store, from a fresh clone
-# make test       the tests; make test-slow: those that take long; make lint: style, types, floors of the house
+# make test       the fast tests; make lint: style, types and import layers
+# make test-slow  the tests that take long, and the property tests with many examples
+# make test-all   every test
 # make test-conformance  the suites of LangChain, LlamaIndex, the database API, SQLAlchemy, pandas and MCP over the adapters,
 #                 and the tests of the public API, with Python's cyclic garbage collector off
 # make test-browser  those of the explorer in chromium, where there is one
@@ -30,7 +32,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-slow test-conformance test-browser docs benchmark sanitize lint style types floors clean install
+.PHONY: demo test test-all test-slow test-conformance test-browser docs benchmark sanitize lint style types floors clean install
 
 # Nothing is compiled to bytecode ahead, here and below: of what is installed, few modules are ever imported.
 # The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
@@ -41,8 +43,12 @@ test: install
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # One process more than cores of a small machine: a sixth of the time they wait for the disk and for other processes.
+# SLOW=... selects a part of them: see tests/groups.py.
+SLOW := slow or property
 test-slow: $(SLOW_INSTALLED)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m slow
+	KVSTORE_TEST_PROFILE=thorough $(BIN)/python -m pytest -q -n 3 --dist worksteal -m "$(SLOW)"
+
+test-all: test test-slow test-conformance test-browser
 
 test-conformance: $(SLOW_INSTALLED)
 	KVSTORE_TEST_NO_GC=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "conformance or public_api"

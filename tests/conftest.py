@@ -13,17 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
+import hypothesis_profile
 import model_server
 import pytest
+from groups import mark_groups
 from long_first import long_first
 
 if TYPE_CHECKING:
     from kvstore import Store
 
-# How long an example takes by the clock is a matter of what else the machine does.
-hypothesis.settings.register_profile("kvstore", deadline=None)
-hypothesis.settings.load_profile("kvstore")
+hypothesis_profile.load_profile()
 
 # A model that the person at this machine has configured is none of the tests' business.
 for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
@@ -44,9 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini("asyncio_default_fixture_loop_scope", "of pytest-asyncio")
 
 
-@pytest.hookimpl(trylast=True)  # when those that are not to be run are gone
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let every process begin with its share of the long tests, so that none is left to wait for one at the end."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark tests by group, then let every process begin with its share of the long tests of those that are selected."""
+    mark_groups(items)
+    yield
     processes = int(getattr(config, "workerinput", {}).get("workercount", 1))
     items[:] = long_first(items, lambda item: item.get_closest_marker("long") is not None, processes)
 

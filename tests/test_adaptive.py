@@ -77,6 +77,7 @@ class UnknowingEmbedder:
         return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [0.0, 0.8])
 def test_dense_search_has_no_weight_where_it_does_not_know_the_language(
     make_store: Callable[..., kvstore.Store], known: float

@@ -390,6 +390,7 @@ def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history_gives_the_answers_of_a_fresh_store(
     tmp_path: Path, seed: int, other: subprocess.Popen[str]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
@@ -231,7 +232,7 @@ def test_the_language_stores_whole_documents(store: kvstore.Store) -> None:
     assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 31]
 
 
-@settings(max_examples=25)
+@settings(max_examples=num_examples(25))
 @given(
     text=st.text("ab. #\n\r-|é", min_size=1, max_size=60),
     cuts=st.sets(st.integers(0, 60), max_size=6),

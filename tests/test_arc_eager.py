@@ -43,6 +43,7 @@ def test_it_parses_as_spacy_does(pipeline: Any) -> None:
     assert parses(pipeline, texts(1), GreedyParser(parser)) == parses(pipeline, texts(1), parser)
 
 
+@pytest.mark.slow
 def test_it_parses_as_spacy_does_whatever_the_network_says(pipeline: Any) -> None:
     """Weights of chance lead to states that a trained network never comes to."""
     parser = pipeline.get_pipe("parser")

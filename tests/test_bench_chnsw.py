@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TOOL = Path(__file__).parents[1] / "tools" / "bench_chnsw.py"
 
 
+@pytest.mark.slow
 def test_every_figure_is_told(tmp_path: Path) -> None:
     people = [f"{first} {last}" for first in ("Ada", "Otto", "Vera", "Karl") for last in ("Reid", "Munk", "Falk")]
     rows = [

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.retrieval.hierarchy import Hierarchy
@@ -39,7 +40,7 @@ def tree(draw: st.DrawFn) -> list[Pair]:
     return [(name, names[draw(st.integers(0, place))]) for place, name in enumerate(names[1:])]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=num_examples(40), deadline=None)
 @given(st.lists(tree(), min_size=1, max_size=5), st.integers(1, 4))
 def test_every_baseline_finds_the_same_places_and_tells_the_same(drawn: list[list[Pair]], relatives: int) -> None:
     trees = {f"tree {number}": pairs for number, pairs in enumerate(drawn)}

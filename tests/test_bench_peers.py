@@ -123,6 +123,7 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
     assert [(bar.bar, bar.met) for bar in grown] == [(2, False)]
 
 
+@pytest.mark.slow
 def test_every_figure_of_kvstore_is_told(data: Path) -> None:
     chosen = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
     figures = measured(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]

@@ -90,6 +90,7 @@ def test_anything_else_is_refused_before_it_runs(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", LONG)
 def test_a_timeout_ends_the_wait_whatever_is_computed(tea: kvstore.Store, sql: str) -> None:
     with pytest.raises(errors.QueryInterruptedError, match=r"its limit of 0\.3 seconds; ask for less$"):

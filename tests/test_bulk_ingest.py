@@ -86,6 +86,7 @@ def test_tags_of_messages_are_fixed_and_unknown_ones_are_typed_errors() -> None:
             Inbox().feed(len(packed).to_bytes(8, "big") + packed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_give_what_one_process_gives(make_store: MakeStore, folder: Path, workers: int) -> None:
     alone, together = make_store("alone"), make_store("together")
@@ -116,6 +117,7 @@ def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) ->
     monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("does", "reason"),
     [
@@ -139,6 +141,7 @@ def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
     assert report.added == 141
 
 
+@pytest.mark.slow
 def test_a_file_that_wants_more_memory_than_a_worker_may_have_is_a_failure(
     store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +173,7 @@ sys.modules[module.__name__] = module
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("load", "embed", "committed"),
     [("bytearray(1 << 30)", "pass", False), ("os.abort()", "pass", False), ("pass", "bytearray(1 << 30)", True)],
@@ -201,6 +205,7 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     assert (report.unchanged, report.added) == (before, 141 - before)
 
 
+@pytest.mark.slow
 def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +223,7 @@ def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
         (folder / name).unlink()
 
 
+@pytest.mark.slow
 def test_html_is_read_under_the_time_limit_where_its_parser_could_hang(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
@@ -257,6 +263,7 @@ def test_bad_options_are_refused_before_anything_is_read(store: kvstore.Store, f
     assert store.keys() == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_ingest_leaves_no_worker_and_goes_on(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +299,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_process_that_ingests(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

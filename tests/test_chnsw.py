@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.errors import IndexUnavailableError
 from kvstore.storage import index_file
@@ -165,7 +166,7 @@ def test_members_are_those_of_the_layer_below_by_their_parents(arrays: Arrays) -
     assert some["bounds"].tolist() == [1, 2, 2, 3] and some["members"].tolist() == [1, 2, 0]
 
 
-@settings(max_examples=30)
+@settings(max_examples=num_examples(30))
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.integers(1, 40), st.integers(1, 6), st.integers(0, 99))
 def test_every_node_can_be_reached_however_many_are_the_same(
     sizes: list[int], dimension: int, kinds: int, seed: int

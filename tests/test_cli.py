@@ -299,6 +299,7 @@ def test_a_command_of_other_programs_is_answered_with_the_one_that_means_it(kv: 
     assert "Did you mean" not in error
 
 
+@pytest.mark.slow
 def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> None:
     for statement in (
         "SELECT 1",
@@ -601,6 +602,7 @@ def test_ask(kv: Run, store: str) -> None:
     assert "did you mean bridge?" in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reads", [0, 1])
 def test_a_closed_pipe_is_no_error(tmp_path: Path, reads: int) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing"):
@@ -617,6 +619,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path, reads: int) -> None:
     running.stderr.close()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_script_with_130(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing"):
         pass
@@ -693,6 +696,7 @@ def completed(shell: str, *words: str) -> list[str]:
     return told.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_every_shell_gets_a_script_and_is_answered(kv: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         status, script, _ = kv("completion", shell)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.structures.clustering import nearest_rows as rows_module
 from kvstore.structures.clustering.affinity import (
@@ -78,7 +79,7 @@ def test_without_edges_nothing_joins() -> None:
     assert list(cluster_vectors(clouds(1))) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=num_examples(60), deadline=None)
 @given(
     count=st.integers(2, 30),
     pairs=st.sets(st.tuples(st.integers(0, 29), st.integers(0, 29)), min_size=1, max_size=60),

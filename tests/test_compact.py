@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, said, tell
 
 import kvstore
@@ -114,6 +115,7 @@ def vectors_of(view: State) -> dict[int, bytes]:
     return {chunk: view.vectors.gather([(record.block, record.row)]).tobytes() for chunk, record in view.chunks.scan()}
 
 
+@pytest.mark.slow
 def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
     make_store: Callable[..., Store], tmp_path: Path
 ) -> None:
@@ -160,7 +162,7 @@ def test_an_empty_store_can_be_compacted(path: Path) -> None:
         assert environment.verify() == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=num_examples(25), deadline=None)
 @given(added=st.integers(0, 200), removed=st.sets(st.integers(0, 199)), limit=st.integers(1, 5))
 def test_vectors_move_into_as_few_blocks_as_hold_them(
     tmp_path_factory: pytest.TempPathFactory, added: int, removed: set[int], limit: int
@@ -202,7 +204,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=num_examples(40), deadline=None)
 @given(steps=STEPS)
 def test_compacting_between_any_changes_loses_none(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
@@ -268,6 +270,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
     make_store: Callable[..., Store], notes: Path, tmp_path: Path
 ) -> None:
@@ -325,6 +328,7 @@ def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkey
         assert store.compact().bytes_after < 0.75 * closed
 
 
+@pytest.mark.slow
 def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:
     store = make_store(embedder="hashing:32")
     assert store.ingest(notes, workers=0).added == 600
@@ -345,6 +349,7 @@ def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Sto
     assert damaged.compact().bytes_after == pytest.approx(sparse["compacted"], rel=0.02)
 
 
+@pytest.mark.slow
 def test_an_ingest_ends_well_where_its_file_is_not_compacted(
     make_store: Callable[..., Store], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -590,6 +595,7 @@ def test_it_is_refused_where_nothing_may_be_written(path: Path) -> None:
         environment.compact()
 
 
+@pytest.mark.slow
 def test_threads_read_and_write_on_around_it(path: Path) -> None:
     failures: list[BaseException] = []
     done = threading.Event()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
@@ -264,7 +265,7 @@ def lowered(letter: str) -> str:
     return letter.lower() if letter.isascii() else letter
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=num_examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     documents=st.lists(DOCUMENTS, min_size=1, max_size=6, unique_by=lambda one: str(one["key"])),
     wheres=st.lists(WHERES, min_size=5, max_size=15),

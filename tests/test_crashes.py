@@ -258,6 +258,7 @@ def kill_after(course: Course, seconds: float) -> None:
         shutil.rmtree(course.folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_named_points(courses: Callable[..., Course]) -> None:
     for place in chosen(courses(0), 5, random.Random(0)):
         kill_at(courses(0), place)
@@ -355,6 +356,7 @@ def kill_a_migration(number: int, folder: Path, count: int, draw: random.Random)
 FORMER = range(1, migrations.CURRENT_FORMAT)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", FORMER)
 def test_a_migration_killed_is_finished_by_the_next(tmp_path: Path, number: int) -> None:
     kill_a_migration(number, tmp_path / "run", 4, random.Random(number))

@@ -143,6 +143,7 @@ def damages(sound: tuple[Path, dict[str, Any]], folder: Path, seeds: range) -> N
         shutil.rmtree(copy)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_gives_no_wrong_answer(sound: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     damages(sound, tmp_path, range(40))
 

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.errors import ReaderError
@@ -439,6 +440,7 @@ def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures(
     )
 
 
+@pytest.mark.slow
 def test_who_wrote_a_mail_and_when_is_answered(store: kvstore.Store, tmp_path: Path) -> None:
     for number, (name, subject) in enumerate((("Ada Bell", "The pump"), ("Ben Reid", "The boat"))):
         mail = message(Message_ID=f"<{number}@x>", Subject=subject, Date=f"Fri, 0{number + 1} Mar 2024 10:00:00 +0100")
@@ -532,6 +534,7 @@ def test_the_same_mail_in_two_files_is_one_document_and_another_of_its_id_is_kep
         assert list(fresh.dump()) == list(store.dump())
 
 
+@pytest.mark.slow
 def test_a_mail_forwarded_any_number_of_times_is_read() -> None:
     text = "".join(f"--- Original Message ---\n\nround {number}\n\n" for number in range(2000))
     document = one(f"Subject: x\n\n{text}", "a.eml")
@@ -587,6 +590,7 @@ def test_a_mail_beyond_a_limit_is_refused_and_its_neighbours_in_a_file_are_read(
     assert isinstance(failure, ReadFailure) and limit in failure.reason
 
 
+@pytest.mark.slow
 def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one(parts_of_mail(3000), "a.eml").text.count("Hello.") == 3000
     assert one(nested_mail(49), "a.eml").text == "Hello.\n"
@@ -875,6 +879,7 @@ def test_a_tape_that_is_damaged_on_the_way_is_read_so_far_and_told() -> None:
         read(holes(), "a.tar")
 
 
+@pytest.mark.slow
 def test_a_book_without_one_of_its_pages_is_read_and_told(tmp_path: Path, make_store: Callable[..., Any]) -> None:
     whole = book({"a.xhtml": BODIES[0], "b.xhtml": BODIES[1], "c.xhtml": BODIES[2]})
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
@@ -1286,7 +1291,7 @@ def test_damaged_files_are_refused_with_their_name_or_read_in_part(key: str) -> 
     ),
     st.text(st.sampled_from("ab =-*.:|`_+>[]{}<~#\n\\'@;,\""), max_size=80),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=num_examples(400), deadline=None)
 def test_any_text_is_read_or_refused(format: str, text: str) -> None:
     opening = {
         "mail": "Subject: x\n\n",
@@ -1304,6 +1309,7 @@ def test_any_text_is_read_or_refused(format: str, text: str) -> None:
         assert str(error).startswith("a: ")
 
 
+@pytest.mark.slow
 def test_bombs_are_refused_before_they_are_unpacked() -> None:
     zeros = bytes(1 << 24)
     inner = packed({f"{number}.txt": zeros for number in range(8)})

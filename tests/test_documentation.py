@@ -222,6 +222,7 @@ def test_what_is_shown_is_compared_line_by_line() -> None:
         assert different(wrong, ["a", "b"]) is not None
 
 
+@pytest.mark.slow
 def test_statements_of_a_page_are_run_and_compared(tmp_path: Path) -> None:
     folder = tmp_path / "page"
     folder.mkdir()

@@ -389,6 +389,7 @@ def test_the_issue(path: Path) -> None:
     assert kvstore.open(path, readonly=True).count() == kvstore.open(path, readonly=True).count() == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("readonly", [False, True])
 def test_every_method_of_a_store(path: Path, readonly: bool) -> None:
     assert public_names(kvstore.Store) == set(STORE)
@@ -541,6 +542,7 @@ def test_the_store_that_the_explorer_follows(path: Path) -> None:
     assert_each_closes(path, FOLLOWED, FollowedStore)
 
 
+@pytest.mark.slow
 def test_every_page_of_the_explorer(path: Path) -> None:
     pytest.importorskip("starlette")
     pytest.importorskip("jinja2")

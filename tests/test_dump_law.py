@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.changes import changes, facts
@@ -243,14 +244,15 @@ def dump_of(store: kvstore.Store) -> dict[str, list]:
         return dump(snapshot._state)
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=num_examples(25), deadline=None)
 @given(transactions)
 def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
     lived_and_fresh(history)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=num_examples(100), deadline=None)
 @given(transactions)
 def test_a_hundred_histories_give_the_dump_of_a_fresh_store(history: list) -> None:
     lived_and_fresh(history)
@@ -322,6 +324,7 @@ def dumps_after_deleting(documents: list[dict], gone: set[int], together: int = 
     return dumps
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.integers(1, 3))
 def test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store(data: st.DataObject, together: int) -> None:

@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.storage.environment import Environment
@@ -67,7 +68,7 @@ change = st.tuples(
 
 
 @pytest.mark.parametrize("least_work", [transitive_reduction._LEAST_WORK, 12, -1000])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=num_examples(150), deadline=None)
 @given(history=st.lists(change, min_size=1, max_size=14))
 def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
     environment: Environment, least_work: int, history: list[tuple[int, dict[Edge, float] | None]]

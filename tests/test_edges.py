@@ -97,6 +97,7 @@ def test_a_transaction_sees_its_edges_and_rolls_them_back(store: kvstore.Store) 
     assert store.keys() == []
 
 
+@pytest.mark.slow
 def test_many_edges_of_one_transaction_make_one_tree(store: kvstore.Store) -> None:
     count = 5000
     with store.transaction() as transaction:
@@ -109,6 +110,7 @@ def test_many_edges_of_one_transaction_make_one_tree(store: kvstore.Store) -> No
     ]
 
 
+@pytest.mark.slow
 def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> None:
     def changed(store: kvstore.Store) -> dict:
         with store.transaction() as transaction:

@@ -71,6 +71,7 @@ def test_without_the_extra_an_error_names_it(
     assert "kvstore[remote]" in report.failures[0].reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_addresses_are_read_through_fsspec(
     make_store: MakeStore, store: kvstore.Store, folder: Path, workers: int

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.errors import CorruptionError
@@ -60,7 +61,7 @@ def test_what_is_not_introduced_cannot_be_taken_back() -> None:
         _decode(["", 0, 0], 1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=num_examples(60))
 @given(changes=st.lists(st.tuples(st.integers(1, 70), st.sampled_from([None, *FORMS])), max_size=40))
 def test_entities_are_those_put_and_not_removed(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, str | None]]

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis_profile import num_examples
 
 from kvstore.errors import ClosedError, EntityNotFoundError, InputError, ReadOnlyError, SettingsMismatchError
 from kvstore.storage.environment import Environment, View, WriteTransaction
@@ -272,7 +273,7 @@ AGREEING = names_agreeing_in(24, 0xABCDEF, 700) + names_agreeing_in(33, 0x1_2345
 
 TestFilterMachine = FilterMachine.TestCase
 TestFilterMachine.settings = settings(
-    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=num_examples(25), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

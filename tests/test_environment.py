@@ -19,6 +19,7 @@ import lmdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from other_process import BECOME_NOBODY, as_root, public_folder, python, said, tell
 
 from kvstore.errors import (
@@ -80,7 +81,7 @@ BOUNDS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=num_examples(60), deadline=None)
 @given(
     transactions=st.lists(st.tuples(CHANGES, st.booleans(), st.booleans()), max_size=6),
     ranges=st.lists(BOUNDS, max_size=6),
@@ -173,6 +174,7 @@ def mapped_kilobytes(environment: Environment) -> int:
     return sum(int(part.split("Rss:")[1].split()[0]) for part in described)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
 def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
@@ -232,7 +234,7 @@ def test_what_is_looked_up_stays_while_the_process_takes_little(
         assert mapped_kilobytes(environment) < 8 << 10
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=num_examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     merged=st.dictionaries(KEYS, st.binary(max_size=9), max_size=9),
     commits=st.lists(st.dictionaries(KEYS, st.none() | st.binary(max_size=9), max_size=6), max_size=3),
@@ -1077,7 +1079,7 @@ def test_a_copy_is_a_store_of_the_last_commit_made_while_others_write(environmen
 RECORDS = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=5000), max_size=80)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=num_examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables=st.dictionaries(st.sampled_from("abc"), RECORDS), batch=st.sampled_from([1, 20_000, 1 << 22]))
 def test_a_copy_holds_every_record_on_pages_as_full_as_a_compacted_file(
     tmp_path_factory: pytest.TempPathFactory, tables: dict[str, dict[bytes, bytes]], batch: int
@@ -1232,6 +1234,7 @@ def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.Mo
             assert environment.map_size >= 16 * size
 
 
+@pytest.mark.slow
 def test_readers_of_two_processes_read_on_while_the_map_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A map of 1 MiB grows 100-fold under threads that read here and a process that reads the same file."""
     monkeypatch.setattr("kvstore.storage.environment.FIRST_MAP", SMALL_MAP)

@@ -44,6 +44,7 @@ def evaluate(*arguments: object) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.slow
 def test_one_set_and_one_strategy_are_one_flat_object(data: Path) -> None:
     report = evaluate("--data", data, "--strategy", "lexical")
     assert report["dataset"] == "tiny"
@@ -112,6 +113,7 @@ BOOK = "Å harbour lies north.\n\n" + "\n\n".join(f"Page {n} tells of quiet weat
 BOOK += "\n\nThe lighthouse was lit in 1911 by Nora Quill."
 
 
+@pytest.mark.slow
 def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Path) -> None:
     start = BOOK.index("The lighthouse")
     questions = [

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
@@ -98,7 +99,8 @@ numbers = st.floats(-1e3, 1e3, width=32)
 vector = st.lists(numbers, min_size=3, max_size=3).filter(lambda row: sum(map(abs, row)) > 1e-3)
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=num_examples(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans(), vector), max_size=5))
 def test_own_vectors_come_back_bit_for_bit(documents: list) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from model_server import Server, context_of, stream, units_of
 from page_running import WIDTH, blocks, different, read_language_pages
 
@@ -43,6 +44,7 @@ def rows(store: kvstore.Store, text: str, parameters: Any = ()) -> list[tuple[An
     return store.execute(text, parameters).fetchall()
 
 
+@pytest.mark.slow
 def test_every_example_of_the_page_runs(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
@@ -217,6 +219,7 @@ def test_explain_analyze_tells_the_cost_of_each_step(filled: kvstore.Store, stat
     filled.execute("ROLLBACK")
 
 
+@pytest.mark.slow
 def test_explain_analyze_counts_the_pages_that_a_query_reads(store: kvstore.Store) -> None:
     choose = random.Random(1)
     for number in range(100):
@@ -500,6 +503,7 @@ def test_a_backup_is_a_store(filled: kvstore.Store, tmp_path: Path) -> None:
         assert rows(copy, "SELECT key FROM documents") == rows(filled, "SELECT key FROM documents")
 
 
+@pytest.mark.slow
 def test_compact_makes_the_file_smaller(store: kvstore.Store) -> None:
     store.execute("INSERT DOCUMENT 'large' TEXT ?", ("Some words of no use. " * 20_000,))
     store.execute("DELETE DOCUMENT 'large'; INSERT DOCUMENT 'small' TEXT 'a b c'")
@@ -626,7 +630,9 @@ WORDS = st.sampled_from(
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=num_examples(300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(WORDS, min_size=1, max_size=8).map(" ".join))
 def test_no_text_ends_in_anything_but_an_error_of_ours(filled: kvstore.Store, tmp_path: Path, text: str) -> None:

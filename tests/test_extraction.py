@@ -191,6 +191,7 @@ def test_extraction_does_not_depend_on_the_order_of_sets() -> None:
     assert b"summary=[(" in found.pop()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mark", [".", "#", "* ", "x\n===\n", "#### x\n# y\n", "a. ", "\n", "`", "[", "。", '."'])
 def test_texts_of_one_mark_cost_no_more_than_their_length(mark: str) -> None:
     """Where it grew with the square, some of these took minutes."""

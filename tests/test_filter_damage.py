@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.errors import CorruptionError, KvstoreError
 from kvstore.storage import records
@@ -116,6 +117,7 @@ def test_a_changed_byte_anywhere_is_noticed(env: Environment) -> None:
             assert reported, (table, key, at)
 
 
+@pytest.mark.slow
 def test_a_missing_or_cut_or_strange_value_is_noticed(env: Environment) -> None:
     with env.write() as view:
         stored = values(view)
@@ -148,7 +150,7 @@ def sealed(page: bytearray) -> bytearray:
     return page
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=num_examples(400))
 @given(data=st.data())
 def test_wrong_pages_with_right_checksums_do_no_harm(env: Environment, data: st.DataObject) -> None:
     with env.write() as view:

@@ -128,6 +128,7 @@ def test_a_killed_writer_leaves_whole_commits(tmp_path: Path, rounds: int) -> No
     assert reached > rounds
 
 
+@pytest.mark.slow
 def test_four_processes_read_while_one_writes(tmp_path: Path) -> None:
     steps = 60
     with Environment.open(tmp_path / "store"):

@@ -147,6 +147,7 @@ def test_secret_words_are_found_without_a_condition(store: kvstore.Store) -> Non
     assert len(leaked(outputs)) >= 12
 
 
+@pytest.mark.slow
 def test_no_strategy_shows_a_secret_word(store: kvstore.Store) -> None:
     """Hits, paths, context, abstracts, hints and the steps of EXPLAIN, with each form of result."""
     forms: list[dict[str, Any]] = [{"as_segments": True}, {"within": 300}]
@@ -181,6 +182,7 @@ METHODS: Mapping[str, Callable[[kvstore.Store, str, str], object]] = {
 CHANGING = {"delete_where", "extract", "forecast_extract"}
 
 
+@pytest.mark.slow
 def test_no_method_with_a_condition_shows_a_secret_word(store: kvstore.Store) -> None:
     methods = inspect.getmembers(kvstore.Store, inspect.isfunction)
     parameters = {name: set(inspect.signature(method).parameters) for name, method in methods if name[0] != "_"}
@@ -192,6 +194,7 @@ def test_no_method_with_a_condition_shows_a_secret_word(store: kvstore.Store) ->
                 assert not leaked(call(store, question, strategy.name), question), (name, strategy.name, question)
 
 
+@pytest.mark.slow
 def test_no_statement_with_a_condition_shows_a_secret_word(store: kvstore.Store) -> None:
     for strategy in usable(store):
         for question in QUESTIONS:
@@ -326,6 +329,7 @@ def call(tools: StoreTools, name: str, arguments: Mapping[str, Any]) -> str:
         return str(error)
 
 
+@pytest.mark.slow
 def test_no_tool_shows_a_secret_word(served: kvstore.Store) -> None:
     strategies = [strategy.name for strategy in usable(served)]
     assert len(strategies) == len(served.strategies())

@@ -111,6 +111,7 @@ def whole(path: Path) -> list[str]:
     return keys
 
 
+@pytest.mark.slow
 def test_a_store_that_is_open_when_its_disk_gets_full(disk: Path, tmp_path: Path) -> None:
     make(disk / "store")
     code = """

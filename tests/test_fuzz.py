@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.errors import CorruptionError, ReaderError
@@ -160,7 +161,7 @@ plain_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=num_examples(200), deadline=None)
 @given(value=plain_values, changes=mutations)
 def test_a_mutated_record_is_the_same_or_known_to_be_damaged(
     value: Any, changes: list[tuple[float, int, bytes]]
@@ -175,7 +176,7 @@ def test_a_mutated_record_is_the_same_or_known_to_be_damaged(
         assert "table" in str(error)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=num_examples(200), deadline=None)
 @given(payload=st.binary(max_size=200))
 @example(payload=b"\x81\x90\x00")  # a map whose key is a list
 def test_sealed_bytes_of_any_kind_are_decoded_or_known_to_be_damaged(payload: bytes) -> None:

@@ -169,6 +169,7 @@ def environment(folder: Path, address: str) -> dict[str, str]:
     return {**kept, **homes, "TERM": "xterm", "no_proxy": "127.0.0.1", "KVSTORE_LLM_URL": address}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traceback", ["", "1"])
 def test_no_command_lets_a_hostile_name_reach_the_terminal(folder: Path, address: str, traceback: str) -> None:
     wanted = commands(folder)
@@ -214,6 +215,7 @@ def test_a_pipe_gets_what_is_stored_and_messages_are_masked_there_too(folder: Pa
     assert not CONTROL.search(done.stderr)
 
 
+@pytest.mark.slow
 def test_the_prompt_the_toolbar_and_the_menu_show_no_control_character(folder: Path, address: str) -> None:
     child = pexpect.spawn(
         sys.executable,

@@ -239,6 +239,7 @@ def drip_to_the_end(server: Server, head: bytes, drop: bytes) -> list[bool]:
     return ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("texts", "seconds"), [(1, 1.5), (128, 3.0)])
 def test_an_attempt_to_embed_ends_by_the_number_of_texts_however_the_answer_drips(
     server: Server, texts: int, seconds: float

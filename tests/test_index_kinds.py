@@ -207,6 +207,7 @@ def indexed(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvs
     store.close()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("moment", ["write", "publish"])
 def test_a_build_that_is_killed_leaves_nothing_harmful(indexed: kvstore.Store, kind: str, moment: str) -> None:
     indexed.put("c", "Long enough.")

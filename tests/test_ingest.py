@@ -37,6 +37,7 @@ def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder
     assert document.title == "Piers"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_folder_whose_name_is_no_utf8_is_ingested_and_pruned(
     store: kvstore.Store, tmp_path: Path, workers: int
@@ -129,6 +130,7 @@ def test_a_document_belongs_to_the_folder_it_was_found_in_last(store: kvstore.St
     assert store.ingest(tmp_path / "two", prune=True).removed == 1
 
 
+@pytest.mark.slow
 def test_bad_files_are_reported_and_the_rest_goes_on(store: kvstore.Store, folder: Path) -> None:
     (folder / "empty.txt").write_text("")
     (folder / "latin.txt").write_bytes(b"caf\xe9 au lait")
@@ -166,6 +168,7 @@ def test_a_key_used_twice_is_reported_and_the_first_kept(store: kvstore.Store, t
     assert document.text == "First of them."
 
 
+@pytest.mark.slow
 def test_a_text_over_the_limit_is_refused(store: kvstore.Store, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("word " * (20 << 20))
     (tmp_path / "fine.txt").write_text("A fine text.")
@@ -378,6 +381,7 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
     assert sum(found) == 90
 
 
+@pytest.mark.slow
 def test_what_comes_embedded_and_quickly_is_committed_together(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

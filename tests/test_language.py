@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from page_running import read_language_pages
 
 from kvstore.errors import StatementError
@@ -187,7 +188,7 @@ def made(kind: type) -> st.SearchStrategy[Any]:
 STATEMENTS = st.one_of([made(kind) for kind in (*get_args(s.PlainStatement), s.Explain)])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=num_examples(500), deadline=None)
 @given(STATEMENTS)
 def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> None:
     assert is_dataclass(statement)
@@ -284,6 +285,7 @@ def test_a_long_line_is_shown_around_the_place() -> None:
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_prefix_of_every_example_parses_or_gets_an_error(example: str) -> None:
     for end in range(len(example)):
@@ -318,7 +320,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=num_examples(2000), deadline=None)
 @given(st.lists(WORDS, max_size=12).map(" ".join), st.sampled_from([(), ("x",), {"d": 1}]))
 def test_any_words_parse_or_get_an_error(text: str, parameters: Any) -> None:
     try:

@@ -71,6 +71,7 @@ def mixed(chance: random.Random) -> str:
     return " ".join(words)
 
 
+@pytest.mark.slow
 def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled: kvstore.Store) -> None:
     chance = random.Random(4)
     ran = 0
@@ -84,6 +85,7 @@ def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled: kvstore.Store)
     assert filled.check() == []
 
 
+@pytest.mark.slow
 def test_every_prefix_of_every_example_runs_or_ends_in_an_error_of_ours(filled: kvstore.Store) -> None:
     for statement in STATEMENTS:
         for end in range(len(statement) + 1):

@@ -203,6 +203,7 @@ def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipelin
     assert list(english.read(texts[::-1], seen)) == alone[::-1]
 
 
+@pytest.mark.slow
 def test_a_process_of_ours_reads_without_torch_and_programs_of_spacy() -> None:
     code = """
 import sys
@@ -231,6 +232,7 @@ def test_threads_share_a_pipeline(english: LanguagePipeline) -> None:
         assert all(found == alone for found in threads.map(lambda _: list(english.read(texts, lemmas)), range(8)))
 
 
+@pytest.mark.slow
 def test_english_needs_no_network_and_no_spacy_before_it_reads() -> None:
     code = """
 import socket, sys

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore import Store
 from kvstore.errors import CorruptionError
@@ -99,7 +100,7 @@ def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=num_examples(25), deadline=None)
 @given(
     seed=st.integers(0, 1000),
     count=st.sampled_from([10, 300, 2500]),

@@ -776,6 +776,7 @@ class Terminal:
         return str(self.child.before)
 
 
+@pytest.mark.slow
 def test_the_shell_shows_the_answer_while_it_comes_and_ctrl_c_stops_it(
     filled: kvstore.Store, server: Server, tmp_path: Path
 ) -> None:
@@ -799,6 +800,7 @@ def test_the_shell_shows_the_answer_while_it_comes_and_ctrl_c_stops_it(
     assert terminal.child.exitstatus == 0
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_broken_answer_is_followed_by_an_extractive_one(filled: kvstore.Store, server: Server) -> None:
     filled.close()
     server.planned = [Planned([delta(content="Twenty weeks it is, and then some more words"), b""])]

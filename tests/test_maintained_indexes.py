@@ -378,6 +378,7 @@ def test_a_version_that_changes_is_migrated_where_the_store_has_it(
     refused.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_know_the_kind_only_reads(store: kvstore.Store) -> None:
     fill(store)
     store.create_index("lines")

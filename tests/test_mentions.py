@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.derived.passage_graph.rows import mark_nested
 from kvstore.errors import CorruptionError
@@ -26,7 +27,7 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
         yield opened
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=num_examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(puts=st.lists(st.tuples(st.integers(1, 3), chunk_rows, heading_rows), min_size=1, max_size=6))
 def test_mentions_are_those_put_last(
     environment: Environment,
@@ -55,7 +56,7 @@ def test_mentions_are_those_put_last(
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=num_examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30), st.integers(1, 12)), max_size=40))
 def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows: list[tuple[int, int, int]]) -> None:
     with environment.write() as view:

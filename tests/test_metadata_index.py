@@ -315,6 +315,7 @@ def test_chunks_may_answer_whose_documents_may() -> None:
     assert (len(none), none.has_chunk(0), none.has_chunk_between(0, 9)) == (0, False, False)
 
 
+@pytest.mark.slow
 def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> None:
     documents = 20_000
     with kvstore.open(tmp_path / "store", **OPTIONS) as store, store.state() as empty:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import kvstore
@@ -15,6 +16,12 @@ HOUSE = [
     for package in (kvstore, kvstore_shell)
     for path in sorted(Path(str(package.__file__)).parent.rglob("*.py"))
 ]
+
+
+@cache
+def parse_module(path: Path) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def twice(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -33,7 +40,7 @@ def is_adapter(path: Path) -> bool:
 def classes() -> Iterator[tuple[str, str]]:
     """Every class, a private one without its underscore. That of a framework over a store is one thing, in each."""
     for package, path in HOUSE:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse_module(path)):
             if isinstance(node, ast.ClassDef) and not (is_adapter(path) and node.name.startswith("Kvstore")):
                 yield node.name.lstrip("_"), f"{package}, {path.name}:{node.lineno}"
 
@@ -42,7 +49,7 @@ def aliases() -> dict[tuple[str, str], str]:
     """Every alias of a type, by its name and what it stands for, with one of its places; type variables are letters."""
     found: dict[tuple[str, str], str] = {}
     for _, path in HOUSE:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parse_module(path).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name, value = node.targets[0].id.lstrip("_"), ast.unparse(node.value)
                 variable = value.startswith(("TypeVar", "ParamSpec"))
@@ -55,7 +62,7 @@ def test_every_docstring_stands_first() -> None:
     """A string after the first statement is no docstring, nor is an f-string."""
     misplaced = []
     for _, path in HOUSE:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse_module(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 values = [(index, part.value) for index, part in enumerate(node.body) if isinstance(part, ast.Expr)]
                 misplaced += [

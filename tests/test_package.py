@@ -114,6 +114,7 @@ def test_every_dependency_is_imported_somewhere_and_has_a_lower_bound() -> None:
         assert f"import {module}" in source or f"from {module}" in source, f"{name} is not used"
 
 
+@pytest.mark.slow
 def test_the_tour_is_installed_without_torch_and_without_tests(tmp_path: Path) -> None:
     if shutil.which("make") is None:
         pytest.skip("no make")

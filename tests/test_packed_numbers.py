@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
@@ -45,7 +46,7 @@ def test_numbers_are_packed_and_unpacked() -> None:
     assert numbers(7, b"") == [7]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=num_examples(150), deadline=None)
 @given(present=NUMBERS, gone=NUMBERS, added=NUMBERS, most=st.integers(1, 130))
 def test_a_block_of_numbers_changes_as_a_set(present: set[int], gone: set[int], added: set[int], most: int) -> None:
     written: Blocks = {}
@@ -117,7 +118,7 @@ def in_order(blocks: Blocks) -> list[list[Posting]]:
     return [postings(int.from_bytes(key[len(PREFIX) :], "big"), value[:-4]) for key, value in blocks.items()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=num_examples(150), deadline=None)
 @given(present=CHUNKS, gone=CHUNKS, data=st.data(), most=st.integers(1, 300))
 def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], data: st.DataObject, most: int) -> None:
     def made(chunks: list[int]) -> list[Posting]:
@@ -144,7 +145,7 @@ def test_counts_that_do_not_fit_are_stored_as_far_as_they_do() -> None:
     assert in_order(changed({}, [], [(7, 1000, 70000)], 256)) == [[(7, 255, 65535)]]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=num_examples(300), deadline=None)
 @given(first=st.integers(0, 2**64 - 1), payload=st.binary(max_size=60))
 def test_other_bytes_are_refused_or_read(first: int, payload: bytes) -> None:
     for read in (unpack_numbers, unpack_postings):
@@ -172,7 +173,7 @@ def test_a_damaged_block_is_not_changed(damage: str) -> None:
         changed(dict([damaged]), [5], [], 256)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=num_examples(25), deadline=None)
 @given(
     changes=st.lists(
         st.dictionaries(

@@ -229,6 +229,7 @@ def require_no_wrong(counts: Counter[tuple[str, str, str]]) -> None:
     assert not [key for key in counts if key[2] in ("abort", "raw", "wrong")]
 
 
+@pytest.mark.slow
 def test_a_damaged_page_neither_ends_the_process_nor_gives_a_wrong_result(
     sound: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -244,6 +245,7 @@ def test_no_damaged_page_ends_the_process_or_gives_a_wrong_result(
     require_no_wrong(examine(sound, tmp_path, [(kind, page) for page in pages_of(sound)]))
 
 
+@pytest.mark.slow
 def test_check_names_a_damaged_page_and_repair_restores_what_is_derived(
     sound: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -263,6 +265,7 @@ def test_check_names_a_damaged_page_and_repair_restores_what_is_derived(
         assert sorted(file.name for file in copy.iterdir()) == ["data.mdb", "lock.mdb", "writer.lock"]
 
 
+@pytest.mark.slow
 def test_a_repair_of_damaged_pages_waits_for_no_other_process(
     sound: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -284,6 +287,7 @@ def test_a_repair_of_damaged_pages_waits_for_no_other_process(
         assert store.repair().remaining == []
 
 
+@pytest.mark.slow
 def test_the_page_reader_passes_over_a_damaged_page_and_nothing_else(tmp_path: Path) -> None:
     records = {b"%06d" % number: b"value %d" % number * (1 + 300 * (number % 50 == 0)) for number in range(6000)}
     with lmdb.open(str(tmp_path), max_dbs=1, map_size=1 << 26, lib_version=0) as environment:

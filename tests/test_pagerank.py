@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.derived.passage_graph.neighborhood import make_chunk_node, make_entity_node
@@ -77,7 +78,7 @@ def power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> 
     return dict(zip(nodes, ranks.tolist(), strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=num_examples(200), deadline=None)
 @given(graphs, seeds, restarts)
 def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> None:
     expected = power_iteration(graph, seeds, restart)
@@ -88,7 +89,7 @@ def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, f
         assert abs(found.get(node, 0.0) - mass) < 1e-6, node
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=num_examples(200), deadline=None)
 @given(graphs, seeds, restarts, st.sampled_from([1e-1, 1e-2, 1e-3]))
 def test_error_and_work_are_bounded(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> None:
     kernel = push(graph, seeds, restart, epsilon)
@@ -103,7 +104,7 @@ def test_error_and_work_are_bounded(graph: Weights, seeds: dict[int, float], res
     assert kernel.rows <= kernel.pushes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=num_examples(100), deadline=None)
 @given(graphs, seeds, restarts, st.sampled_from([1e-1, 1e-2, 1e-3]), st.permutations(range(11)), st.randoms())
 def test_no_order_and_no_numbering_changes_a_bit(
     graph: Weights, seeds: dict[int, float], restart: float, epsilon: float, numbers: list[int], random: Random
@@ -142,7 +143,7 @@ def likeliest(graph: Weights, seeds: dict[int, float], restart: float) -> dict[i
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=num_examples(200), deadline=None)
 @given(graphs, seeds, restarts)
 def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], restart: float) -> None:
     total = sum(seeds.values())
@@ -241,6 +242,7 @@ def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
     assert len(masses) == 150, "a row of several blocks is read whole"
 
 
+@pytest.mark.slow
 def test_cost_does_not_grow_with_the_store(store: kvstore.Store) -> None:
     fill(store)
     # Without rarity, which depends on the number of passages, the walk is the same step for step.

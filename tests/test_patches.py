@@ -115,6 +115,7 @@ def test_another_process_reads_what_was_patched_and_merged(
     assert store.check() == []
 
 
+@pytest.mark.slow
 def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

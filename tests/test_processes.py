@@ -55,6 +55,7 @@ def _read(path: str, finished: multiprocessing.synchronize.Event, faults: multip
         faults.put(f"only {seen} was seen")
 
 
+@pytest.mark.slow
 def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     with kvstore.open(path, **MAKING) as store, store.transaction() as transaction:

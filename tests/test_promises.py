@@ -1,8 +1,8 @@
-"""Each sentence of README and docs/design.md that promises a behavior has a test, named in a table.
+"""Each sentence of README.md and docs/design.md that promises a behavior has a test, which a table names.
 
-A new sentence in these sections fails here until it is added to one of the tables: with the tests that hold it, with
-the tool that measures it, or as a description, which promises nothing. A promise that has no test does not belong on
-the page.
+A new sentence in these sections fails here until a table lists it: in `PROMISES` with the tests that check it, in
+`FIGURES` with the tool that measures it, or in `DESCRIPTIONS` because it promises nothing. A promise without a test
+does not belong on the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from page_running import ROOT
 
-#: The sections that are read, by page; the title stands for the text before the first section.
+#: The sections to read, by page. The page title selects the text before the first section.
 SECTIONS = {
     "README.md": ("kvstore", "What sets it apart", "In a browser", "Strategies", "What it does not do"),
     "docs/design.md": (
@@ -23,8 +23,8 @@ SECTIONS = {
         "The laws",
         "What is stored",
         "Why LMDB",
-        "A house with floors",
-        "What it gives up",
+        "Layers of the source",
+        "Limits",
     ),
 }
 
@@ -59,9 +59,18 @@ FOREST = (
     "test_extraction.py::test_the_tree_follows_headings",
     "test_extraction.py::test_a_tree_without_headings_follows_similarity",
 )
+LAST_STATEMENT = (
+    "test_edges.py::test_an_edge_stays_while_a_document_or_the_user_states_it",
+    "test_facts.py::test_it_is_kept_known_and_gone_with_the_text",
+)
+REFRESHED = (
+    "test_generations.py::test_it_is_made_shown_refreshed_and_dropped",
+    "test_communities.py::test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once",
+    "test_topics.py::test_what_goes_is_not_told_and_what_comes_has_its_place",
+)
 NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_but_titles_and_code",)
 
-#: The sentences that promise a behavior, and the tests that hold it.
+#: The sentences that promise a behavior, with the tests that check it.
 PROMISES: dict[str, tuple[str, ...]] = {
     # README
     "One directory holds your documents and everything that retrieval derives from them, and kvstore answers questions "
@@ -118,124 +127,148 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     # docs/design.md
-    "A question about something else gets no answer: abstained is true, and the nearest passages are named.": (
+    "For a question about an unrelated subject, abstained is true and the nearest chunks are named.": (
         "test_answers.py::test_what_is_not_there_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
-    "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and the pages of the filter become "
-    "visible in one transaction of LMDB, or not at all.": ATOMIC,
-    "A reader, in this process or another, sees one state of all of them.": ONE_STATE,
-    "So there is no moment in which a passage is found by its words and not by its names, and no repair after a "
-    "crash.": (
+    "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
+    "visible in one LMDB transaction or not at all.": ATOMIC,
+    "Every reader, in this process or another, sees one state of all of them.": ONE_STATE,
+    "A chunk is therefore never found by its words but not by its names, and a crash needs no repair.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
-    "What a store holds and what it answers follows from its documents, from what else was stated (triples, edges, "
-    "aliases) and from its settings: never from the order in which they came, from what was there before, from "
-    "internal numbers, times or batches.": SAME_DUMP + SAME_ANSWERS,
-    "The test is hard: after any sequence of changes the logical dump of a store equals that of a new store made of "
-    "what survived.": SAME_DUMP,
-    "Every tie and every cut falls by document key and place in the text.": (
+    "The content of a store and its answers depend only on its documents, on other stated facts (triples, "
+    "edges, aliases) and on its settings.": SAME_DUMP + SAME_ANSWERS,
+    "They do not depend on the order of changes, on deleted data, on internal ids, times or batches.": SAME_DUMP
+    + SAME_ANSWERS,
+    "The test: after any sequence of changes, the logical dump of a store equals that of a new store with the "
+    "surviving facts.": SAME_DUMP,
+    "Every tie and every truncation is decided by document key and position in the text.": (
         "test_ties.py::test_hits_of_equal_score_come_by_key_and_place",
         "test_units.py::test_equals_come_in_the_order_of_keys_whatever_the_history",
     ),
-    "deleting is exact: each derived fact knows who states it, and goes with the last of them.": (
-        "test_edges.py::test_an_edge_stays_while_a_document_or_the_user_states_it",
-        "test_facts.py::test_it_is_kept_known_and_gone_with_the_text",
-    ),
-    "A name is known as long as a document introduces it; when the first does, its older mentions everywhere are "
-    "found in the same commit, when the last goes they all do;": INTRODUCED,
-    "of hierarchies it is the set of stated edges that decides which are accepted: one that would close a circle, or "
-    "that nearer ones make superfluous, yields, and comes back when what displaced it goes;": (
+    "Deletion is exact.": (
         *SAME_DUMP,
-        "test_store.py::test_expand_survives_a_cycle_and_says_when_it_cuts",
+        "test_dump_law.py::test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store",
+        *LAST_STATEMENT,
+    ),
+    "Each derived fact knows the facts that state it, and is removed with the last of them.": LAST_STATEMENT,
+    "A name is known while a document introduces it.": INTRODUCED,
+    "When the first one does, its earlier mentions are found in the same commit; when the last one is "
+    "deleted, all mentions are removed.": INTRODUCED,
+    "The set of stated edges decides which are accepted.": (
+        *SAME_DUMP,
+        "test_edge_filter.py::test_any_history_of_documents_gives_the_verdicts_of_what_is_left",
         "test_edges.py::test_stating_twice_and_taking_back_twice_change_nothing",
     ),
-    "a score does not depend on where a vector is stored, nor a vector on what was embedded with it.": (
+    "An edge that would close a cycle, or that a longer path makes redundant, is displaced, and accepted "
+    "again when the edges that displaced it are removed.": (
+        *SAME_DUMP,
+        "test_store.py::test_expand_survives_a_cycle_and_says_when_it_cuts",
+        "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
+        "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
+    ),
+    "A score does not depend on where a vector is stored, and a vector does not depend on its batch.": (
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "Approximate search over vectors is the one exception, and says so: from 20,000 chunks on a graph is walked that "
-    "depends on history;": (
+    "Approximate vector search is the only exception: from 20,000 chunks on it uses a graph that depends on history.": (
         "test_indexes.py::test_a_search_says_how_it_was_made",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "exact = 1 does without.": ("test_indexes.py::test_a_search_says_how_it_was_made",),
-    "What is kept in the commit equals what a new store would make.": SAME_DUMP,
-    "What cannot be kept so cheaply, a summary over many documents or groups of all names, is made by REFRESH, says "
-    "how stale it is, shows no word of a document that is gone, and is corrected when it is read.": (
-        "test_generations.py::test_it_is_made_shown_refreshed_and_dropped",
-        "test_communities.py::test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once",
-        "test_topics.py::test_what_goes_is_not_told_and_what_comes_has_its_place",
+    "The steps of a search report this, and exact = 1 avoids it.": (
+        "test_indexes.py::test_a_search_says_how_it_was_made",
     ),
-    "Names, relations, summaries, groups and answers are found by rule, parse and extraction; everything works "
-    "offline.": (OFFLINE),
-    "A model that is named makes it better, is told what it would cost beforehand, and is paid once for each text.": (
+    "What is maintained in the commit equals what a new store would contain.": SAME_DUMP,
+    "What cannot be maintained cheaply (a summary over many documents, groups of all names) is built by "
+    "REFRESH.": REFRESHED,
+    "It reports how stale it is, never shows deleted content, and is corrected when it is read.": REFRESHED,
+    "Names, relations, summaries, groups and answers come from rules, a parser and extraction.": (
+        *OFFLINE,
+        *EXTRACTIVE,
+    ),
+    "Everything works offline.": OFFLINE,
+    "A configured model improves the results; its cost is reported in advance, and each text is paid for once.": (
         "test_generations.py::test_statements_ask_a_model_and_say_first_what_that_takes",
         "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
     ),
     "Twelve bits of a name's fingerprint find candidates; the stored name confirms them.": EXACT_LOOKUP,
-    "A lookup never gives the places of another name, and an unknown one gives none.": EXACT_LOOKUP,
-    "It is cut into chunks of about 100 words along sentences and headings.": (
+    "A lookup never returns the places of another name, and an unknown name returns none.": EXACT_LOOKUP,
+    "It is split into chunks of about 100 words along sentences and headings.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "Groups of up to five neighbouring chunks have an abstract; above these stand more general ones, along the "
-    "document's headings where it has them, by similarity where not: each document is a tree of abstracts, and the "
-    "store a forest.": (
+    "Groups of up to five consecutive chunks have an abstract.": (
+        "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
+    ),
+    "Above these are more general abstracts, along the headings of the document if it has any, otherwise by "
+    "similarity.": FOREST,
+    "Each document is a tree of abstracts, and the store is a forest.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
     ),
-    "Names (entities) are found in every text; places where they are spoken of are mentions.": (
+    "Entities (names) are recognized in every text; the places where they occur are mentions.": (
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree",
     ),
-    "Pairs, nested lists, headings and relations found in prose state edges between names, whose accepted ones make "
-    "the entity forest.": (
+    "Pairs, nested lists, headings and relations in prose state edges between names.": (
+        "test_store.py::test_pairs_make_a_tree_that_expands",
+        "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
+        "test_relations.py::test_relations_of_the_gold_set_are_found",
+    ),
+    "Accepted edges form the entity forest.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
-    "Beside it lie only files that can be made again.": ("test_indexes.py::test_a_file_that_cannot_be_used_is_none",),
-    "One file, mapped into memory, copied on write: readers wait for nobody and need no server, a commit is one page "
-    "that is written last, a crash leaves the state before or after.": (
-        *ONE_WRITER,
+    "The other files in the directory can be rebuilt.": ("test_indexes.py::test_a_file_that_cannot_be_used_is_none",),
+    "Readers never wait and need no server.": ONE_WRITER,
+    "A commit is one page that is written last, so a crash leaves the state before or after it.": (
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
-    "What follows from it: one writer at a time, a local disk, and a map that is as large as the store may become (no"
-    " disk is used for that).": ("test_environment.py::test_the_map_starts_far_larger_than_the_file",),
-    "Small scattered changes of a commit are gathered in one record, the change buffer, and merged in bulk, so that "
-    "replacing a document writes tens of pages, not hundreds.": (
+    "The price is one writer at a time, a local disk, and a map as large as the store may become (which uses "
+    "no disk space).": (
+        *ONE_WRITER,
+        "test_environment.py::test_the_map_starts_far_larger_than_the_file",
+    ),
+    "Small scattered changes of a commit are collected in one record, the change buffer, and merged in bulk.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
-    "A room of the source imports only what stands below it, and no circle runs through them; a test holds that.": (
-        "test_contributing.py::test_the_picture_of_the_floors_is_that_of_pyproject",
+    "Replacing a document therefore writes tens of pages instead of hundreds.": (
+        "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
-    "A published system is one folder: it says what it keeps, how that follows a change, what it checks, and which "
-    "strategies it brings, and nothing else in the source knows its name.": (
+    "A package imports only packages below it, and there are no import cycles; make lint checks this.": (
+        "test_contributing.py::test_the_picture_of_the_floors_is_that_of_pyproject",
+        "test_contributing.py::test_targets_of_make_are_there",
+    ),
+    "Each published system is one folder, which defines its data, how the data follow a change, how they are "
+    "checked, and its strategies.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_says_what_its_system_has",
     ),
-    "So a system can be added, from outside too, without a line elsewhere.": (
+    "No other code contains its name, so a system can be added without changing a line elsewhere, even from "
+    "another package.": (
+        "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),
-    "Names and relations of prose are found by rules and a parser made for English.": NAMES_BY_RULE,
+    "Names and relations in prose are found by rules and a parser for English.": NAMES_BY_RULE,
     "Without a model, answers and summaries are the documents' own sentences.": EXTRACTIVE,
 }
 
-#: The sentences that state a measured figure, and the tool that measures it.
+#: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
     "If a question fits the topic but its answer is missing, kvstore refuses only about 6 % of the time and otherwise "
     "returns the nearest sentences, so check the cited text.": "tools/evaluate.py",
     "The default compared with the single searches, with default settings and no language model, on two cores (all "
     "figures):": "tools/evaluate.py",
-    "No single search is better than adaptive on ordinary documents or on questions of several hops.": (
-        "tools/evaluate.py"
-    ),
-    "Loading takes longer than where only rows and vectors are kept: see where we lose.": "tools/bench_peers.py",
+    "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
+    "Near misses are harder: of questions on the store's subject whose answer is missing, only about 6 % are "
+    "refused.": "tools/evaluate.py",
+    "Loading is slower than in stores that keep only rows and vectors: see where we lose.": "tools/bench_peers.py",
 }
 
-#: The sentences that define a word, say why, or name a limit, and promise nothing.
+#: The sentences that promise nothing: they define a term, explain a reason or name a limit.
 DESCRIPTIONS = {
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
@@ -252,28 +285,27 @@ DESCRIPTIONS = {
     "It does not generate text by itself.",
     "It seldom recognizes a near miss.",
     "It does not run on Windows.",
-    "A near miss is different.",
-    "Of questions on the store's topic whose answer is missing, only about 6 % are refused; the others get the nearest "
-    "sentences, so check the cited passage.",
-    "What must hold, and why it is as it is.",
-    "Where each thing lies in the source, and how a document and a question go through it, tells Working on kvstore; "
-    "every byte on disk The format.",
-    "Therefore",
+    "This page lists what kvstore guarantees and why.",
+    "Working on kvstore describes the source code and the path of a document and a question through it;",
+    "The format describes every byte on disk.",
+    "Therefore:",
+    "The others get the nearest sentences, so check the cited chunk.",
     "A document is a text with a key, a title, a source and metadata.",
-    "Passages and the names in them are a graph, stored both ways.",
-    "Words are kept in postings with what scoring needs, vectors beside them, titles and metadata in an index of "
-    "values.",
+    "Chunks and the names in them form a graph, stored in both directions.",
+    "Words are stored in posting lists with everything that scoring needs, next to the vectors.",
+    "Titles and metadata are stored in an index of values.",
     "All of these are tables of one LMDB environment.",
+    "LMDB is one memory-mapped, copy-on-write file.",
     "See the floors.",
-    "No server, no shards.",
+    "There is no server and no sharding.",
 }
 
-#: A bold phrase that ends with a period at the start of a paragraph is the heading of the sentences after it.
+#: A bold phrase with a final period at the start of a paragraph is a heading, not a sentence.
 _LIST_MARK_AND_HEADING = re.compile(r"^\s*(?:- )?(?:\*\*[^*]+\.\*\* )?")
 
 
 def read_sentences(page: str) -> Iterator[str]:
-    """Yield the sentences of the sections of a page, without their Markdown, tables and code."""
+    """Yield the sentences in the sections of a page, without markup, tables, images and code."""
     text = (ROOT / page).read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```$|<!--.*?-->|^(?:\||!\[)[^\n]*$", "", text, flags=re.MULTILINE | re.DOTALL)
     for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
@@ -282,7 +314,7 @@ def read_sentences(page: str) -> Iterator[str]:
             continue
         for paragraph in re.split(r"\n\s*\n|\n(?=- )", body):
             if plain := " ".join(remove_markup(paragraph).split()):
-                yield from re.split(r"(?<=[.:;]) (?=[A-Z]|exact = |kvstore explore)", plain)
+                yield from re.split(r"(?<=[.:;]) (?=[A-Z]|kvstore explore)", plain)
 
 
 def remove_markup(paragraph: str) -> str:

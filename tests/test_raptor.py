@@ -436,6 +436,7 @@ def live_through(make_store: Callable[..., kvstore.Store], seed: int) -> None:
     assert list(history.found(history.store)) == list(history.found(fresh))
 
 
+@pytest.mark.slow
 def test_topics_follow_a_history_in_what_raptor_finds(make_store: Callable[..., kvstore.Store]) -> None:
     for seed in range(3):
         live_through(make_store, seed)

@@ -82,6 +82,7 @@ def test_line_ends_page_breaks_and_terminal_sequences() -> None:
     assert document == RawDocument("a.log", None, "one\ntwo\nthree\n\nnextred bold", {}, "text")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv"])
 def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None:
     data = b"text\n" * 400_000 + b"caf\xe9 au lait"
@@ -502,6 +503,8 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_html_that_is_read_in_this_process_takes_no_time(shape: str, at_most: Callable[[float], None]) -> None:
     """The largest that comes to no worker, and so under no time limit, whatever it is made of."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import (
@@ -82,7 +83,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
         yield opened
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=num_examples(300))
 @given(
     text=texts, others=st.lists(texts), picked=st.lists(st.integers(0, 10**6), max_size=12), max_words=st.integers(1, 5)
 )

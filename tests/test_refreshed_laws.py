@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from theme_texts import THEMES, theme_text
 
 import kvstore
@@ -114,7 +115,7 @@ def test_some_histories_leave_nothing_behind(
 
 @pytest.mark.slow
 @pytest.mark.long
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=num_examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_a_hundred_histories_leave_nothing_behind(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int

@@ -26,6 +26,7 @@ def sources() -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_no_data_is_run_as_code() -> None:
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

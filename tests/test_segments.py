@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
@@ -264,7 +265,7 @@ def test_segments_are_disjoint_and_end_inside_no_block_they_have_room_for(data: 
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=num_examples(400), deadline=None)
 @given(data=st.data(), text=document_texts)
 def test_segments_end_inside_no_block_in_many_documents(data: st.DataObject, text: str) -> None:
     try_ends(data, text)

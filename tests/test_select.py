@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.errors import InputError, StatementError
@@ -193,7 +194,7 @@ def queries(draw: st.DrawFn) -> str:
     return f"SELECT {chosen} FROM {source} WHERE {where}"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=num_examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(queries())
 def test_random_queries_give_what_sqlite_gives(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
     both(sample, plain, query)

@@ -18,6 +18,7 @@ import pexpect
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from page_running import read_language_pages
 
 import kvstore
@@ -303,7 +304,7 @@ def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest
         list(read_items(Blocks(script.encode(), 100)))  # type: ignore[arg-type]
 
 
-@settings(max_examples=300)
+@settings(max_examples=num_examples(300))
 @given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
 def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
     assert list(read_items(Blocks(script.encode(), size))) == split_items(script)  # type: ignore[arg-type]
@@ -496,6 +497,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
         child.close(force=True)
 
 
+@pytest.mark.slow
 def test_a_conversation(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     child = terminal()
     see(child, "2 documents")
@@ -546,6 +548,7 @@ def test_what_is_typed_while_the_store_opens_is_run(terminal: Callable[..., pexp
     see(child, "hr/leave")
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\r")
@@ -566,6 +569,7 @@ def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pex
     assert child.exitstatus == 0
 
 
+@pytest.mark.slow
 def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     child = terminal()
     child.send("DELETE FROM documents WHERE 1;\r")
@@ -584,6 +588,7 @@ def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]
         assert store.keys() == ["hr/leave"]
 
 
+@pytest.mark.slow
 def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal("--readonly")
     see(child, "read-only")
@@ -596,6 +601,7 @@ def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]
     see(child, pexpect.EOF)
 
 
+@pytest.mark.slow
 def test_the_menu_offers_what_may_stand_there(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SHOW ST\t")
@@ -606,6 +612,7 @@ def test_the_menu_offers_what_may_stand_there(terminal: Callable[..., pexpect.sp
     see(child, "kvstore>")
 
 
+@pytest.mark.slow
 def test_history_is_found_again_after_a_restart(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SELECT 6*7\r")
@@ -631,6 +638,7 @@ def test_history_is_found_again_after_a_restart(terminal: Callable[..., pexpect.
     see(child, "42")
 
 
+@pytest.mark.slow
 def test_a_resize_is_followed(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     query = "SELECT 'one two three four' AS a, 'five six seven eight' AS b;\r"
@@ -648,6 +656,7 @@ def test_a_resize_is_followed(terminal: Callable[..., pexpect.spawn[str]]) -> No
     assert narrow
 
 
+@pytest.mark.slow
 def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -668,6 +677,7 @@ def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.
         assert len(store.keys()) < 3002
 
 
+@pytest.mark.slow
 def test_edit_puts_what_was_edited_at_the_prompt(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/SELEC/SELECT/ "$1"\n')
@@ -683,6 +693,7 @@ def test_edit_puts_what_was_edited_at_the_prompt(terminal: Callable[..., pexpect
     see(child, "kvstore>")
 
 
+@pytest.mark.slow
 def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS nr FROM n LIMIT"
@@ -701,6 +712,7 @@ def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> 
     see(child, "kvstore>")
 
 
+@pytest.mark.slow
 def test_the_configuration_is_read_and_its_default_is_all_comments(
     terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path
 ) -> None:
@@ -779,6 +791,7 @@ def test_import_is_ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert cli.run(["shell", "s", "-c", ".edit"]) == 1
 
 
+@pytest.mark.slow
 def test_words_of_other_shells_need_no_dot(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("help\r")
@@ -790,6 +803,7 @@ def test_words_of_other_shells_need_no_dot(terminal: Callable[..., pexpect.spawn
     assert child.exitstatus == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_what_is_typed_is_not_the_first_of_two(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     for half in ("SELECT half", "LOOKUP 'half"):
@@ -808,6 +822,7 @@ def test_enter_waits_for_the_semicolon() -> None:
     assert is_complete("SELECT 1;")
 
 
+@pytest.mark.slow
 def test_vi_moves_on_what_is_typed_and_the_toolbar_says_how(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".keys vi\r")
@@ -822,6 +837,7 @@ def test_vi_moves_on_what_is_typed_and_the_toolbar_says_how(terminal: Callable[.
     see(child, "keys emacs")
 
 
+@pytest.mark.slow
 def test_a_watched_statement_runs_until_ctrl_c(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".watch\r")

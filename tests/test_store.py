@@ -262,6 +262,7 @@ def test_a_readonly_store_refuses_changes(tmp_path: Path) -> None:
                 change()
 
 
+@pytest.mark.slow
 def test_a_full_store_says_so_and_loses_nothing(tmp_path: Path) -> None:
     def fill(store: kvstore.Store, numbers: range) -> None:
         for number in numbers:

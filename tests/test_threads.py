@@ -297,6 +297,7 @@ def test_a_child_process_drops_what_its_parent_began(store: kvstore.Store) -> No
 # Models
 
 
+@pytest.mark.slow
 def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "tea.txt").write_text(TEXT)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 from model_server import Planned, Server, stream
 
 import kvstore
@@ -347,7 +348,7 @@ def test_after_any_history_topics_are_those_of_a_fresh_store(
 
 
 @pytest.mark.slow
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=num_examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
@@ -356,6 +357,7 @@ def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
     lives(folder / "lived", folder / "fresh", history, relatedness)
 
 
+@pytest.mark.slow
 def test_what_is_held_while_topics_are_made_is_little_beside_texts_and_vectors(
     make_store: Callable[..., kvstore.Store],
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
@@ -162,6 +163,7 @@ def any_history(history: list, upkeeps: list) -> None:
                 assert vectors_by_text(other) == vectors
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(transactions, st.lists(upkeep, max_size=10))
 def test_any_history_gives_the_units_of_a_fresh_store(history: list, upkeeps: list) -> None:
@@ -170,7 +172,7 @@ def test_any_history_gives_the_units_of_a_fresh_store(history: list, upkeeps: li
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=num_examples(100), deadline=None)
 @given(history=transactions, upkeeps=st.lists(upkeep, min_size=2, max_size=10))
 def test_three_hundred_histories_give_the_units_of_a_fresh_store(part: int, history: list, upkeeps: list) -> None:
     any_history(history, upkeeps)
@@ -274,6 +276,7 @@ class Course:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_a_writer_of_units_that_is_killed_leaves_a_store_that_is_whole(tmp_path: Path) -> None:
     course = Course(0, tmp_path / "run")
     for place in random.Random(0).sample(range(len(course.points)), 6):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.errors import CorruptionError
 from kvstore.storage import records
@@ -31,7 +32,7 @@ def made(count: int) -> Matrix:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=num_examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(written=st.integers(0, 60), further=st.integers(0, 20), quantised=st.booleans(), data=st.data())
 def test_vectors_are_gathered_in_any_order(
     environment: Environment, written: int, further: int, quantised: bool, data: st.DataObject

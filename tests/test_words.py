@@ -12,6 +12,7 @@ import pytest
 import snowballstemmer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 from kvstore.extraction.chunking import TOKEN_PATTERN
 from kvstore.text.names import _RULES, OPENING_MARKS, SentenceNames, replace_titles
@@ -244,7 +245,7 @@ WORDS = (
 
 
 @given(WORDS)
-@settings(max_examples=1000)
+@settings(max_examples=num_examples(1000))
 @pytest.mark.skipif(version("snowballstemmer") < "3.1", reason="older versions have other rules")
 def test_english_is_stemmed_as_by_snowball(word: str) -> None:
     assert english_stem(word) == snowballstemmer.stemmer("english").stemWord(word)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..database.transaction import Transaction
 from ..errors import DocumentExistsError, TransactionError
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
@@ -22,6 +21,9 @@ from . import statements as s
 from .cursor import Cursor
 from .query_handlers import collect_clauses
 from .statement_context import StatementContext
+
+if TYPE_CHECKING:
+    from ..database.transaction import Transaction
 
 #: Options of INGEST itself; all others are options of readers.
 INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from ..database.database import Database
 from ..database.queryable import Queryable
-from ..database.transaction import Transaction
 from ..errors import ReadOnlyError, StatementError, TransactionError
 from ..sql.condition import ConditionError, OffsetMap, map_offset
 from ..sql.diagnosis import make_statement_error
 
 if TYPE_CHECKING:
     from ..database.model_extraction import ExtractionProgress
+    from ..database.transaction import Transaction
     from ..ingest.pipeline import IngestProgress
     from ..structures.indexes.index_building import IndexProgress
 
