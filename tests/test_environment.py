@@ -1361,3 +1361,13 @@ def test_a_copy_in_the_making_is_locked(environment: Environment, tmp_path: Path
     with mock.patch.object(Path, "rename", rename):
         write(environment, tmp_path / "copy")
     assert seen == [partial]
+
+
+def test_a_transaction_that_is_collected_together_with_its_environment_is_rolled_back(tmp_path: Path) -> None:
+    environment = Environment.open(tmp_path / "store")
+    cycle: list[object] = [environment, environment.write()]
+    cycle.append(cycle)
+    del environment, cycle
+    gc.collect()
+    with Environment.open(tmp_path / "store", lock_timeout=5) as environment, environment.write() as transaction:
+        transaction.put("a", b"key", b"value")

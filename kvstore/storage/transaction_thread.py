@@ -11,10 +11,15 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+#: How long a thread whose owner was garbage-collected still serves transactions of the same collection.
+_GRACE_SECONDS = 1.0
 
 
 class _Task:
@@ -112,10 +117,19 @@ class TransactionThread:
 
     def __del__(self) -> None:
         if self._tasks is not None:
-            self._tasks.put(None)
+            # The collector can finalize a transaction of this thread later, which then still has to be rolled back.
+            self._tasks.put(_Task(partial(_run_last_tasks, self._tasks)))
 
 
 def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
     while (task := tasks.get()) is not None:
         task.run()
         del task
+
+
+def _run_last_tasks(tasks: SimpleQueue[_Task | None]) -> None:
+    """Run tasks until none has come for a while, then let the thread end."""
+    with suppress(Empty):
+        while (task := tasks.get(timeout=_GRACE_SECONDS)) is not None:
+            task.run()
+    tasks.put(None)
