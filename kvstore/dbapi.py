@@ -391,7 +391,7 @@ def _parse_first_words(operation: str) -> list[str]:
         if token.kind in ("space", "comment"):
             continue
         if is_ended and token.kind != "semicolon":
-            raise errors.StatementError("execute() takes one statement; give each to a call of its own")
+            raise errors.StatementError("execute() takes one statement; call it once for each")
         is_ended = is_ended or (token.kind == "semicolon" and bool(words))
         if len(words) < 2 and token.kind != "semicolon":
             words.append(token.text.upper())

@@ -226,7 +226,7 @@ def _load_or_create_settings(
         raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
     if not create:
         raise NotAStoreError(
-            f"{environment.path} is a store whose making was interrupted; make it again (create=True), or delete it"
+            f"{environment.path} is a store whose creation was interrupted; create it again (create=True), or delete it"
         )
     build_settings()
     with environment.raw() as raw:

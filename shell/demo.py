@@ -65,7 +65,7 @@ class _Tour:
         self._show("SHOW STATS", rows=8)
 
     def _show_names(self) -> None:
-        self._print_heading("2. Names: where is something spoken of, and what stands around it?")
+        self._print_heading("2. Names: where is a name mentioned, and what is related to it?")
         query = (
             "SELECT name, mentions FROM entities JOIN nodes ON nodes.entity = name\n"
             "WHERE level > 0 AND children > 0 ORDER BY mentions DESC, name LIMIT 3"

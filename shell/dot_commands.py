@@ -298,7 +298,7 @@ _COMMAND_LIST = (
         argument_kind="path",
     ),
     Command(
-        "timer", "[on|off]", "tell how long each statement took", _set_timer, max_arguments=1, argument_kind="switch"
+        "timer", "[on|off]", "print how long each statement took", _set_timer, max_arguments=1, argument_kind="switch"
     ),
     Command("bail", "on|off", "stop a script at the first failure", _set_bail, 1, 1, argument_kind="switch"),
     Command(

@@ -37,7 +37,7 @@ _REPLACEMENTS = {
     "s": ".history shows the last statements",
     "set": ".parameter NAME VALUE gives :NAME a value",
     "t": _LOOK,
-    "timing": ".timer on tells how long each statement took",
+    "timing": ".timer on prints how long each statement took",
     "watch": ".watch SECONDS runs the last statement again and again",
     "x": ".mode line shows one column under another",
 }

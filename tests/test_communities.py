@@ -429,7 +429,7 @@ def test_a_tree_that_is_none_is_told(themed: Store, damage: tuple[str, int, int]
         row = records.unpack(stored, "communities", key)
         row[place] = value
         view.put("communities", key, records.pack(row))
-    with pytest.raises(CorruptionError, match="index communities: .*DROP INDEX communities, and make it anew"):
+    with pytest.raises(CorruptionError, match="index communities: .*DROP INDEX communities, and create it again"):
         themed.retrieve("What is all of this about?", using="global")
     assert any("index communities" in problem for problem in themed.check())
     themed.drop_index("communities")

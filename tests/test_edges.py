@@ -64,7 +64,7 @@ def test_an_edge_stays_while_a_document_or_the_user_states_it(store: kvstore.Sto
 @pytest.mark.parametrize(
     ("child", "parent", "tree", "message"),
     [
-        ("Tug", " tug ", "edges", "cannot stand under itself"),
+        ("Tug", " tug ", "edges", "cannot be its own parent"),
         ("", "Ship", "edges", "a name has 1 to 400 bytes"),
         ("Tug", " \n", "edges", "a name has 1 to 400 bytes"),
         ("Tug", "S" * 401, "edges", "a name has 1 to 400 bytes, not 401"),

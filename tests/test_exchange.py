@@ -192,7 +192,7 @@ BAD = [
     ),
     ([HEADER, {**TEA, "vectors": [["a"]]}], "line 2: document 'tea': vectors are numbers"),
     ([HEADER, {**TEA, "vectors": [[10**400]]}], "line 2: document 'tea': vectors are numbers"),
-    ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot stand under itself"),
+    ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot be its own parent"),
     ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
     ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing or wrong"),
     ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: what is stated of a name is an alias or a merge"),

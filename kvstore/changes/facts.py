@@ -198,7 +198,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
         _, lower, upper = edge.key
         if lower == upper:
-            raise InputError(f"{edge.child!r} cannot stand under itself; name another parent")
+            raise InputError(f"{edge.child!r} cannot be its own parent; name another parent")
         return edge
 
     def scan(self, state: State) -> Iterator[tuple[EdgeKey, StatedEdge]]:
@@ -300,7 +300,10 @@ class _StatedAliases(StatedFact[str, Alias]):
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):
-                yield "? stands for ?, of which one is not known now; EXPORT TO keeps that", (alias.name, alias.entity)
+                yield (
+                    "? stands for ?, but one of them is unknown now; EXPORT TO keeps the alias",
+                    (alias.name, alias.entity),
+                )
 
     def _is_expressible(self, state: State, alias: Alias) -> bool:
         """True if the names that the statement needs are known."""
@@ -314,7 +317,7 @@ class _StatedAliases(StatedFact[str, Alias]):
             if next_alias is None:
                 return
             key = next_alias.target
-        raise InputError(f"{value.entity!r} is {value.name!r} already; a name cannot stand for itself")
+        raise InputError(f"{value.entity!r} is {value.name!r} already; a name cannot be an alias of itself")
 
     def find(self, state: State, key: str) -> Alias | None:
         return state.aliases.get(key)

@@ -263,7 +263,7 @@ class Queryable(ABC):
         from ..text.normalize import to_entity_key
 
         if not names:
-            raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
+            raise InputError("LOOKUP needs at least one name; name an entity")
         check_integer("limit", limit, 1)
         with self.state() as state:
             locations: list[Location] = []

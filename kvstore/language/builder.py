@@ -125,7 +125,7 @@ class Builder:
         name = _FIELD_NAMES.get(tree.data, tree.data)
         if name in clauses:
             clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
-            raise make_statement_error(self._text, tree.meta.start_pos, f"{clause} stands here for the second time")
+            raise make_statement_error(self._text, tree.meta.start_pos, f"{clause} is repeated")
         clauses[name] = self._build_clause(tree)
 
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
@@ -145,9 +145,7 @@ class Builder:
             assert isinstance(option, Tree)
             name, value = (self._build_value(child) for child in option.children if isinstance(child, Tree))
             if name in options:
-                raise make_statement_error(
-                    self._text, option.meta.start_pos, f"option {name} stands here for the second time"
-                )
+                raise make_statement_error(self._text, option.meta.start_pos, f"option {name} is repeated")
             options[name] = value
         return options
 

@@ -62,7 +62,7 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
         kinds = " or ".join(kind.upper() for kind in outlined_kinds())
         problem = f"expected {kinds}" if kinds else "there is no index that EXPAND draws"
         raise context.make_error(
-            f"{problem}, met {statement.kind}; text stands in single quotes: {literal(statement.kind)}"
+            f"{problem}, met {statement.kind}; text is written in single quotes: {literal(statement.kind)}"
         )
     rows = context.target.outline(statement.kind, **collect_clauses(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))

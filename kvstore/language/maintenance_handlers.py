@@ -44,7 +44,7 @@ def check(context: StatementContext, statement: s.Check) -> Cursor:
 
 
 def _repair(context: StatementContext) -> Cursor:
-    context.require_no_transaction("CHECK REPAIR is a commit of its own")
+    context.require_no_transaction("CHECK REPAIR makes its own commit")
     report = context.database.repair()
     rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]
     rows += [(loss, "lost") for loss in report.lost]
@@ -76,7 +76,7 @@ def export(context: StatementContext, statement: s.Export) -> Cursor:
 
 
 def compact(context: StatementContext, statement: s.Compact) -> Cursor:
-    context.require_no_transaction("COMPACT waits until nobody writes")
+    context.require_no_transaction("COMPACT waits until no process writes")
     report = context.database.compact()
     row = (report.bytes_before, report.bytes_after)
     return Cursor("COMPACT", ("bytes_before", "bytes_after"), [row], rowcount=1)

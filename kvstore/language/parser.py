@@ -69,7 +69,7 @@ _STATEMENT_WORD_PATTERN = re.compile(r"\b\w+\s+\Z")
 _FIXED = "the tables are fixed, and SHOW TABLES lists them"
 _INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with fields of your own"
 _OTHER_STORE = "a statement is about one store; .open STORE in the shell, and kvstore.open() in Python, open another"
-_PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK stand alone"
+_PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK take no options"
 _UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
 
 #: The first words of other databases' statements, and the equivalent here; * matches any word.
@@ -163,7 +163,7 @@ def _make_unexpected_error(
         reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
     elif "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text stands in single quotes: {literal(unquoted)}"
+        reason += f"; text is written in single quotes: {literal(unquoted)}"
     elif token.kind == "word" and (suggestion := suggest(token.text, _list_words(expected))):
         reason += f"; did you mean {suggestion}?"
     return make_statement_error(text, token.start, reason)

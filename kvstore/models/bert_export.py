@@ -90,7 +90,7 @@ def _read_tokenizer(network: Path) -> dict[str, Any]:
     settings = _read_json(network / "tokenizer_config.json")
     normalizer = tokenizer["normalizer"]
     if normalizer["type"] != "BertNormalizer" or settings.get("do_lower_case", True) != normalizer["lowercase"]:
-        raise EmbedderError("its tokenizer is none of BERT's, or is not sure whether letters are made small")
+        raise EmbedderError("its tokenizer is not BERT's, or does not say if it lowercases")
     return tokenizer
 
 

@@ -41,7 +41,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
     model = original.model.eval()
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
-        raise EmbedderError("its tokenizer is none that runs without transformers")
+        raise EmbedderError("its tokenizer needs transformers")
     preprocess = getattr(model, "preprocess", None) or model.tokenize
     sample_inputs = preprocess(SAMPLES[:2])
     inputs = [name for name, value in sample_inputs.items() if isinstance(value, torch.Tensor)]

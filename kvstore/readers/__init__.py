@@ -354,7 +354,7 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
     except ReaderError as error:
         yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))
     except Exception as error:  # decompressors raise many kinds of exceptions
-        yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it anew")
+        yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it again")
     finally:
         enclosure.depth -= 1
 

@@ -71,7 +71,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # zlib, bz2 and lzma raise different exceptions
-        raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it anew") from None
+        raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it again") from None
     suffix = PurePosixPath(origin.name).suffix
     name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
     yield EnclosedFile(name, origin.key, len(data), partial(bytes, data), {})
@@ -109,18 +109,18 @@ def read_tar(
                 )
         stream.seek(archive.offset)
         if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # tarfile stops silently at an invalid header
-            damage = "what stands there is no header"
+            damage = "no valid header at this position"
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # invalid headers raise more exceptions than those of tarfile
         damage = str(error)
     if damage and not parts:
-        raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it anew")
+        raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it again")
     yield from _iter_files(origin, parts)
     if damage:
         last_path = parts[-1][0]
         yield ReadFailure(
-            origin.name, f"is damaged behind {last_path!r} ({damage}): the rest is not read; pack it anew"
+            origin.name, f"is damaged behind {last_path!r} ({damage}): the rest is not read; pack it again"
         )
 
 

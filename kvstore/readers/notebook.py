@@ -33,10 +33,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ReaderError(f"{origin.name}: is damaged or no notebook ({error}); open it and save it anew") from None
+        raise ReaderError(f"{origin.name}: is damaged or no notebook ({error}); open it and save it again") from None
     cells = _get_cells(notebook)
     if cells is None:
-        raise ReaderError(f"{origin.name}: is no notebook: it has no list of cells; save it anew, or read it AS text")
+        raise ReaderError(
+            f"{origin.name}: is not a notebook: it has no list of cells; save it again, or read it AS text"
+        )
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     language = _get_language(metadata)

@@ -105,4 +105,4 @@ def convert_errors(name: str, kind: str) -> Iterator[None]:
 
 def _make_damage_error(name: str, kind: str, error: Exception) -> ReaderError:
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ReaderError(f"{name}: is damaged or no {kind} ({description}); open it and save it anew")
+    return ReaderError(f"{name}: is damaged or no {kind} ({description}); open it and save it again")

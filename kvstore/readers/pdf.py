@@ -81,7 +81,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             raise ReaderError(f"{origin.name}: is encrypted, and {error}; store an unlocked copy") from None
         except Exception as error:  # pypdf raises many kinds of exceptions on damaged files
             raise ReaderError(
-                f"{origin.name}: is damaged or no PDF ({type(error).__name__}: {error}); open it and save it anew"
+                f"{origin.name}: is damaged or no PDF ({type(error).__name__}: {error}); open it and save it again"
             ) from None
     if not any(pages):
         raise ReaderError(f"{origin.name}: has no text layer ({len(pages)} pages of images); run OCR first")

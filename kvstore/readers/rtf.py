@@ -56,7 +56,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             " ".join(to_plain_text(f"{{\\rtf1 {title_match[1]}}}", errors="replace").split()) if title_match else ""
         )
     except Exception as error:  # the library raises various exceptions on damaged files
-        raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it anew") from None
+        raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it again") from None
     paragraphs: list[str] = []
     for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
         if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):

@@ -29,7 +29,7 @@ def parse_xml(data: bytes) -> Element:
     tree = _TreeParser()
 
     def refuse_entity(*declaration: object) -> NoReturn:
-        raise XmlError("declares entities of its own, which are not expanded; save it anew")
+        raise XmlError("declares entities of its own, which are not expanded; save it again")
 
     tree.parser.EntityDeclHandler = refuse_entity
     return tree.parse(data)

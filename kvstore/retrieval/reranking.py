@@ -46,7 +46,7 @@ def make_reranker(name: str) -> RerankFunction | None:
         suggestions = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
         hint = f"did you mean {suggestions[0]}? " if suggestions else ""
         raise RerankerError(
-            f"there is no reranker {name!r}; {hint}there are none, combination, and cross-encoders by their name "
+            f"there is no reranker {name!r}; {hint}valid are none, combination, and cross-encoders by their name "
             "(ORGANISATION/MODEL) or the path of their folder"
         )
     return QueryReranker(CrossEncoderReranker(name))

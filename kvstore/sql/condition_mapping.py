@@ -90,7 +90,7 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
     if name in ("$and", "$or"):
         parts = [_parse_conditions(part, depth + 1) for part in _to_list(name, operand, "conditions")]
         if not parts:
-            raise InputError(f"{name} takes one condition or more, and there is none")
+            raise InputError(f"{name} needs at least one condition")
         return _join_all(parts) if name == "$and" else _join_any(parts)
     if name in _COLUMNS:
         return _parse_field(_COLUMNS[name], name, operand, depth + 1)

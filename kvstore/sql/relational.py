@@ -390,7 +390,7 @@ class Selection:
         if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
             text = literal(unquote(quoted_match[1]))
             return self._make_error(
-                position, f"there is no column {quoted_match[1]}; text stands in single quotes: {text}"
+                position, f"there is no column {quoted_match[1]}; text is written in single quotes: {text}"
             )
         if kind == "no such column":
             column = name.rpartition(".")[2].split(" ")[0].strip('"')
@@ -401,7 +401,7 @@ class Selection:
             return self._make_error(len(self._text), "the query ends too early")
         if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
             return self._make_error(
-                position, f"{word_match[1]} may not stand here{self._suggest_word(word_match[1], position)}"
+                position, f"{word_match[1]} is not valid here{self._suggest_word(word_match[1], position)}"
             )
         return self._make_error(position, message)
 

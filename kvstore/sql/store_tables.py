@@ -195,7 +195,7 @@ def _make_entity_reader(index: int) -> ReadColumn:
 
 _EDGES = SqlTable(
     "edges",
-    "who stands under whom, one row for each place that states it; document is NULL where INSERT EDGE does",
+    "edges of the hierarchies, one row for each source; document is NULL for edges of INSERT EDGE",
     {
         "child": ("TEXT", _make_entity_reader(0)),
         "parent": ("TEXT", _make_entity_reader(1)),

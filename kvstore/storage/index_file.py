@@ -89,11 +89,11 @@ def read(
         stop = start + dtype.itemsize * math.prod(shape)
         is_valid = stop <= len(data) and (name in unchecked_arrays or zlib.crc32(data[start:stop]) == checksum)
         if not is_valid:
-            raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
+            raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH rebuilds it")
         try:
             arrays[name] = np.ndarray(shape, dtype, data, start)
         except ValueError as error:  # empty, in more dimensions than fit
-            raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH builds it anew") from error
+            raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH rebuilds it") from error
     return head, arrays
 
 
@@ -107,7 +107,7 @@ def _array_of(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, .
             is_shape = len(shape) <= _MAX_DIMENSIONS and all(isinstance(size, int) and size >= 0 for size in shape)
             if code in _TYPES and is_shape and start >= 0 and start % ALIGNMENT == 0:
                 return name, np.dtype(code), tuple(shape), start, checksum
-    raise IndexUnavailableError(f"{path}: its head describes no array ({row!r:.100}); REFRESH builds it anew")
+    raise IndexUnavailableError(f"{path}: its head describes no array ({row!r:.100}); REFRESH rebuilds it")
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
@@ -136,7 +136,7 @@ def _map_file(path: Path) -> memoryview:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _HEADER.size:
-            raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was cut; REFRESH builds it anew")
+            raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was cut; REFRESH rebuilds it")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
@@ -146,11 +146,11 @@ def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[b
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
     packed_head = data[_HEADER.size : _HEADER.size + length]
     if len(packed_head) != length or zlib.crc32(packed_head) != checksum:
-        raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
+        raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH rebuilds it")
     try:
         head = msgpack.unpackb(packed_head, raw=False)
     except ValueError as error:  # the base class of all msgpack errors
-        raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH builds it anew") from error
+        raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH rebuilds it") from error
     if (
         not isinstance(head, dict)
         or not isinstance(head.get("token"), bytes)
@@ -158,9 +158,9 @@ def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[b
         or not isinstance(head.get("arrays"), list)
         or not _are_names(head.get(_PARTS_KEY, []), path)
     ):
-        raise IndexUnavailableError(f"{path}: its head is none of an index file; REFRESH builds it anew")
+        raise IndexUnavailableError(f"{path}: it is not the head of an index file; REFRESH rebuilds it")
     if head.get("kind") != kind or not is_trusted(head["token"]):
-        raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH builds it anew")
+        raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH rebuilds it")
     return head
 
 

@@ -200,7 +200,7 @@ class _Parsing:
         if self._accept(","):
             kind, token = self._peek()
             if kind != "word" or not re.fullmatch("[0-9]{1,9}", token):
-                raise self._make_error("how many words may stand between, a whole number")
+                raise self._make_error("the maximum number of words between them, a whole number")
             distance = int(token)
             self._index += 1
         self._expect_close()

@@ -25,9 +25,7 @@ def build_content(request: PageRequest) -> PageContent:
     """
     store = request.store
     if not request.name:
-        raise EntityNotFoundError(
-            "which name? /entity/NAME shows what stands around one; the question field finds some"
-        )
+        raise EntityNotFoundError("which name? /entity/NAME shows the names around it; the question field finds names")
     limit = request.get_number("limit", _NUM_NEIGHBOURS, minimum=1, maximum=MAX_NAMES)
     properties = store.describe_entity(request.name)
     neighbours = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBOURS))

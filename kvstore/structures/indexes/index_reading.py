@@ -52,12 +52,10 @@ def read_index(
         try:
             return head["epoch"], kind.read(IndexContent(head, arrays, parts))
         except KeyError as error:
-            raise IndexUnavailableError(
-                f"{path}: of another version, without {error}; REFRESH builds it anew"
-            ) from error
+            raise IndexUnavailableError(f"{path}: of another version, without {error}; REFRESH rebuilds it") from error
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:  # written by another program
-            raise IndexUnavailableError(f"{path}: it cannot be read ({error}); REFRESH builds it anew") from error
-    raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH builds it anew")
+            raise IndexUnavailableError(f"{path}: it cannot be read ({error}); REFRESH rebuilds it") from error
+    raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH rebuilds it")
 
 
 def get_file(open_indexes: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
@@ -115,6 +113,6 @@ def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexSt
     if content is not None:
         return IndexStatus(kind.name, "ready", built_change, lag, kind.describe(content))
     if file.exists:
-        detail = file.problem or "made before the store was rebuilt; REFRESH builds it anew"
+        detail = file.problem or "made before the store was rebuilt; REFRESH rebuilds it"
         return IndexStatus(kind.name, "damaged", 0, change, detail)
     return IndexStatus(kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")

@@ -92,7 +92,7 @@ class HnswGraph:
         try:
             self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry)
         except KeyError as error:
-            raise IndexUnavailableError(f"of another version, without {error}; REFRESH builds it anew") from error
+            raise IndexUnavailableError(f"of another version, without {error}; REFRESH rebuilds it") from error
         except (TypeError, ValueError, OverflowError) as error:
             raise IndexUnavailableError(f"the arrays of the graph contradict each other: {error}") from error
         self.arrays = arrays
@@ -134,7 +134,7 @@ class HnswGraph:
                 stops = starts + 1
             compared_codes = self._graph.compare(query, ef, starts, stops, groups, GROUP_SIZE)
         except ValueError as error:
-            raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
+            raise IndexUnavailableError(f"{error}; REFRESH rebuilds it") from error
         return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -150,7 +150,7 @@ class HnswGraph:
         try:
             self._graph.verify()
         except ValueError as error:
-            raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
+            raise IndexUnavailableError(f"{error}; REFRESH rebuilds it") from error
 
 
 def make_unlinked_graph(rows: CodedRows) -> HnswGraph:

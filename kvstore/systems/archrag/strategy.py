@@ -138,7 +138,7 @@ class ArchragStrategy:
                     raise IndexUnavailableError("its file is missing, damaged or of other communities")
                 layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
             except IndexUnavailableError as problem:
-                remedy = f"REFRESH INDEX {COMMUNITIES.name} makes it anew"
+                remedy = f"REFRESH INDEX {COMMUNITIES.name} rebuilds it"
                 try:
                     graph = build_in_memory(query.view, communities)
                 except IndexUnavailableError as error:

@@ -26,11 +26,13 @@ class CftStrategy:
     """Retrieval of chunks by vector, with sentences about the question's entities in the forest."""
 
     name = "cft"
-    description = "CFT-RAG: the cuckoo filter leads to places in the entity forest, which are told beside the chunks"
+    description = "CFT-RAG: the cuckoo filter finds nodes in the entity forest, which are described beside the chunks"
     options: Mapping[str, Option] = {
-        "relatives": Option(3, 1, 100, "ancestors of a place that are told, and as many descendants"),
-        "places": Option(8, 1, 1000, "places of an entity that are told"),
-        "constant": Option(10, 0, 1000, "how little the first ranks stand out where the two rankings are joined"),
+        "relatives": Option(3, 1, 100, "maximum number of ancestors of a node to describe, and of descendants"),
+        "places": Option(8, 1, 1000, "maximum number of nodes of an entity to describe"),
+        "constant": Option(
+            10, 0, 1000, "how little the first ranks count more than later ones when the two rankings are fused"
+        ),
     }
 
     def retrieve(self, query: Query) -> Evidence:

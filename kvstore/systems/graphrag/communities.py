@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 
 #: The number of member names in a title, and the number of strongest members considered for it.
 _NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
-_REMEDY = "DROP INDEX communities, and make it anew"
+_REMEDY = "DROP INDEX communities, and create it again"
 #: Marks a community not yet checked for being alive; otherwise the value is 0 or 1.
 _UNKNOWN = -1
 #: The maximum number of newer chunks assigned to communities; strategies search the others themselves.

@@ -41,9 +41,7 @@ class CommunityIndex(GenerationIndex[Communities]):
     has_outline = True
     options: Mapping[str, Option | Choice] = {
         "method": Choice(AFFINITY, (AFFINITY, LEIDEN), "how entities are grouped; leiden needs the extra communities"),
-        "neighbours": Choice(
-            NONE, (NONE, KNN), "none: by what stands together; knn: by what is near to each other in meaning as well"
-        ),
+        "neighbours": Choice(NONE, (NONE, KNN), "none: by co-occurrence; knn: by nearness in meaning as well"),
         "percentile": Option(0.7, 0.0, 1.0, "knn: which of the cosines of joined entities two others must exceed"),
         "largest": Option(15, 2, 1000, "members of a community at most, entities or communities of the level below"),
         "least": Option(10, 1, 1_000_000, "communities that make a level above the finest, at least"),

@@ -82,15 +82,15 @@ _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 #: The options of direct search.
 DIRECT_OPTIONS: Mapping[str, Option] = {
     "candidates": Option(100, 1, 10_000, "chunks taken from dense and from lexical search each"),
-    "words": Option(0.5, 0, 1, "share of lexical search where dense search has the rest and tells its best as well"),
-    "nearness": Option(0.2, 0, 10, "how much it counts that words of the question stand together, beside those shares"),
+    "words": Option(
+        0.5, 0, 1, "share of lexical search; dense search has the rest, if it separates its best results as well"
+    ),
+    "nearness": Option(0.2, 0, 10, "weight of question words that occur close together, added to those shares"),
     "headings": Option(0.1, 0, 10, "how much it counts that the headings have words of the question, beside them"),
     "entries": Option(
         0.3, 0, 10, "how much it counts that an entry or section begins there that is called so, beside them"
     ),
-    "numbers": Option(
-        1, 0, 10, "how much it counts that a number of the question, as of an order, stands there, beside them"
-    ),
+    "numbers": Option(1, 0, 10, "weight of a number of the question, such as an order number, added to them"),
 }
 
 

@@ -15,7 +15,7 @@ class HybridStrategy:
     """Retrieval of chunks that resemble the question in meaning, words, headings and entries."""
 
     name = "hybrid"
-    description = "cosine and BM25 as calibrated shares, with headings, entries and words that stand together"
+    description = "cosine and BM25 as calibrated shares, with headings, entries and words that occur close together"
     options: Mapping[str, Option] = DIRECT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:

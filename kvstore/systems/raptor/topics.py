@@ -393,7 +393,7 @@ class Topics:
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
-    return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and make it anew")
+    return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and create it again")
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:

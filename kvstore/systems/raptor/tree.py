@@ -327,7 +327,7 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
             nodes.update(dict.fromkeys((node, *abstracts)))
             if topics is not None:
                 nodes.update(dict.fromkeys(cache.get_topic(topics, number) for number in numbers))
-        step.detail = f"of {len(nearest)} nearest chunks and what stands above them"
+        step.detail = f"of {len(nearest)} the nearest chunks and the nodes above them"
         step.count = len(nodes)
     candidates = [node for node in nodes if not (isinstance(node, _TopicNode) and node.is_broad)]
     cache.score_nodes(candidates)
