@@ -52,9 +52,9 @@ class Plugin:
 class PluginGroup(Generic[Made]):
     """The plugins of one kind.
 
-    ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object of a package's entry
-    point to the object that kvstore uses. For an invalid object it raises a PluginError whose message is a sentence
-    without a subject.
+    ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object of a
+    package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError whose message
+    is a sentence without a subject.
     """
 
     def __init__(

@@ -200,7 +200,8 @@ class Console:
                 self.notify(f"interrupted; {progress_line.describe_kept()}; the same statement goes on from there")
             elif progress_line.resumable_index:
                 self.notify(
-                    f"interrupted; {progress_line.describe_kept()}; REFRESH INDEX {progress_line.resumable_index} goes on "
+                    f"interrupted; {progress_line.describe_kept()}; REFRESH INDEX {progress_line.resumable_index} "
+                    "goes on "
                     "from there"
                 )
             raise

@@ -36,7 +36,8 @@ _WATCH_SECONDS = 2.0
 class Command:
     """A dot command: its name, its arguments as ``.help`` shows them, a description, and the function that runs it.
 
-    ``min_arguments`` and ``max_arguments`` bound the number of arguments; ``argument_kind`` is the kind of completion for the first one.
+    ``min_arguments`` and ``max_arguments`` bound the number of arguments; ``argument_kind`` is the kind of completion
+    for the first one.
     """
 
     name: str

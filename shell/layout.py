@@ -130,8 +130,8 @@ def _wrap_cell(text: str, width: int) -> list[str]:
 def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], available: int) -> list[int] | None:
     """Return the widths of columns that fit in ``available`` cells.
 
-    The widest columns shrink first, and those of ``is_fixed`` never. Returns None if a column would become too narrow to
-    read.
+    The widest columns shrink first, and those of ``is_fixed`` never. Returns None if a column would become too narrow
+    to read.
 
     >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
     ([3, 30, 30], None)

@@ -72,7 +72,10 @@ class ProgressLine:
             done, total = f"{self._last_progress.done:,}", f"{self._last_progress.total:,} {self._last_progress.unit}"
             return f"{done} of {total} are done and kept"
         if isinstance(self._last_progress, ExtractionProgress):
-            return f"what the model wrote in {self._last_progress.done:,} of {counted(self._last_progress.total, 'request')} is kept"
+            return (
+                f"what the model wrote in {self._last_progress.done:,} of "
+                f"{counted(self._last_progress.total, 'request')} is kept"
+            )
         if self._last_progress is None or not self._last_progress.documents:
             return "nothing was committed"
         documents, chunks = self._last_progress.documents, self._last_progress.chunks

@@ -136,8 +136,8 @@ def follow(
 ) -> None:
     """Ingest, and again after each change, until an interrupt.
 
-    Reports go to ``on_report``. Errors go to ``on_error``, each once until a different one occurs, and the ingest is tried
-    again.
+    Reports go to ``on_report``. Errors go to ``on_error``, each once until a different one occurs, and the ingest is
+    tried again.
     """
     is_due, last_error = True, ""
     while True:

@@ -68,13 +68,13 @@ class Confidence:
     ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
     mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
 
-    ``compute_coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a passage.
-    ``compute_amount`` is the absolute amount of information in that run: a share of few or common terms counts little.
-    ``compute_phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
+    ``compute_coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a
+    passage. ``compute_amount`` is the absolute amount of information in that run: a share of few or common terms counts
+    little. ``compute_phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
 
-    ``compute_unnamed`` is the share of names that no passage has as they are written. ``compute_lacking`` is the share of technical
-    tokens that no passage has, and ``missing`` the share of terms that no chunk of the store has. ``unknown`` lists the
-    names with a term that no chunk has.
+    ``compute_unnamed`` is the share of names that no passage has as they are written. ``compute_lacking`` is the share
+    of technical tokens that no passage has, and ``missing`` the share of terms that no chunk of the store has.
+    ``unknown`` lists the names with a term that no chunk has.
 
     ``formless`` names what the question asks for (such as a telephone number) if its form is recognizable and no
     passage has it. ``overview`` is true if the question asks for an overview and the hits are one; nothing else can be
@@ -113,7 +113,8 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     """Return the question's terms with their rarity in the store.
 
     Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed by adding
-    ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily common.
+    ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily
+    common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     stem = get_stemmer(state.settings.stemmer)
@@ -125,8 +126,8 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
 #: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
 SignalWeights = Mapping[str, float]
 
-#: Weights with and without the cosines of a known embedder. Only a manual determines the weight of ``compute_lacking``; in the
-#: first set, it comes from a fit that includes one, and more parts.
+#: Weights with and without the cosines of a known embedder. Only a manual determines the weight of ``compute_lacking``;
+#: in the first set, it comes from a fit that includes one, and more parts.
 SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
     "nearby": 6.82,
@@ -155,8 +156,8 @@ def estimate_confidence(
 ) -> Confidence:
     """Estimate the probability that the hits answer a question.
 
-    ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a sentence; it is
-    called only if needed.
+    ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
+    sentence; it is called only if needed.
     """
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
@@ -224,8 +225,8 @@ class _QuestionTerms:
     """A question prepared for comparison with passages.
 
     ``rarities`` maps its informative terms to their rarity. ``pairs`` maps consecutive terms to the lower rarity of the
-    two. ``names`` maps its names to the total rarity of their terms. ``max_rarity`` is the rarity of a term that almost no
-    chunk has.
+    two. ``names`` maps its names to the total rarity of their terms. ``max_rarity`` is the rarity of a term that almost
+    no chunk has.
     """
 
     rarities: Mapping[str, float]

@@ -94,10 +94,10 @@ class Snippet:
 
     ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
     between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``label`` is the
-    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``:
-    it needs the snippet before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
-    ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its position, if any, and
-    ``chunk`` the number of its chunk then.
+    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case.
+    ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject named. ``is_lead_in``:
+    it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself.
+    ``hit`` is the hit at its position, if any, and ``chunk`` the number of its chunk then.
     """
 
     start: int
@@ -121,8 +121,8 @@ class Snippet:
 
 @dataclass(slots=True)
 class Passage:
-    """Consecutive snippets of a document. ``start`` is the byte of its text where they begin; ``is_whole_document``: they are the
-    whole document."""
+    """Consecutive snippets of a document. ``start`` is the byte of its text where they begin; ``is_whole_document``:
+    they are the whole document."""
 
     document: str
     title: str | None

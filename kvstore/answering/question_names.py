@@ -41,8 +41,8 @@ _MIN_STYLED_WORDS = 3
 class QuestionName:
     """A name as a question writes it.
 
-    ``words`` are its words in normal form, ``forms`` as they are written; ``is_token`` says that it is a technical token,
-    ``opens_sentence`` that its first word opens a sentence, and may be no part of it.
+    ``words`` are its words in normal form, ``forms`` as they are written; ``is_token`` says that it is a technical
+    token, ``opens_sentence`` that its first word opens a sentence, and may be no part of it.
     """
 
     text: str
@@ -117,7 +117,8 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
     If the language writes all nouns with capitals, only digits and capitals inside a word mark a name.
 
-    >>> [name.text for name in find_question_names("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
+    >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
+    >>> [name.text for name in find_question_names(question)]
     ['Duke of York', '--no-owner', 'pg_dump']
     >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA von 1969?", "german")]
     ['NASA', '1969']

@@ -123,8 +123,8 @@ class Changes:
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
         """Store documents, edges and aliases, replacing those with the same keys, and delete others.
 
-        If ``more_follow`` changes follow, linking of the first documents of a store is deferred: once all names are known, no
-        name has to be searched for in older texts.
+        If ``more_follow`` changes follow, linking of the first documents of a store is deferred: once all names are
+        known, no name has to be searched for in older texts.
         """
         with pause_collection():
             self._apply_pending(pending, more_follow)

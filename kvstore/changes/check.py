@@ -214,7 +214,9 @@ class _Checker:
         if self._posting_sums.pop_sum(chunk) != expected & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
         if chunk_record.words != sum(terms.values()):
-            yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
+            yield (
+                f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
+            )
         self._totals["words"] += chunk_record.words
         if self._vector_sums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"

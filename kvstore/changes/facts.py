@@ -1,10 +1,10 @@
 """Facts: what users state and what cannot be derived: documents, triples of documents, edges, aliases, and the facts
 that systems declare.
 
-Each kind is declared once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them
-in the order in which a store imports them. This list determines export and import, what CHECK REPAIR reads and reports
-as lost, the statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot be rebuilt.
-Everything else in a store is derived from facts and settings.
+Each kind is declared once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds`
+lists them in the order in which a store imports them. This list determines export and import, what CHECK REPAIR reads
+and reports as lost, the statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot
+be rebuilt. Everything else in a store is derived from facts and settings.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         )
         if num_own_vectors:
             yield (
-                f"the vectors of {_format_document_count(num_own_vectors)} are the user's own and in no statement; EXPORT TO "
+                f"the vectors of {_format_document_count(num_own_vectors)} are the user's own and in no statement; "
+                "EXPORT TO "
                 "keeps them",
                 (),
             )
@@ -129,7 +130,8 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             yield f"how much of {num_partial:,} {noun} was left out is in no statement; EXPORT TO keeps that", ()
         if num_own_chunks:
             yield (
-                f"the user's own chunks of {_format_document_count(num_own_chunks)} are in no statement; EXPORT TO keeps them",
+                f"the user's own chunks of {_format_document_count(num_own_chunks)} are in no statement; EXPORT TO "
+                "keeps them",
                 (),
             )
 

@@ -67,8 +67,8 @@ class PendingDocument:
     """A document of which only the chunks are known. The rest is derived for many documents together before they are
     applied.
 
-    ``vectors`` are the user's own, or those computed for its chunks when it was applied before. ``chunked_document`` is None for a
-    document that has been applied.
+    ``vectors`` are the user's own, or those computed for its chunks when it was applied before. ``chunked_document`` is
+    None for a document that has been applied.
     """
 
     document: ValidDocument
@@ -221,8 +221,8 @@ def embed_documents(
     """Return documents with derived parts and all vectors. Texts that the stored documents of their keys also have
     reuse their vectors.
 
-    ``facts_by_key`` are other facts about them, by key and name. ``put_fact`` is released before ``embed`` is called, which
-    can take long.
+    ``facts_by_key`` are other facts about them, by key and name. ``put_fact`` is released before ``embed`` is called,
+    which can take long.
     """
     facts_by_key = facts_by_key or {}
     with open_state() as stored:

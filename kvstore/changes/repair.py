@@ -4,9 +4,9 @@ In: a store whose derived structures are damaged, or were built by the rules of 
 transaction that empties every table and fills it from the state before, so that reading processes see the old store or
 the new one, and a crash leaves the old one. If pages of the data file are damaged, the transaction fills a new data
 file, and a damaged page loses only its own records. Ids continue and are never reused. Temperatures and vectors are
-carried over if they can be read; texts without a vector are embedded again. Out: a :class:`RebuildReport`. A damaged fact
-(:mod:`~kvstore.changes.facts`) or option cannot be rebuilt: it is listed there and removed from the store. The records
-of ingested files are not kept, so the files are read again.
+carried over if they can be read; texts without a vector are embedded again. Out: a :class:`RebuildReport`. A damaged
+fact (:mod:`~kvstore.changes.facts`) or option cannot be rebuilt: it is listed there and removed from the store. The
+records of ingested files are not kept, so the files are read again.
 """
 
 from __future__ import annotations

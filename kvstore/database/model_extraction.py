@@ -49,9 +49,9 @@ class ExtractionProgress:
 class ExtractionForecast:
     """The forecast of an extraction.
 
-    ``num_passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``is_written`` passages are
-    done already, ``copied`` are written for another document that contains the same passage, and ``left`` would remain
-    without a text. ``token_budget`` is the token limit, None without one.
+    ``num_passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``is_written`` passages
+    are done already, ``copied`` are written for another document that contains the same passage, and ``left`` would
+    remain without a text. ``token_budget`` is the token limit, None without one.
     """
 
     kind: str

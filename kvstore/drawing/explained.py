@@ -103,7 +103,8 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
         bar_attributes = f'y="{svg.format_number(y + 9)}" height="5" rx="2.5"'
         parts.append(f'<rect class="kv-rail" x="{svg.format_number(bar_left)}" {bar_attributes} width="{_BAR_WIDTH}"/>')
         parts.append(
-            f'<rect class="kv-accent" x="{svg.format_number(bar_left)}" {bar_attributes} width="{svg.format_number(bar_width)}"/>'
+            f'<rect class="kv-accent" x="{svg.format_number(bar_left)}" {bar_attributes} '
+            f'width="{svg.format_number(bar_width)}"/>'
         )
         parts.append(
             svg.render_text(end, y + 27, _format_milliseconds(step.milliseconds), "quiet", size=11.5, anchor="end")
@@ -128,7 +129,8 @@ def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]
             size=12,
         ),
         f'<rect class="kv-rail" x="{svg.format_number(end - _BAR_WIDTH)}" {bar_attributes} width="{_BAR_WIDTH}"/>',
-        f'<rect class="kv-accent" x="{svg.format_number(end - _BAR_WIDTH)}" {bar_attributes} width="{svg.format_number(bar_width)}">'
+        f'<rect class="kv-accent" x="{svg.format_number(end - _BAR_WIDTH)}" {bar_attributes} '
+        f'width="{svg.format_number(bar_width)}">'
         f"<title>{hit.score:.4g}</title></rect>",
     ]
 

@@ -73,7 +73,10 @@ def draw_network(
 def _draw_legend_line(kind: str, x: float, y: float, attributes: str) -> str:
     """Draw a line of the legend below the picture."""
     y = y - 4
-    return f'<line class="{kind}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" {attributes}/>'
+    return (
+        f'<line class="{kind}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" '
+        f"{attributes}/>"
+    )
 
 
 def _measure_name(name: DrawnName) -> float:
@@ -106,7 +109,8 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
     start = _find_rim_point(x1, y1, x2, y2, widths[edge.source])
     end = _find_rim_point(x2, y2, x1, y1, widths[edge.target])
     title = f"<title>{svg.escape_text(edge.label)}</title>" if edge.label else ""
-    endpoints = f'x1="{svg.format_number(start[0])}" y1="{svg.format_number(start[1])}" x2="{svg.format_number(end[0])}" y2="{svg.format_number(end[1])}"'
+    coordinates = zip(("x1", "y1", "x2", "y2"), (*start, *end), strict=True)
+    endpoints = " ".join(f'{name}="{svg.format_number(number)}"' for name, number in coordinates)
     if not edge.solid:
         return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{title}</line>'
     angle = math.atan2(end[1] - start[1], end[0] - start[0])

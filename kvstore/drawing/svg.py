@@ -95,8 +95,9 @@ def format_number(value: float) -> str:
 
 def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
     """Format the whole picture: a background and the parts. ``title`` is for screen readers."""
-    size = f'width="{format_number(width)}" height="{format_number(height)}" viewBox="0 0 {format_number(width)} {format_number(height)}"'
-    background = f'<rect class="kv-ground" width="{format_number(width)}" height="{format_number(height)}" rx="8"/>'
+    w, h = format_number(width), format_number(height)
+    size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}"'
+    background = f'<rect class="kv-ground" width="{w}" height="{h}" rx="8"/>'
     title_element = f"<title>{escape_text(title)}</title>"
     opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT_FAMILY}">'
     return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *parts, "</svg>"])

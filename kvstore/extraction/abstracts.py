@@ -208,7 +208,8 @@ class _TreeBuilder:
         return number
 
     def _get_child_towards(self, section: int, inner_section: int) -> int | None:
-        """Return the child of ``section`` on the path to ``inner_section``, or None if ``inner_section`` is ``section``."""
+        """Return the child of ``section`` on the path to ``inner_section``, or None if ``inner_section`` is
+        ``section``."""
         path = self._get_section_path(inner_section)
         if section == -1:
             return path[0] if path else None

@@ -1,8 +1,8 @@
 """Extraction: everything that is derived from a single document.
 
-In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks with
-their terms, the outline, the abstract tree, the names it introduces, and the relations it states. Extraction is a pure
-function, so it can run in other processes and on other machines. Empty or too long text is an InputError.
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks
+with their terms, the outline, the abstract tree, the names it introduces, and the relations it states. Extraction is a
+pure function, so it can run in other processes and on other machines. Empty or too long text is an InputError.
 """
 
 from __future__ import annotations

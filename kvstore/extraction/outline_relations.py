@@ -34,7 +34,8 @@ def extract_outline_relations(
 ) -> list[Relation]:
     """Return the relations in the lists and headings of a text, each pair of names once per kind.
 
-    ``byte_offsets`` maps each character of the text to its byte offset; ``english`` is True if any of the text is English.
+    ``byte_offsets`` maps each character of the text to its byte offset; ``english`` is True if any of the text is
+    English.
     """
     relations: dict[tuple[str, str, str], Relation] = {}
     for kind, child, parent, block in _iter_pairs(blocks, english):

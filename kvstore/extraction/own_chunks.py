@@ -72,7 +72,8 @@ def _check_length(key: str, piece: str, label: str) -> None:
     length = len(piece.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:
         raise InputError(
-            f"document {key!r}: {label} has {length:,} bytes; the longest chunk has {MAX_OWN_CHUNK_BYTES:,}: cut it, or "
+            f"document {key!r}: {label} has {length:,} bytes; the longest chunk has {MAX_OWN_CHUNK_BYTES:,}: cut "
+            "it, or "
             "leave chunks out"
         )
 

@@ -15,8 +15,8 @@ DEPENDS_ON, LOCATED_IN, OF = "depends_on", "located_in", "of"
 class Frame:
     """A relation that a verb states between its subject and its object, or the noun after one of ``prepositions``.
 
-    ``subject_is_child`` is True if the subject is the child. ``passive`` is True if the verb must be passive, False if it must
-    not be, and None if either is allowed.
+    ``subject_is_child`` is True if the subject is the child. ``passive`` is True if the verb must be passive, False if
+    it must not be, and None if either is allowed.
     """
 
     kind: str

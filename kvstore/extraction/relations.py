@@ -53,7 +53,8 @@ _VERB_CONFIDENCE, _LIST_CONFIDENCE, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENC
 class StatedRelation:
     """A statement that ``child`` is below ``parent``, in characters ``start`` to ``end``, which span both names.
 
-    ``is_informative`` is True if it is also informative outside its sentence (:mod:`~kvstore.extraction.relation_filter`).
+    ``is_informative`` is True if it is also informative outside its sentence
+    (:mod:`~kvstore.extraction.relation_filter`).
     """
 
     child: str

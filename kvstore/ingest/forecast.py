@@ -1,8 +1,8 @@
 """A forecast of an ingest: a sample of the files is read, and its cost is scaled by bytes.
 
-In: the arguments of :func:`kvstore.ingest.pipeline.create_ingestion`. On disk: nothing. Out: a :class:`Forecast`. A worker
-reads the sample, for a few seconds at most. Embedding is timed on a few texts if the embedder runs locally; an endpoint
-is not called.
+In: the arguments of :func:`kvstore.ingest.pipeline.create_ingestion`. On disk: nothing. Out: a :class:`Forecast`. A
+worker reads the sample, for a few seconds at most. Embedding is timed on a few texts if the embedder runs locally; an
+endpoint is not called.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ CHARACTERS_PER_TOKEN = 4
 class Forecast:
     """The forecast of an ingest. Everything from ``sampled`` on is estimated from that many files.
 
-    ``ingested_files`` files would be skipped; ``bytes`` counts the others. ``embedder`` is the embedder's name, ``tokens`` are
-    those of the texts to embed, and ``calls`` the requests to an endpoint, 0 without an endpoint. ``seconds`` excludes
-    commits, which run in parallel with the workers; None if timing the embedder would need a request.
+    ``ingested_files`` files would be skipped; ``bytes`` counts the others. ``embedder`` is the embedder's name,
+    ``tokens`` are those of the texts to embed, and ``calls`` the requests to an endpoint, 0 without an endpoint.
+    ``seconds`` excludes commits, which run in parallel with the workers; None if timing the embedder would need a
+    request.
     """
 
     files: int

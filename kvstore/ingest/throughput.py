@@ -1,8 +1,8 @@
 """The speed of an ingest in bytes, and the time it still needs.
 
-In: the bytes to read, and the bytes that are done. Out: the seconds left, at the speed of the last :data:`WINDOW_SECONDS`
-seconds, so that a slower kind of file shows. The time before the first bytes, when models load, does not count. No
-estimate is given before :data:`SETTLING_SECONDS` seconds.
+In: the bytes to read, and the bytes that are done. Out: the seconds left, at the speed of the last
+:data:`WINDOW_SECONDS` seconds, so that a slower kind of file shows. The time before the first bytes, when models load,
+does not count. No estimate is given before :data:`SETTLING_SECONDS` seconds.
 """
 
 from __future__ import annotations

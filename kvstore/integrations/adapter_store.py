@@ -91,7 +91,8 @@ def resolve_store(
         raise InputError(f"{adapter}: the settings of a store that is open are fixed; leave settings out")
     if embedder is not None and getattr(embedder, "name", embedder) != store.settings.embedder:
         raise InputError(
-            f"{adapter}: the store embeds by {store.settings.embedder!r}; leave the embedding out, or make a store at a "
+            f"{adapter}: the store embeds by {store.settings.embedder!r}; leave the embedding out, or make a store "
+            "at a "
             "path with it"
         )
     return store, False

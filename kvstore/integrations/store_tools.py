@@ -5,9 +5,9 @@ tools, and the text of each call.
 
 Document text is quoted as in a prompt (:mod:`kvstore.answering.prompt`): between marks drawn for each result, with keys
 and titles on one line and numbers in brackets rewritten. Thus no document can imitate another passage or kvstore. Reads
-go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`TIMEOUT_SECONDS`. Every result is
-limited to the allowed tokens, by :func:`kvstore.token_estimate`, and says what was left out and how to get it. An error
-of the client is a KvstoreError, whose message is for the model.
+go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`TIMEOUT_SECONDS`. Every result
+is limited to the allowed tokens, by :func:`kvstore.token_estimate`, and says what was left out and how to get it. An
+error of the client is a KvstoreError, whose message is for the model.
 """
 
 from __future__ import annotations
@@ -281,7 +281,8 @@ class StoreTools:
             return "Nothing was found."
         passages = [
             _ResultPart(
-                f"[{rank}] {_format_source(document, titles.get(document))}, {_format_spans(spans)} (why: {to_one_line(path)})\n",
+                f"[{rank}] {_format_source(document, titles.get(document))}, {_format_spans(spans)} (why: "
+                f"{to_one_line(path)})\n",
                 quote_text(text),
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
@@ -416,7 +417,8 @@ class StoreTools:
             # the condition, which may name documents. It rolls back the transaction.
             if not is_free or not self._is_allowed(transaction, key):
                 raise InputError(
-                    f"document {_shorten(key)} cannot be stored here: its key is taken, or this server does not give such"
+                    f"document {_shorten(key)} cannot be stored here: its key is taken, or this server does not "
+                    "give such"
                     " documents; choose another key"
                 )
         return f"{_format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"

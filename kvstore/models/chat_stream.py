@@ -47,8 +47,8 @@ class ChatStream:
 
     ``secret`` becomes stars if the server repeats it.
 
-    After the last, ``is_truncated`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
-    answer took, 0 where the server does not say.
+    After the last, ``is_truncated`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt
+    and answer took, 0 where the server does not say.
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:

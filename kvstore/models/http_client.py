@@ -70,8 +70,8 @@ class Reply:
         return b""
 
     def read_beginning(self) -> bytes:
-        """The first :data:`MAX_ERROR_BYTES` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
-        ends there."""
+        """The first :data:`MAX_ERROR_BYTES` bytes or so, and the reply closed; what breaks off, or takes longer than
+        one part may, ends there."""
         data = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
         with self, suppress(OSError, ValueError):  # the status says enough

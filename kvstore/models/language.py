@@ -79,10 +79,10 @@ class LanguagePipeline:
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.
 
-        A text longer than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces that end where a paragraph does, else a line, a
-        sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold words, spans
-        or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it, but for
-        the first words met. The parse of a text depends on nothing but the text.
+        A text longer than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces that end where a paragraph does, else
+        a line, a sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold
+        words, spans or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after
+        it, but for the first words met. The parse of a text depends on nothing but the text.
         """
         batch: list[str] = []
         size = 0

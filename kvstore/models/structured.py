@@ -65,8 +65,8 @@ class StructuredPrompt(Generic[Result]):
 class StructuredModel:
     """A language model that answers in JSON; ``limit`` is the most tokens that all its requests together may send.
 
-    ``num_calls`` is how many requests were answered, ``sent_tokens`` and ``written_tokens`` how many tokens they took: the estimate, or
-    what the server says where that is more.
+    ``num_calls`` is how many requests were answered, ``sent_tokens`` and ``written_tokens`` how many tokens they took:
+    the estimate, or what the server says where that is more.
     """
 
     def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
@@ -89,7 +89,8 @@ class StructuredModel:
         """
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
-                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are sent, and the next "
+                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are sent, and "
+                "the next "
                 f"request has about {prompt.tokens:,}; allow more TOKENS, or go on another time"
             )
         text, is_truncated = self._request_answer(prompt, [])

@@ -81,9 +81,9 @@ _MAX_ENCLOSED_BYTES = 512 << 20
 class _Format:
     """The reader of a format, its suffixes, and how its files are read.
 
-    A suffix selects the first format that has it. Files of a ``has_rows`` format are read line by line. A file of more than
-    ``trusted_bytes`` bytes is read in another process, because its content could make the reader hang or crash; inf disables
-    this. A ``reader`` from an installed package replaces ``module`` and ``function``.
+    A suffix selects the first format that has it. Files of a ``has_rows`` format are read line by line. A file of more
+    than ``trusted_bytes`` bytes is read in another process, because its content could make the reader hang or crash;
+    inf disables this. A ``reader`` from an installed package replaces ``module`` and ``function``.
     """
 
     module: str

@@ -1,7 +1,7 @@
 """Statistics of a page's elements (text, links, prose), and the location of its content.
 
-In: the body of a parsed page. Out: a :class:`PageSurvey`. The page is walked once with an explicit stack, so that depth and
-length are safe. Counts are in characters, without white space around a text.
+In: the body of a parsed page. Out: a :class:`PageSurvey`. The page is walked once with an explicit stack, so that depth
+and length are safe. Counts are in characters, without white space around a text.
 """
 
 from __future__ import annotations
@@ -159,9 +159,9 @@ _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
 class PageSurvey:
     """The shapes of a page's elements, by the parser's element id, and the location of its content.
 
-    ``region`` is the content element; ``path`` has the ids of it and its ancestors. ``is_region_stated`` is true if the page
-    marks its content with ``<main>`` or ``<article>`` and has its title there. ``title_path`` has the ids of the page's
-    title outside the content, and of its ancestors.
+    ``region`` is the content element; ``path`` has the ids of it and its ancestors. ``is_region_stated`` is true if the
+    page marks its content with ``<main>`` or ``<article>`` and has its title there. ``title_path`` has the ids of the
+    page's title outside the content, and of its ancestors.
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:

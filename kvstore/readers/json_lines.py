@@ -121,7 +121,8 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 
 
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield the items that ``make_items`` makes of each line's object and position, and a failure for each BadLineError."""
+    """Yield the items that ``make_items`` makes of each line's object and position, and a failure for each
+    BadLineError."""
     lines = _iter_lines(stream, origin, options)
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
     first_line = next(nonblank_lines, None)

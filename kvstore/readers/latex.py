@@ -202,7 +202,8 @@ def _find_first_title(blocks: list[MarkdownBlock]) -> str | None:
 
 
 class _LatexSource:
-    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included files."""
+    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included
+    files."""
 
     def __init__(self, text: str) -> None:
         self.title = ""

@@ -1,8 +1,9 @@
 """Markdown output of the readers that convert other formats, so that later stages parse one form only.
 
 :class:`InlineBuilder` collects the running text of one paragraph. Functions create :class:`MarkdownBlock` objects from
-finished parts, and :func:`join_blocks` joins them. Literal text is escaped only if it would open a block (``#``, ``- ``,
-``1. `` at the start of a line, ``|`` in a table cell). All other text is unchanged, so that names are found verbatim.
+finished parts, and :func:`join_blocks` joins them. Literal text is escaped only if it would open a block (``#``, ``-
+``, ``1. `` at the start of a line, ``|`` in a table cell). All other text is unchanged, so that names are found
+verbatim.
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ def open_main_part(
 ) -> Any:
     """Return the main part of an Office Open XML package; raises ValueError if it is not a ``part_class``.
 
-    ``package_class`` is the class with which a library opens a package, and ``part_factory`` its part factory. The factory is
-    extended to create a ``part_class`` for parts of the content types ``content_types``, which the library does not know.
+    ``package_class`` is the class with which a library opens a package, and ``part_factory`` its part factory. The
+    factory is extended to create a ``part_class`` for parts of the content types ``content_types``, which the library
+    does not know.
     """
     for content_type in content_types:
         part_factory.part_type_for.setdefault(content_type, part_class)

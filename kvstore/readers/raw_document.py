@@ -74,8 +74,8 @@ def clean_property_title(title: str | None) -> str:
 def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
     """Return the ``other_key`` of a row: its default key, if it has another key that no earlier row of the file has.
 
-    A key that occurs twice in the same file is an error of the file, and is reported. ``used_keys`` has the keys of earlier
-    rows; this row's key is added.
+    A key that occurs twice in the same file is an error of the file, and is reported. ``used_keys`` has the keys of
+    earlier rows; this row's key is added.
     """
     if key == default_key or key in used_keys:
         return None
@@ -108,8 +108,8 @@ class RawFact:
 class SkippedPart:
     """A skipped part of a file that is otherwise read.
 
-    ``reason`` is the label under which such parts are counted, as for files of a folder (``suffix .png``). ``detail`` is
-    an optional message on this part.
+    ``reason`` is the label under which such parts are counted, as for files of a folder (``suffix .png``). ``detail``
+    is an optional message on this part.
     """
 
     place: str
@@ -125,8 +125,8 @@ class EnclosedFile:
     """A file within a file, such as an attachment, which is read like a separate file.
 
     ``name`` is its name in messages, ``key`` the key of its document (for rows: their key prefix) and ``size`` its size
-    in bytes. ``read_content`` returns its bytes; if it raises an exception, the file is unreadable. ``meta`` is added to the
-    metadata of its documents, without replacing fields. ``other_key`` is that of :class:`RawDocument`.
+    in bytes. ``read_content`` returns its bytes; if it raises an exception, the file is unreadable. ``meta`` is added
+    to the metadata of its documents, without replacing fields. ``other_key`` is that of :class:`RawDocument`.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The published systems of a store, the strategies that a query can name, and the kinds of index.
 
-A system is a package with a ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its outline in this module lists the
-names and versions that are needed before the package is imported. A process that opens a store and uses one strategy
-imports one package. :func:`register` adds a system from outside kvstore.
+A system is a package with a ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its outline in this module lists
+the names and versions that are needed before the package is imported. A process that opens a store and uses one
+strategy imports one package. :func:`register` adds a system from outside kvstore.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from .sql_table import SqlTable
 
 __all__ = [
-    "AddedChunk", "AddedDocument", "ChunkedText", "Delta", "Derivation", "DumpRow", "LmdbTable", "MaintainedIndex", "Maintainer",
-    "Structure", "System",
+    "AddedChunk", "AddedDocument", "ChunkedText", "Delta", "Derivation", "DumpRow", "LmdbTable", "MaintainedIndex",
+    "Maintainer", "Structure", "System",
 ]  # fmt: skip
 
 Read = TypeVar("Read")
@@ -90,10 +90,10 @@ class Delta:
 
     - ``added``: the new documents. Their chunks are in none of the next three.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
-    - ``changed_mentions``: by document, the chunks of which only the names in their texts changed. No document is in both
-      ``changed_chunks`` and ``changed_mentions``.
-    - ``removed_mentions``: chunks that no longer mention some entities. Apart from the changes in ``changed_mentions`` nothing else of
-      them changed, and no other name lies inside those of the entities.
+    - ``changed_mentions``: by document, the chunks of which only the names in their texts changed. No document is in
+    both ``changed_chunks`` and ``changed_mentions``. - ``removed_mentions``: chunks that no longer mention some
+    entities. Apart from the changes in ``changed_mentions`` nothing else of them changed, and no other name lies inside
+    those of the entities.
     - ``names_added`` and ``names_removed``: normal forms by entity.
     - ``links``: by entity, entity and kind, the change in the number of documents that state a triple of both, or 1 if
       an edge between them was accepted and -1 if it no longer is.
@@ -112,8 +112,8 @@ class Maintainer(Protocol):
     """The writer of a structure's tables: keeps them equal to a function of the spine during one write transaction.
 
     After any history the tables equal those made by following the full delta
-    (:func:`kvstore.changes.full_delta.build_full_delta`) from empty tables. The dump law, CHECK and REPAIR rely on exactly
-    that.
+    (:func:`kvstore.changes.full_delta.build_full_delta`) from empty tables. The dump law, CHECK and REPAIR rely on
+    exactly that.
     """
 
     def remove_document(self, record: DocumentRecord) -> None:
@@ -247,8 +247,8 @@ def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
 class Description:
     """The answer of DESCRIBE for a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
 
-    ``describe`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if there
-    is no such thing.
+    ``describe`` returns the properties of the thing with a key. It raises InputError that suggests the nearest key if
+    there is no such thing.
     """
 
     name: str

@@ -49,7 +49,8 @@ def list_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of a document to embed, by vector space, without the spaces that are already ``embedded_spaces``."""
+    """Return the texts of a document to embed, by vector space, without the spaces that are already
+    ``embedded_spaces``."""
     chunks = CHUNK_VECTORS.name
     missing = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
     if chunks in embedded_spaces and not missing:

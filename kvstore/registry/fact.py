@@ -107,8 +107,8 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that is stored as stated, in addition to the documents. None in place of a value deletes it.
 
-    A new value for a key replaces the old one, or is joined with it if the kind ``is_cumulative``. Names of the entity ``kinds``
-    that it introduces can exist without occurring in any text or tree.
+    A new value for a key replaces the old one, or is joined with it if the kind ``is_cumulative``. Names of the entity
+    ``kinds`` that it introduces can exist without occurring in any text or tree.
     """
 
     kinds: tuple[str, ...] = ()
@@ -154,8 +154,8 @@ class DocumentFact(StatedFact[str, Value]):
     parts of the text that it describes (:meth:`fit_to_document`).
 
     Its table has a row per document id: the list of the fields of its line after the document key. If it is
-    ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that they depend
-    on.
+    ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that
+    they depend on.
     """
 
     affects_structures: bool = True

@@ -1,8 +1,8 @@
 """A table of SELECT: its columns, and the access paths to its rows.
 
-In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: rows, which are small keys internal to the
-    store, and the values of their columns, each read on demand. An access path can return too many rows but never too
-    few: SQLite checks every condition again.
+In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: rows, which are small keys internal
+to the store, and the values of their columns, each read on demand. An access path can return too many rows but never
+too few: SQLite checks every condition again.
 """
 
 from __future__ import annotations

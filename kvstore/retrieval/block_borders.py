@@ -45,8 +45,8 @@ class BlockFinder:
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
     def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:
-        """Return the block that contains byte ``offset`` of a document, or None if ``offset`` is on a block's border or in no
-        block."""
+        """Return the block that contains byte ``offset`` of a document, or None if ``offset`` is on a block's border or
+        in no block."""
         section_index = bisect_right(outline, offset, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0
         end = outline[section_index].start if section_index < len(outline) else record.size
@@ -90,7 +90,8 @@ class BlockFinder:
         return [self._to_block_span(text, first, last, start) for first, last in spans]
 
     def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
-        """Convert a block in characters of ``text`` to bytes; the text begins at byte ``text_start`` of the document."""
+        """Convert a block in characters of ``text`` to bytes; the text begins at byte ``text_start`` of the
+        document."""
         outer_chars = len(text[:char_start].rstrip()), len(text) - len(text[char_end:].lstrip())
         block_start, block_end, previous_end, next_start = (
             text_start + len(text[:char_offset].encode()) for char_offset in (char_start, char_end, *outer_chars)

@@ -79,8 +79,8 @@ def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, s
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
-    """Return the weight of each word of some sentences: the rarer in their chunks, the higher. Words in ``question_words`` (from
-    :func:`extract_question_words`) count double."""
+    """Return the weight of each word of some sentences: the rarer in their chunks, the higher. Words in
+    ``question_words`` (from :func:`extract_question_words`) count double."""
     chunks: dict[int, set[str]] = {}
     for sentence in candidates:
         chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
@@ -100,8 +100,8 @@ def select_cover(
     """Return the sentences that together contain most of what all of them are about, in the given order, within
     ``tokens``.
 
-    ``question_words`` are words of the question, which count double. ``weights`` default to :func:`compute_word_weights`. At
-    most ``max_per_document`` sentences are taken from one document.
+    ``question_words`` are words of the question, which count double. ``weights`` default to
+    :func:`compute_word_weights`. At most ``max_per_document`` sentences are taken from one document.
     """
     chosen = select_greedy_cover(
         [sentence.words for sentence in candidates],

@@ -28,8 +28,8 @@ _BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 class Decomposition:
     """The parts of a question.
 
-    ``compared_keys`` are keys of seeds; ``remainder`` is the question without its names, or the whole question if nothing else is
-    left.
+    ``compared_keys`` are keys of seeds; ``remainder`` is the question without its names, or the whole question if
+    nothing else is left.
     """
 
     compared_keys: tuple[str, ...]

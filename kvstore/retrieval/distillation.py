@@ -2,9 +2,9 @@
 
 In some systems a model reads the evidence in batches, and the answer is written from what it extracted: the map step of
 GraphRAG's global search (Edge et al. 2024, section 3.1.6), the rounds of DRIFT, the adaptive filtering of ArchRAG
-(section 4.3). Such a strategy implements :class:`DistillingStrategy`. In: evidence, and a :class:`Distiller` that calls the
-model. Out: evidence whose chunks and lines the answer is written from. Each point is shown with the passages that the
-model cited for it; a point without passages is ignored.
+(section 4.3). Such a strategy implements :class:`DistillingStrategy`. In: evidence, and a :class:`Distiller` that calls
+the model. Out: evidence whose chunks and lines the answer is written from. Each point is shown with the passages that
+the model cited for it; a point without passages is ignored.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_POINT_SCORE = 100
 class Point(NamedTuple):
     """A sentence that a model extracted from passages.
 
-    ``score`` says how much it contributes to the question (1 to ``MAX_POINT_SCORE``); ``sources`` are the passages that support
-    it.
+    ``score`` says how much it contributes to the question (1 to ``MAX_POINT_SCORE``); ``sources`` are the passages that
+    support it.
     """
 
     description: str

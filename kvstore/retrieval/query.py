@@ -42,8 +42,8 @@ class Clauses(TypedDict, total=False):
     strategy has. ``depth`` counts levels of abstracts, ``top`` chunks. ``within`` limits all chunks together, in
     tokens. ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an
     equivalent mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, as the
-    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.select_segments`) and allows the options of
-    segments in ``options``.
+    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.select_segments`) and allows the
+    options of segments in ``options``.
     """
 
     using: str | None
@@ -66,11 +66,11 @@ SegmentUse = Literal["no", "beside", "instead"]
 class Query:
     """A question on one snapshot.
 
-    ``given_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that may answer (None:
-    all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of the statement's
-    WITH, checked against the strategy's own. ``rerank`` reorders the first ``MAX_RERANK_CANDIDATES`` of a ranking. ``abstracts``
-    requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there are too few. ``original_question``
-    is the question as the user wrote it if it was respelled (:mod:`.respelling`).
+    ``given_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that may answer
+    (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of the
+    statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``MAX_RERANK_CANDIDATES`` of a
+    ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
+    are too few. ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
 
     A strategy reads through ``reading``; ``view`` is for a system's own structures. Both show only data stated by the
     ``allowed`` documents and the user, see :mod:`~kvstore.structures.restricted_state`.

@@ -69,7 +69,8 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
 
 def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
-    """Return the entities named in the question; see :class:`RecognitionRequest`. Each raises the temperature of its entity."""
+    """Return the entities named in the question; see :class:`RecognitionRequest`. Each raises the temperature of its
+    entity."""
     with query.trace.step("recognise entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only))
         record_recognized(query, seeds, step)
@@ -85,8 +86,8 @@ def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> N
 
 def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
     """True if a question writes an entity as a name: with a capital or a digit. The capital of a function word that
-    opens the question does not count. If the question capitalizes nothing, ``allow_phrases`` names of several words count as
-    names."""
+    opens the question does not count. If the question capitalizes nothing, ``allow_phrases`` names of several words
+    count as names."""
     data = question.encode()
     forms = [data[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):

@@ -54,8 +54,8 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """How to build segments: at most ``top``, of ``within`` tokens together. ``token_limit`` is the number of chunks read
-    otherwise. The other fields are those of ``SEGMENT_OPTIONS``."""
+    """How to build segments: at most ``top``, of ``within`` tokens together. ``token_limit`` is the number of chunks
+    read otherwise. The other fields are those of ``SEGMENT_OPTIONS``."""
 
     top: int
     room: float
@@ -86,8 +86,8 @@ class Segment:
 
 
 class _ChunkRun(NamedTuple):
-    """The chunks ``first_byte`` to ``last_byte`` of a document, by ordinal; ``ranking_index`` is the position of the best of them in the
-    ranking."""
+    """The chunks ``first_byte`` to ``last_byte`` of a document, by ordinal; ``ranking_index`` is the position of the
+    best of them in the ranking."""
 
     ranking_index: int
     document: int
@@ -208,8 +208,8 @@ class _SegmentBuilder:
         return sorted(found)
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
-        """Build the segment of a run, within ``tokens_left`` tokens. Return None if there is no room for its best chunk or
-        another segment contains it."""
+        """Build the segment of a run, within ``tokens_left`` tokens. Return None if there is no room for its best chunk
+        or another segment contains it."""
         record = self._get_record(run.document)
         ids = self._get_chunk_ids(record)
         chunks = self._state.chunks.get_many(ids[run.first : run.last + 1])
@@ -238,7 +238,8 @@ class _SegmentBuilder:
         return count_text_tokens(self._state.documents.text_slice(document, start, end))
 
     def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
-        """Return chunks around the best that have at most ``tokens_left`` tokens together, grown on the better side first."""
+        """Return chunks around the best that have at most ``tokens_left`` tokens together, grown on the better side
+        first."""
         document = chunks[0].document
         if (
             chunks[-1].end - chunks[0].start <= tokens_left
@@ -278,8 +279,8 @@ class _SegmentBuilder:
         limits: tuple[int, int],
         token_limit: int,
     ) -> tuple[int, int]:
-        """Move the ends of a span out of blocks, within ``limits`` and ``token_limit`` tokens: include the whole block, or
-        exclude it if the best chunk is not in it."""
+        """Move the ends of a span out of blocks, within ``limits`` and ``token_limit`` tokens: include the whole block,
+        or exclude it if the best chunk is not in it."""
         start, end = bounds
         if record.format != "markdown":
             return bounds

@@ -50,8 +50,8 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
 class WordSearchResult:
     """The best chunks by words, best first, and requested scores of further chunks.
 
-    ``other_scores`` holds the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the best
-    chunks, in order, if a vector was given.
+    ``other_scores`` holds the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the
+    best chunks, in order, if a vector was given.
     """
 
     ranking: Ranking
@@ -63,8 +63,8 @@ class WordSearchResult:
 class WordSearchRequest(ReadRequest[WordSearchResult]):
     """The ``top`` chunks by BM25 among those that may answer; chunks without any of the terms are omitted.
 
-    The result also has the scores of the chunks in ``other_scores``, which are distinct, and the cosines of the best with a
-    unit ``vector``.
+    The result also has the scores of the chunks in ``other_scores``, which are distinct, and the cosines of the best
+    with a unit ``vector``.
     """
 
     weights: TermWeights

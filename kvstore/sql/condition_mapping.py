@@ -96,7 +96,8 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
         return _parse_field(_COLUMNS[name], name, operand, depth + 1)
     if name.startswith("$"):
         raise InputError(
-            f"there is no {name}{_format_suggestion(name, (*_JOIN_OPERATORS, *_COLUMNS))}; there are {', '.join(_JOIN_OPERATORS)}, "
+            f"there is no {name}{_format_suggestion(name, (*_JOIN_OPERATORS, *_COLUMNS))}; there are "
+            f"{', '.join(_JOIN_OPERATORS)}, "
             f"and of documents {', '.join(_COLUMNS)}"
         )
     return _parse_field(MetaField((name,)), name, operand, depth + 1)
@@ -146,14 +147,16 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$match":
             if not isinstance(value, str) or not is_text(value):
                 raise InputError(
-                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {format_value(value)}"
+                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', "
+                    f"not {format_value(value)}"
                 )
             query = parse_text_query(value)
             return _make_text_condition(field, lambda of: MatchesText(of, query))
         case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
                 raise InputError(
-                    f"{name}: {operator} takes a text of up to {MAX_PATTERN_CHARS:,} characters, not {format_value(value)}"
+                    f"{name}: {operator} takes a text of up to {MAX_PATTERN_CHARS:,} characters, not "
+                    f"{format_value(value)}"
                 )
             if operator == "$like":
                 return _make_text_condition(field, lambda of: IsLike(of, value, alike=True))
@@ -161,7 +164,8 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$not":
             return Not(_parse_field(field, name, value, depth + 1))
     raise InputError(
-        f"{name}: there is no operator {operator}{_format_suggestion(operator, _OPERATORS)}; there are {', '.join(_OPERATORS)}"
+        f"{name}: there is no operator {operator}{_format_suggestion(operator, _OPERATORS)}; there are "
+        f"{', '.join(_OPERATORS)}"
     )
 
 

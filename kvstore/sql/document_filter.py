@@ -91,7 +91,8 @@ def _find_cached(state: State, key: Hashable | None, find: Callable[[], FilterRe
 def _evaluate_condition(
     state: State, condition: Condition, find_fulfilling: Callable[[Sequence[int] | None], Iterable[int]]
 ) -> FilterResult:
-    """Return the documents that fulfill a condition. ``find_fulfilling`` selects them among some documents, or all (None)."""
+    """Return the documents that fulfill a condition. ``find_fulfilling`` selects them among some documents, or all
+    (None)."""
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
         document_ids = np.array(sorted(find_fulfilling(None)), np.int64)

@@ -1,10 +1,10 @@
 """SELECT over the store: SQLite runs the query, and the store's tables are its virtual tables.
 
-In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.Reader`. Out: column names
-    and rows, or the documents that fulfill the condition. A query only reads, and reads a single state through the
-    reader. A query that SQLite rejects is a :class:`~kvstore.errors.StatementError` that shows the place and suggests
-    the nearest table, column or word. Opening a connection costs more than a short query, so connections are pooled;
-    each serves one query at a time.
+In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.Reader`. Out: column
+names and rows, or the documents that fulfill the condition. A query only reads, and reads a single state through the
+reader. A query that SQLite rejects is a :class:`~kvstore.errors.StatementError` that shows the place and suggests the
+nearest table, column or word. Opening a connection costs more than a short query, so connections are pooled; each
+serves one query at a time.
 """
 
 from __future__ import annotations

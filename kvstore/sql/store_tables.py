@@ -1,8 +1,8 @@
 """The tables that SELECT reads: their contents, and their access paths.
 
-In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: for each table its columns and its access
-    paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
-    record is decoded when one of its columns is read.
+In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: for each table its columns and its
+access paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys;
+a record is decoded when one of its columns is read.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def read(
 ) -> tuple[FileHead, Arrays]:
     """Read the head and the arrays of an index file, and verify all checksums but those of arrays ``unchecked_arrays``.
 
-    Those arrays are not read here: the code that searches them verifies what it visits. ``is_trusted`` returns whether the
-    store's record of that kind contains a token. Raises FileNotFoundError and IndexUnavailableError.
+    Those arrays are not read here: the code that searches them verifies what it visits. ``is_trusted`` returns whether
+    the store's record of that kind contains a token. Raises FileNotFoundError and IndexUnavailableError.
     """
     data = _map_file(path)
     head = _parse_head(data, path, kind, is_trusted)

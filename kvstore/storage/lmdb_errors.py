@@ -39,7 +39,8 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
     code = getattr(error, "code", 0)
     if isinstance(error, lmdb.DiskError) or code in NO_SPACE_ERRNOS:
         return StoreFullError(
-            f"{location}: the disk is full or failing ({error.reason}); nothing was changed: free some space and try again"
+            f"{location}: the disk is full or failing ({error.reason}); nothing was changed: free some space and "
+            "try again"
         )
     if isinstance(error, lmdb.TxnFullError):
         return StoreFullError(f"{location}: too much for one transaction; split the work over several")
@@ -49,7 +50,8 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
         return ReadOnlyError(f"{location}: may not be written; open the store read-only, or get the right to")
     if isinstance(error, lmdb.PanicError):
         return StoreFullError(
-            f"{location}: a write failed, because the disk is full or failing; the last commit is whole: free some space, "
+            f"{location}: a write failed, because the disk is full or failing; the last commit is whole: free some "
+            "space, "
             "close the store and open it again"
         )
     if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):

@@ -176,7 +176,8 @@ class OpenFile:
                 raise translate_error(error, str(self.path)) from error
 
     def open_tables(self, known_handles: Mapping[str, Handle], wait: float) -> None:
-        """Open the tables that others have created, unless that was done since the handles ``known_handles`` were current.
+        """Open the tables that others have created, unless that was done since the handles ``known_handles`` were
+        current.
 
         If the file is open for writing, this takes the writer lock, because only handles opened by a write transaction
         are permanent. That transaction writes nothing.

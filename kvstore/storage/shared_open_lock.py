@@ -126,7 +126,8 @@ class SharedOpenLock:
         release_lock(old_descriptor)
 
     def require_reader_table(self, timeout: float) -> None:
-        """Create the reader table if it is missing, before the store is reopened; raise the errors of :meth:`acquire`."""
+        """Create the reader table if it is missing, before the store is reopened; raise the errors of
+        :meth:`acquire`."""
         assert self._descriptor is not None
         try:
             self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)

@@ -1,8 +1,8 @@
 """The count of open transactions, and exclusive operations without any.
 
 LMDB's file may be remapped or closed only while no transaction of the process is open: reading a buffer afterwards
-would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.exclude_transactions`, which waits for the
-open ones, makes new ones wait, and raises the caller's error after a timeout.
+would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.exclude_transactions`, which
+waits for the open ones, makes new ones wait, and raises the caller's error after a timeout.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class TransactionGate:
             try:
                 if not self.condition.wait_for(lambda: self.num_open == 0, wait):
                     raise error_type(
-                        f"{purpose}, but {self.num_open} snapshots or transactions of this process are still open after "
+                        f"{purpose}, but {self.num_open} snapshots or transactions of this process are still open "
+                        "after "
                         f"{wait:g} s; end them and try again"
                     )
                 yield

@@ -410,7 +410,8 @@ class ReadTransaction(LmdbView):
         return self._current().find_damage(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, most_bytes: int) -> None:
-        """Write every record to a new file with full pages; raise the errors of :func:`.dense_copy.write_dense_copy`."""
+        """Write every record to a new file with full pages; raise the errors of
+        :func:`.dense_copy.write_dense_copy`."""
         write_dense_copy(self._current(), target, most_bytes)
 
     @contextmanager

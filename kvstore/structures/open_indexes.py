@@ -22,8 +22,8 @@ _MAX_GENERATIONS = 2
 class OpenIndexes:
     """The index files of one open store, each read on first use.
 
-    ``vectors`` serves exact search, ``verified_blocks`` records the vector blocks already verified, and ``condition_cache`` caches
-    conditions.
+    ``vectors`` serves exact search, ``verified_blocks`` records the vector blocks already verified, and
+    ``condition_cache`` caches conditions.
     """
 
     def __init__(self, environment: Environment) -> None:

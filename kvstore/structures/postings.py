@@ -141,8 +141,8 @@ class Postings:
         """Return the chunks that contain all of the terms, ascending; empty for no terms.
 
         The postings of the rarest term are read completely, and for each further term only the blocks that may contain
-        a remaining chunk. ``known_sizes`` are the sizes of the terms, if the caller has them. ``narrow`` filters the chunks
-        of the rarest term before anything else is read.
+        a remaining chunk. ``known_sizes`` are the sizes of the terms, if the caller has them. ``narrow`` filters the
+        chunks of the rarest term before anything else is read.
         """
         unique_terms = list(dict.fromkeys(terms))
         sizes = (

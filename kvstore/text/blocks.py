@@ -4,11 +4,11 @@ In: plain text (paragraphs, some of which :mod:`.find_plain_headings` recognizes
 lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together contain everything but blank
 lines. Any string is valid input.
 
-A chunk is a piece of such a text and can begin and end inside a block; :func:`split_parts` returns its blocks and parts of
-blocks. In stored Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines that
-begin with ``|``, its header first and the rule ``| --- |`` second. An entry of a definition or option list is an item
-``- term: definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a paragraph
-``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image.
+A chunk is a piece of such a text and can begin and end inside a block; :func:`split_parts` returns its blocks and parts
+of blocks. In stored Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines
+that begin with ``|``, its header first and the rule ``| --- |`` second. An entry of a definition or option list is an
+item ``- term: definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a
+paragraph ``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image.
 """
 
 from __future__ import annotations

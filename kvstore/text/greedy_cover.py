@@ -105,7 +105,8 @@ def select_greedy_cover(
     owners: Sequence[Hashable] = (),
     max_per_owner: int | None = None,
 ) -> list[int]:
-    """Return the numbers of the sentences to take, the best first: at most ``capacity`` words and ``max_sentences`` sentences.
+    """Return the numbers of the sentences to take, the best first: at most ``capacity`` words and ``max_sentences``
+    sentences.
 
     If ``sizes`` are given, they are used instead of numbers of words. A word without a weight counts nothing. If
     ``owners`` are given, at most ``max_per_owner`` sentences of the same owner are taken. Sentences too long for the

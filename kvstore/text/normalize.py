@@ -1,7 +1,7 @@
 """The normal form of names and text: NFKC, case folding, letters without accents, single white space.
 
-In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`FoldedText`, a whole text in the
-same form as UTF-8, with the mapping back to byte offsets of the original. A name *occurs* in a text where its key
+In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`FoldedText`, a whole text in
+the same form as UTF-8, with the mapping back to byte offsets of the original. A name *occurs* in a text where its key
 occurs in the folded text: runs of white space count as one space, neither end divides a word, and there is no blank
 line inside.
 """

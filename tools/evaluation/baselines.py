@@ -150,7 +150,7 @@ class _GraphRag:
         self._chunk_ids = {abstract: list(view.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
-        for key, entry in view.filter.iter_entries():  # noqa: SIM118
+        for key, entry in view.filter.iter_entries():
             for rank, place in map(split_address, view.filter.get_addresses(key).tolist()):
                 if rank != NODE_RANK and place < FIRST_UPPER_ABSTRACT:
                     self._abstracts.setdefault(entry.entity, []).append(place)

@@ -64,8 +64,8 @@ def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
 def unpack_columns(
     number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Decode some columns of block ``number``, in order. ``names`` is a subset of :data:`COLUMN_NAMES` in the same order,
-    beginning with ``document``."""
+    """Decode some columns of block ``number``, in order. ``names`` is a subset of :data:`COLUMN_NAMES` in the same
+    order, beginning with ``document``."""
     body = records.unseal(stored, table, key)
     try:
         (count,) = _COUNT.unpack_from(body)

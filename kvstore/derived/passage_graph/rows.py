@@ -81,8 +81,8 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities of a chunk with their features. ``find_unmentioned_pairs`` are the pairs without a name in any chunk
-        of the document."""
+        """Return the entities of a chunk with their features. ``find_unmentioned_pairs`` are the pairs without a name
+        in any chunk of the document."""
         features = count_mentions(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags

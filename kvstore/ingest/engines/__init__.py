@@ -89,7 +89,8 @@ def check_engine(name: str) -> None:
 
 def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
     """Return the engine with a name and so many workers (None: its capacity). Workers that cannot open the store
-    receive data from ``open_state``. Raises InputError for an invalid name, and EngineError if the engine is unavailable."""
+    receive data from ``open_state``. Raises InputError for an invalid name, and EngineError if the engine is
+    unavailable."""
     check_engine(name)
     if name == PROCESSES:
         from .processes import ProcessEngine

@@ -34,7 +34,8 @@ _COMPONENT_SCALE = 1 << 20
 
 
 class Edges(NamedTuple):
-    """Undirected edges, each listed once: end nodes and fixed-point weights (:data:`FIXED_ONE`), all int64 and positive."""
+    """Undirected edges, each listed once: end nodes and fixed-point weights (:data:`FIXED_ONE`), all int64 and
+    positive."""
 
     first: Partition
     second: Partition

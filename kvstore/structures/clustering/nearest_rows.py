@@ -58,7 +58,8 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 
 
 def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
-    """Return about the ``max_neighbors`` nearest other rows of each row, shape (n, most), unordered; -1 if there are fewer."""
+    """Return about the ``max_neighbors`` nearest other rows of each row, shape (n, most), unordered; -1 if there are
+    fewer."""
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
     cosines = np.full((len(rows), max_neighbors), -np.inf, np.float32)

@@ -27,7 +27,8 @@ Addresses = npt.NDArray[np.uint64]
 
 #: The maximum number of numbers in a block.
 BLOCK_SIZE = 124
-#: A block with fewer numbers than ``_MIN_BLOCK`` is merged with the next if both together have at most ``_MAX_JOINED_BLOCK``.
+#: A block with fewer numbers than ``_MIN_BLOCK`` is merged with the next if both together have at most
+#: ``_MAX_JOINED_BLOCK``.
 _MIN_BLOCK = 31
 _MAX_JOINED_BLOCK = 93
 

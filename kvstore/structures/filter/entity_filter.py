@@ -246,8 +246,8 @@ class EntityFilter:
     ) -> list[Mention]:
         """Recognize as :meth:`recognise` does, but only names that contain a word, with spans in the original text.
 
-        Each occurrence is a ``mention_type`` (entity, start and length in bytes), ordered by start and end. The normal forms of
-        entities that are missing in ``iter_entries`` are added to it.
+        Each occurrence is a ``mention_type`` (entity, start and length in bytes), ordered by start and end. The normal
+        forms of entities that are missing in ``iter_entries`` are added to it.
         """
         with self._pin_snapshot():
             return mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)

@@ -69,7 +69,10 @@ def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[s
             if int(block[0]) <= last_addresses.get(entity, -1) or not np.all(block[1:] > block[:-1]):
                 yield f"address block {first_number} of entity {entity} is out of order"
             if len(block) > BLOCK_SIZE:
-                yield f"address block {first_number} of entity {entity} has {len(block)} addresses, more than {BLOCK_SIZE}"
+                yield (
+                    f"address block {first_number} of entity {entity} has {len(block)} addresses, more than "
+                    f"{BLOCK_SIZE}"
+                )
             last_addresses[entity] = int(block[-1])
     except CorruptionError as error:
         yield str(error)

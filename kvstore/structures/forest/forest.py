@@ -1,12 +1,12 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
 In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``iter_trees`` (id →
-name), ``tree_names`` (name → id), ``iter_nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
-(child, parent, document → how and where the document states the edge), ``list_document_edges`` (document → its edges),
-``iter_stated_edges`` (child, parent → the user's statement, as typed: enough to state it again), and the tables that
-:mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one node per
-entity. A node exists while a stated edge touches it, and a tree while it has nodes. The caller refuses edges from a
-node to itself. The accepted edges of a tree have no cycle.
+name), ``tree_names`` (name → id), ``iter_nodes`` (id → tree and entity), ``node_names`` (tree, entity → id),
+``statements`` (child, parent, document → how and where the document states the edge), ``list_document_edges`` (document
+→ its edges), ``iter_stated_edges`` (child, parent → the user's statement, as typed: enough to state it again), and the
+tables that :mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one
+node per entity. A node exists while a stated edge touches it, and a tree while it has nodes. The caller refuses edges
+from a node to itself. The accepted edges of a tree have no cycle.
 """
 
 from __future__ import annotations

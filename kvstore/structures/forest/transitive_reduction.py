@@ -21,8 +21,8 @@ affect:
 
 A path search alternates between both ends and stops when the smaller side is exhausted. Work is counted in visited
 nodes, plus a cost for each component whose cycles are broken again. If a transaction has done more work in a tree than
-judging the whole tree would take, it defers the tree to :meth:`TransitiveReduction.judge_deferred`, which judges the whole
-tree. Loading a large hierarchy therefore takes one pass.
+judging the whole tree would take, it defers the tree to :meth:`TransitiveReduction.judge_deferred`, which judges the
+whole tree. Loading a large hierarchy therefore takes one pass.
 """
 
 from __future__ import annotations

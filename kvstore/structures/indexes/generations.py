@@ -178,9 +178,9 @@ class GenerationRows:
 class GenerationIndex(Index, Generic[Bound]):
     """A kind of index stored in generations; ``Bound`` is the interface that a state uses.
 
-    ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the store has
-    not changed since they were built. A generation with another ``version`` is ignored. ``building_detail`` is shown by SHOW
-    INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
+    ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the
+    store has not changed since they were built. A generation with another ``version`` is ignored. ``building_detail``
+    is shown by SHOW INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
     """
 
     version: int = 1

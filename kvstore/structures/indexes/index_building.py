@@ -62,8 +62,8 @@ class IndexBuilder:
     ) -> bool:
         """Update a file to the last commit; return True if there is a new file.
 
-        ``progress`` receives the completed steps. Once ``is_cancelled`` returns true, the work ends, and what the kind has
-        completed is kept. Returns False if the store has no such index, needs no file, or the file is up to date.
+        ``progress`` receives the completed steps. Once ``is_cancelled`` returns true, the work ends, and what the kind
+        has completed is kept. Returns False if the store has no such index, needs no file, or the file is up to date.
         Raises IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
         self._environment.require_place()  # the directory may belong to another store by now

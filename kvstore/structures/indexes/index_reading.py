@@ -37,7 +37,8 @@ def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) ->
 def read_index(
     environment: Environment, kind: FileIndex[Read, Any], path: Path, *, verify_all: bool = False
 ) -> tuple[int, Read]:
-    """Return the epoch and the content of an index file; ``verify_all`` also verifies what is otherwise verified on use.
+    """Return the epoch and the content of an index file; ``verify_all`` also verifies what is otherwise verified on
+    use.
 
     Raises FileNotFoundError and IndexUnavailableError.
     """

@@ -69,8 +69,8 @@ class ChunkSegments:
 class _MergePlan(NamedTuple):
     """A plan for the next file, apart from new chunks.
 
-    ``kept_parts`` parts remain as they are. ``merged_rows`` codes are merged, the first of them with the links of ``base``.
-    ``coverage`` is what both cover. ``old_parts`` are the existing parts, if they can be reused.
+    ``kept_parts`` parts remain as they are. ``merged_rows`` codes are merged, the first of them with the links of
+    ``base``. ``coverage`` is what both cover. ``old_parts`` are the existing parts, if they can be reused.
     """
 
     kept_parts: Sequence[FilePart] = ()

@@ -23,7 +23,8 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """A text that a model wrote for a kind of index, as plain data; ``written_at`` is the time in seconds since 1970."""
+    """A text that a model wrote for a kind of index, as plain data; ``written_at`` is the time in seconds since
+    1970."""
 
     kind: str
     model: str

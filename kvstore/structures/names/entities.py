@@ -1,9 +1,9 @@
 """Entities: the names a store knows, and their introductions.
 
 On disk: ``entities`` (block of ids → for each id its slots: forms and kinds with counts of introductions),
-``entity_names`` (normal form → id, in order, for prefixes), ``get_introductions`` (document → the names it introduces, each
-as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are stored in
-``mentions.py``, and in the entity filter and its block lists.
+``entity_names`` (normal form → id, in order, for prefixes), ``get_introductions`` (document → the names it introduces,
+each as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are
+stored in ``mentions.py``, and in the entity filter and its block lists.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Vectors of one space, in page-like blocks of rows: of chunks, or of data that a system derives from documents.
 
-In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``get_vectors`` (block number
-→ header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
-other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
-at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
+In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``get_vectors`` (block
+number → header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and
+no other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers
+of at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
 search over all or some rows. A block that fails its checksum or has another dimension raises CorruptionError.
 """
 

@@ -134,9 +134,9 @@ class _WalkWeight:
     """The inputs of the walk's weight.
 
     ``name`` is the rarest name (None if no name is suitable), ``spread`` the number of chunks that have it, and
-    ``chunks`` the number of all chunks. ``asked_share`` and ``num_words`` are the share and the number of the question's words in
-    addition to names. ``is_comparison`` is true if the question compares names. ``coverage`` is the share of the question
-    that the best chunk covers.
+    ``chunks`` the number of all chunks. ``asked_share`` and ``num_words`` are the share and the number of the
+    question's words in addition to names. ``is_comparison`` is true if the question compares names. ``coverage`` is the
+    share of the question that the best chunk covers.
     """
 
     name: str | None

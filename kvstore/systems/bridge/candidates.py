@@ -44,7 +44,8 @@ class AbstractRoute(NamedTuple):
 class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the route to each.
 
-    ``num_abstracts`` is the number of abstracts visited. ``has_leads`` is false if every entity is too common to be specific.
+    ``num_abstracts`` is the number of abstracts visited. ``has_leads`` is false if every entity is too common to be
+    specific.
     """
 
     chunks: Ids

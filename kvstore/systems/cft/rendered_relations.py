@@ -46,8 +46,8 @@ class RenderedRelations:
 class Relations(ReadRequest[RenderedRelations]):
     """A request for the relations of entities, each given by the normal forms of its names.
 
-    Uses at most ``max_places`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of each
-    node.
+    Uses at most ``max_places`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of
+    each node.
     """
 
     names: Sequence[Sequence[str]]

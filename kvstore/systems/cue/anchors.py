@@ -40,7 +40,8 @@ class Anchors:
 
 
 def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
-    """Return the anchors of a question: its names, and the ``num_nearest`` best units of the chunks ``near_ranking`` it."""
+    """Return the anchors of a question: its names, and the ``num_nearest`` best units of the chunks ``near_ranking``
+    it."""
     seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
         names = {seed.key: _add_title_forms(query, seed.identity.entities) for seed in seeds}

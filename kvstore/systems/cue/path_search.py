@@ -30,8 +30,8 @@ Scorer = Callable[[Sequence[str]], Iterable[float]]
 class UnitPath:
     """A path: its units (rows), and the entity by which each was reached.
 
-    ``vector_sum`` is the sum of the units' vectors, ``squared_norm`` its squared norm, and ``dot_product`` its product with the
-    question. ``word_bits`` are the question's words in the units, as bits.
+    ``vector_sum`` is the sum of the units' vectors, ``squared_norm`` its squared norm, and ``dot_product`` its product
+    with the question. ``word_bits`` are the question's words in the units, as bits.
     """
 
     rows: tuple[int, ...]
@@ -59,9 +59,9 @@ class _Extension(NamedTuple):
 class Beam:
     """Parameters of a beam search.
 
-    ``units_per_entity`` is the number of units taken of each entity, ``width`` the number of paths kept after each hop, and
-    ``max_hops`` the number of hops. ``discount`` is the fraction of each unit subtracted from the question, and ``word_bits`` the
-    weight of words in a score relative to the cosine.
+    ``units_per_entity`` is the number of units taken of each entity, ``width`` the number of paths kept after each hop,
+    and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit subtracted from the question, and
+    ``word_bits`` the weight of words in a score relative to the cosine.
     """
 
     units_per_entity: int

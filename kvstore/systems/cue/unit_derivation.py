@@ -82,7 +82,8 @@ def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
 
 
 def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
-    """Decode the spans of one chunk from the form that :func:`encode_part` writes; ``previous_end`` is the start of the chunk."""
+    """Decode the spans of one chunk from the form that :func:`encode_part` writes; ``previous_end`` is the start of the
+    chunk."""
     spans: list[UnitSpan] = []
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:

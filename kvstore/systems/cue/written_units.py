@@ -86,7 +86,10 @@ class _WrittenUnits(WrittenFact):
 
 def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -> str:
     heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
-    return f"Passage {number}: {to_printable(' '.join(heading_line.split()))}\n{quotation.quote(to_printable(passage.text))}"
+    return (
+        f"Passage {number}: "
+        f"{to_printable(' '.join(heading_line.split()))}\n{quotation.quote(to_printable(passage.text))}"
+    )
 
 
 def _check_statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:

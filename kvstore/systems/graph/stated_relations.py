@@ -19,8 +19,8 @@ RelationInWords = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatedRelations(ReadRequest[list[RelationInWords]]):
-    """A request for the relations that the documents of chunks state: per document at most ``max_relations`` imported ones, and
-    at most as many edges, in order of name."""
+    """A request for the relations that the documents of chunks state: per document at most ``max_relations`` imported
+    ones, and at most as many edges, in order of name."""
 
     chunks: Sequence[int]
     max_relations: int

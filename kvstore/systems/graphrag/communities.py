@@ -47,9 +47,9 @@ _MAX_PLACED_CHUNKS = 20_000
 class Community(NamedTuple):
     """A community as it was built.
 
-    Level 0 is the coarsest. ``entity_count``, ``chunk_count`` and ``document_count`` are counts. ``rating`` is 10 times its number
-    of chunks divided by that of the largest community of its level. ``content`` is the digest of the material that its
-    report is written from.
+    Level 0 is the coarsest. ``entity_count``, ``chunk_count`` and ``document_count`` are counts. ``rating`` is 10 times
+    its number of chunks divided by that of the largest community of its level. ``content`` is the digest of the
+    material that its report is written from.
     """
 
     id: int

@@ -1,7 +1,7 @@
 """The index of kind ``iter_communities``: REFRESH builds it from one state, and later states read it.
 
-In: a state. On disk: a generation of the rows of :mod:`.build_community_rows`. Out: :class:`~.communities.Communities`, the
-communities filtered to one state.
+In: a state. On disk: a generation of the rows of :mod:`.build_community_rows`. Out: :class:`~.communities.Communities`,
+the communities filtered to one state.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class CommunityIndex(GenerationIndex[Communities]):
             sum(not communities.is_alive(community) for community in numbers),
         )
         parts = [
-            f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} level{'s' * (communities.levels != 1)}"
+            f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} "
+            f"level{'s' * (communities.levels != 1)}"
         ]
         if newer_count:
             parts.append(f"{newer_count:,} newer chunks are placed when they are read")

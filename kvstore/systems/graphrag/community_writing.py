@@ -3,8 +3,8 @@
 In: a community, with the names of its strongest members and its source spans. Out: a prompt whose answer is a report:
 title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2; the wording is kvstore's).
 Sources are quoted and numbered. A finding that cites no valid source is dropped, and a report without findings is
-rejected. The stored report identifies sources by their index in :meth:`Communities.list_sources`, so that each finding can
-be cited.
+rejected. The stored report identifies sources by their index in :meth:`Communities.list_sources`, so that each finding
+can be cited.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class GlobalStrategy:
 class _ScoredTree:
     """The tree of communities limited to what may answer, with scores for the question.
 
-    ``unassigned`` are chunks that may answer but are reported apart from the communities: nearby chunks in no community, and
-    ``newer_chunks`` ones, nearest first. ``omitted_count`` is the number of further such chunks.
+    ``unassigned`` are chunks that may answer but are reported apart from the communities: nearby chunks in no
+    community, and ``newer_chunks`` ones, nearest first. ``omitted_count`` is the number of further such chunks.
     """
 
     def __init__(self, query: Query, communities: Communities) -> None:

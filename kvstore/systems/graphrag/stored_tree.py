@@ -20,8 +20,8 @@ from .community_rows import COMMUNITIES
 class StoredTree:
     """The tree of communities as parallel arrays.
 
-    For each community: its level, its parent (:data:`NO_COMMUNITY`: none), ten times its rating, and its first member in
-    order of names.
+    For each community: its level, its parent (:data:`NO_COMMUNITY`: none), ten times its rating, and its first member
+    in order of names.
     """
 
     def __init__(self, levels: Partition, parents: Partition, ratings: Partition, first_members: Partition) -> None:

@@ -119,7 +119,8 @@ class DirectResult:
     """The result of direct search.
 
     ``chunks`` are ids, ascending, with their ``scores``; ``vectors`` and ``words`` are the two rankings. ``rarities``
-    are those of the question's terms that the store has; ``compute_coverage`` is the share of them that the best chunk has.
+    are those of the question's terms that the store has; ``compute_coverage`` is the share of them that the best chunk
+    has.
     """
 
     chunks: Ids
@@ -223,8 +224,8 @@ def _compute_word_share(
 ) -> float:
     """Return the share of lexical search.
 
-    It is ``base_share`` if both searches separate their best results equally well. Each is weighted by the root of the fall
-    of its scores, and dense search also by its ``separation``.
+    It is ``base_share`` if both searches separate their best results equally well. Each is weighted by the root of the
+    fall of its scores, and dense search also by its ``separation``.
     """
     words, cosines = (
         base_share * math.sqrt(_measure_fall(lexical)),
@@ -270,8 +271,8 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit the normal distribution of ``num_chunks`` cosines whose best, in order, are ``cosines``. Mean and deviation are 0
-    if there are too few."""
+    """Fit the normal distribution of ``num_chunks`` cosines whose best, in order, are ``cosines``. Mean and deviation
+    are 0 if there are too few."""
     lower = min(len(cosines), num_chunks // 2)
     upper = lower // _UPPER_RANK_DIVISOR
     if not upper:

@@ -3,8 +3,8 @@
 The tree of a document consists of its abstracts: groups of consecutive chunks, and groups of those. It is updated in
 the commit that changes the document. There are four modes, two of them from the paper:
 
-- ``cover``: a summary of all that may answer (:mod:`.summarize`); - ``collapsed``: chunks and abstracts in one ranking by
-cosine (the paper's choice); - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`); -
+- ``cover``: a summary of all that may answer (:mod:`.summarize`); - ``collapsed``: chunks and abstracts in one ranking
+by cosine (the paper's choice); - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`); -
 ``leaves``: the chunks alone, by direct search.
 
 Abstracts are not embedded; their vector is the centroid of their chunks' vectors. Without a model's summaries, neither

@@ -65,11 +65,11 @@ class StoredSpan(NamedTuple):
 class Topic(NamedTuple):
     """A group of chunks or of topics. Level 0 is the finest; ``children`` are chunks at level 0 and topics above.
 
-    ``chunk_count`` and ``document_count`` count everything below. ``get_title`` has spans of characteristic words, ``summary`` spans
-    of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the digest of the latter.
-    ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored only if there are more than
-    :data:`MOST_ADDED` chunks and the topic has more than one member. Topics are numbered from the finest level, in
-    order of their first chunk.
+    ``chunk_count`` and ``document_count`` count everything below. ``get_title`` has spans of characteristic words,
+    ``summary`` spans of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the
+    digest of the latter. ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored
+    only if there are more than :data:`MOST_ADDED` chunks and the topic has more than one member. Topics are numbered
+    from the finest level, in order of their first chunk.
 
     The topics of the second tree follow, in order of names. They have ``entities`` (ids) instead of a title: at level 0
     the entities that its sentences mention, above that the ones in the most chunks. Their ``children`` at level 0 are
@@ -99,8 +99,8 @@ class OrderedChunks:
     """Chunks in canonical order, copied to scratch files.
 
     There are arrays of ids, of documents, and of start offsets in the documents. ``texts`` holds all texts one after
-    another, ``ends`` the end of each in it, and ``is_plain`` is True for plain text. ``vectors`` holds the unit vectors of
-    size ``dimension``, packed float32.
+    another, ``ends`` the end of each in it, and ``is_plain`` is True for plain text. ``vectors`` holds the unit vectors
+    of size ``dimension``, packed float32.
     """
 
     ids: Partition
@@ -258,8 +258,8 @@ class _Groups:
 class _TopicLevel:
     """The topics of a level, given the ``labels`` of chunks (or leaves).
 
-    ``positions`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, each numbered
-    within its level. ``first`` is the global number of the first topic.
+    ``positions`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, each
+    numbered within its level. ``first`` is the global number of the first topic.
     """
 
     def __init__(

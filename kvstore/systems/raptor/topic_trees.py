@@ -67,8 +67,8 @@ class StoredTopicTrees:
     """The trees of topics as parallel arrays.
 
     For each topic: its level, its parent (:data:`ROOT`: none) and the number of chunks below it (``sizes``). The finest
-    topics also have their chunks. The first ``similar_count`` topics are the tree of similar content, the others that of
-    related content.
+    topics also have their chunks. The first ``similar_count`` topics are the tree of similar content, the others that
+    of related content.
     """
 
     def __init__(
