@@ -114,7 +114,7 @@ def test_a_dictionary_stands_wherever_a_condition_does(books: kvstore.Store) -> 
         ({"$keys": "a"}, r"there is no \$keys \(did you mean \$key\?\)"),
         ({"$nor": [{"year": 1}]}, r"there are \$and, \$or, \$not, and of documents \$key"),
         ({"$or": {"year": 1}}, r"\$or takes a list of conditions, not dict"),
-        ({"$and": []}, r"\$and takes one condition or more"),
+        ({"$and": []}, r"\$and needs at least one condition"),
         ({"$or": [1]}, "a condition is a mapping such as"),
         ({"year": {"$in": "abc"}}, r"\$in takes a list of values, not str 'abc'"),
         (

@@ -275,7 +275,7 @@ def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path, format
             kvstore.open(tmp_path / "store", **MAKING)
 
     assert killed(make)
-    with pytest.raises(NotAStoreError, match="make it again"):
+    with pytest.raises(NotAStoreError, match="create it again"):
         kvstore.open(tmp_path / "store", create=False)
     with kvstore.open(tmp_path / "store", **MAKING) as store:
         assert store.check() == []

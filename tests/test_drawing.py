@@ -56,7 +56,7 @@ def test_a_statement_is_explained_as_a_picture(store: Store) -> None:
 def test_the_words_as_svg_stand_in_an_explain_alone(store: Store) -> None:
     with pytest.raises(StatementError, match="write EXPLAIN RETRIEVE"):
         store.execute("RETRIEVE 'tea' AS SVG")
-    with pytest.raises(StatementError, match="second time"):
+    with pytest.raises(StatementError, match="is repeated"):
         store.execute("EXPLAIN RETRIEVE 'tea' AS SVG AS SVG")
     assert "SVG" in language.expected("EXPLAIN RETRIEVE 'tea' AS ")
     assert "SVG" not in language.expected("RETRIEVE 'tea' AS ")

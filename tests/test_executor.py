@@ -302,7 +302,7 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("UNMERGE ENTITY 'Payroll'", errors.InputError, "'Payroll' is not merged"),
         ("ALIAS 'pay' FOR 'Payrol'", errors.EntityNotFoundError, "did you mean 'Payroll'?"),
         ("DROP ALIAS 'Payroll'", errors.InputError, "'Payroll' is not an alias"),
-        ("INSERT EDGE 'a' UNDER 'A'", errors.InputError, "under itself"),
+        ("INSERT EDGE 'a' UNDER 'A'", errors.InputError, "its own parent"),
         ("DELETE EDGE 'a' UNDER 'b' IN TREE 't'", errors.InputError, "no edge of 'a' under 'b' in tree 't'"),
         ("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'", errors.InputError, "because document 'tree.csv'"),
         ("IMPORT FROM 'nowhere.jsonl'", errors.InputError, "nowhere.jsonl"),

@@ -75,7 +75,7 @@ def test_white_space_is_skipped_without_scanning_it_again() -> None:
         ('"tea', "character 1: expected a double quote that closes this one"),
         ("(tea", r"expected '\)'"),
         ("tea)", r"character 4: expected AND, OR, NOT or a word, met '\)'"),
-        ("NEAR(tea leaf, soon)", "character 16: expected how many words may stand between"),
+        ("NEAR(tea leaf, soon)", "character 16: expected the maximum number of words between"),
         ("tea -draft", r"character 5: expected no mark before a word \(NOT draft leaves out"),
         ("title:tea", "expected no name of a column"),
         ("tea * leaf +", "met the end"),

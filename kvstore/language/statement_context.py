@@ -63,7 +63,7 @@ class StatementContext:
     def require_no_transaction(self, reason: str) -> None:
         """Raise TransactionError if BEGIN has opened a transaction; ``reason`` is the reason for the error message."""
         if self.database._open_transaction is not None:
-            raise TransactionError(f"{reason}, so it cannot run between BEGIN and COMMIT; COMMIT or ROLLBACK first")
+            raise TransactionError(f"{reason}, so it must run outside BEGIN; COMMIT or ROLLBACK first")
 
     def require_writable(self, action: str) -> None:
         """Raise ReadOnlyError if the store was opened read-only; ``action`` completes the error message."""
