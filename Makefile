@@ -4,14 +4,14 @@
 # make test-all   every test
 # make test-conformance  the suites of LangChain, LlamaIndex, the database API, SQLAlchemy, pandas and MCP over the adapters,
 #                 and the tests of the public API, with Python's cyclic garbage collector off
-# make test-browser  those of the explorer in chromium, where there is one
+# make test-browser  the tests of the explorer in Chromium, which must be installed
 # make docs       the documentation as a site, in build/site
-# make benchmark  docs/benchmarks.md made anew: what the measuring tools say
+# make benchmark  docs/benchmarks.md, rebuilt from the output of the measuring tools
 # make sanitize   the kernels in cext/, built under AddressSanitizer and UndefinedBehaviorSanitizer (GCC), through their
 #                 tests and many calls with bad arguments; takes about ten minutes
 # make clean      remove what was built
 #
-# Everything runs in .venv, made here with the first suitable Python found; PYTHON=... names another.
+# Everything runs in .venv, which is created with the first suitable Python; PYTHON=... selects another.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,15 +34,15 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .PHONY: demo test test-all test-slow test-conformance test-browser docs benchmark sanitize lint style types floors clean install
 
-# Nothing is compiled to bytecode ahead, here and below: of what is installed, few modules are ever imported.
-# The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
+# Installed packages are not compiled to bytecode ahead, because few of their modules are ever imported.
+# The tour needs no tests, and only the weights of the embedder, not torch.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
 	$(BIN)/kvstore demo
 
 test: install
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# One process more than cores of a small machine: a sixth of the time they wait for the disk and for other processes.
+# One process more than a small machine has cores: a sixth of the time is waiting for the disk and for other processes.
 # SLOW=... selects a part of them: see tests/groups.py.
 SLOW := slow or property
 test-slow: $(SLOW_INSTALLED)
@@ -53,12 +53,12 @@ test-all: test test-slow test-conformance test-browser
 test-conformance: $(SLOW_INSTALLED)
 	KVSTORE_TEST_NO_GC=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "conformance or public_api"
 
-# The theme's maker speaks of a successor in every build; --strict is about the pages.
+# The theme announces its successor in every build; --strict concerns the pages.
 docs: $(DOCS_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
 
-# The page of benchmarks made anew, in less than 45 minutes of one processor: BENCHMARKS="--only filter" measures a part.
+# Rebuilds the page of benchmarks in less than 45 minutes of processor time; BENCHMARKS="--only filter" measures a part.
 benchmark: install
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[bench,peers]'
 	$(BIN)/python tools/benchmark_page.py $(BENCHMARKS)
@@ -66,8 +66,8 @@ benchmark: install
 test-browser: $(BROWSER_INSTALLED)
 	$(BIN)/python -m pytest -q -m browser
 
-# Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
-# Python to take its memory from malloc; what Python itself never frees is no leak of the kernels.
+# Built into a separate folder that precedes the installed kernels. The sanitizer must be loaded before Python, and Python
+# must allocate with malloc; memory that Python itself never frees is not a leak of the kernels.
 sanitize: install
 	CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1" \
 	LDFLAGS="-fsanitize=address,undefined" \

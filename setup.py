@@ -27,7 +27,7 @@ PACKAGE_FOLDERS = {
     "kvstore_migrations": "migrations",
 }
 BILL = Path("kvstore.cdx.json")
-# What Cython would put into each kernel, its views of arrays above all: translated and compiled once, loaded by all.
+# The code that Cython would put into each kernel, mainly memory views: compiled once and loaded by all.
 SHARED_UTILITY = "kvstore_cext.shared_utility"
 
 
@@ -102,12 +102,12 @@ packages = [
     for package, folder in PACKAGE_FOLDERS.items()
     for name in [package, *(f"{package}.{sub}" for sub in find_packages(folder))]
 ]
-# What CFLAGS asks for holds; it stands before these options, which would undo it.
+# CFLAGS wins: it precedes these options on the command line, which would override it.
 asked = os.environ.get("CFLAGS", "")
 options = [] if "-O" in asked else ["-O3"]
 if sys.platform != "win32":
-    # The folder of the build stands in debug information otherwise, which is nine tenths of a kernel, and is left out
-    # unless it is asked for, as `make sanitize` does.
+    # Debug information is nine tenths of a kernel and contains the build folder, so it is left out unless requested,
+    # as `make sanitize` does.
     options += [f"-ffile-prefix-map={Path.cwd()}=."]
     options += [] if "-g" in asked else ["-g0"]
 extensions = [
@@ -120,7 +120,7 @@ extensions = [
     )
     for source in sorted(Path("cext").glob("*.pyx"))
 ]
-# Its source is made by Cython; the suffix says the language, since Cython knows no other way to tell that of this one.
+# Cython generates its source; the suffix selects the language, because Cython has no other option for it.
 extensions.append(Extension(SHARED_UTILITY, ["cext/shared_utility.cpp"], extra_compile_args=options))
 
 setup(
