@@ -1,0 +1,149 @@
+"""The macros of a LaTeX file, and the cursor that reads arguments and definitions and expands macros.
+
+In: LaTeX source. Out: the source of each argument; an expansion is inserted at the cursor. Macros that expand to more
+than ``MAX_EXPANDED_CHARACTERS`` characters are an EndlessMacrosError.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .latex_commands import PROTECTED_COMMANDS
+from .latex_parts import find_closing
+
+#: The maximum number of characters that macros of a file can expand to. Each expansion has an extra cost, so that empty
+#: expansions also terminate.
+MAX_EXPANDED_CHARACTERS = 4 << 20
+_EXPANSION_COST = 64
+_MAX_OPTION_CHARACTERS = 2_000
+TOKEN_PATTERN = re.compile(
+    r"\\(?P<command>[A-Za-z@]+\*?)|\\(?P<symbol>[^A-Za-z@])"
+    r"|(?P<comment>%[^\n]*(?:\n[ \t]*(?![ \t\n]))?)|(?P<break>\n[ \t]*\n\s*)|(?P<math>\$\$?)"
+    r"|(?P<open>\{)|(?P<close>\})|(?P<tilde>~)|(?P<cell>&)|(?P<argument>\#+\d?)|(?P<text>[^\\%\n$\{\}~&\#]+|\n)",
+)
+_SPACE_PATTERN = re.compile(r"(?:[ \t]|%[^\n]*\n|\n(?![ \t]*\n))*")
+
+
+class EndlessMacrosError(Exception):
+    """The macros of the file exceed the expansion limit."""
+
+
+class MacroTable:
+    """The macros that a file defines, and the number of characters that they can still expand to."""
+
+    def __init__(self) -> None:
+        self._macros: dict[str, tuple[int, str | None, str]] = {}
+        self._characters_left = MAX_EXPANDED_CHARACTERS
+
+    def define_macro(self, name: str, count: int, default: str | None, body: str) -> None:
+        """Store a macro that the file defines."""
+        self._macros[name] = (count, default, body)
+
+    def get_macro(self, name: str) -> tuple[int, str | None, str] | None:
+        """Return a macro that the file defines, or None."""
+        return self._macros.get(name)
+
+    def count_expansion(self, expansion: str) -> None:
+        """Count the characters of an expansion; raises EndlessMacrosError above the limit."""
+        self._characters_left -= _EXPANSION_COST + len(expansion)
+        if self._characters_left < 0:
+            raise EndlessMacrosError
+
+
+class LatexCursor:
+    """The position in a piece of source, which macro expansions extend."""
+
+    def __init__(self, macros: MacroTable, text: str) -> None:
+        self._macros = macros
+        self._text = text
+        self._offset = 0
+
+    def _skip_space(self) -> None:
+        space = _SPACE_PATTERN.match(self._text, self._offset)
+        self._offset = space.end() if space else self._offset
+
+    def _read_argument(self) -> str:
+        """Return the next argument: a group in braces, a command, or a character."""
+        self._skip_space()
+        if self._offset >= len(self._text):
+            return ""
+        if self._text[self._offset] == "{":
+            end = find_closing(self._text, self._offset, "{", "}")
+            inner = self._text[self._offset + 1 : end]
+            self._offset = min(end + 1, len(self._text))
+            return inner
+        token = TOKEN_PATTERN.match(self._text, self._offset)
+        if token is not None and (token["command"] or token["symbol"]):
+            self._offset = token.end()
+            return token[0]
+        if self._text[self._offset] in "}&\n":
+            return ""
+        self._offset += 1
+        return self._text[self._offset - 1]
+
+    def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
+        """Return the next argument in brackets, or None."""
+        start = self._offset
+        self._skip_space()
+        if self._offset < len(self._text) and self._text[self._offset] == opening:
+            end = find_closing(self._text, self._offset, opening, closing, _MAX_OPTION_CHARACTERS)
+            if self._text[end : end + 1] == closing:
+                inner = self._text[self._offset + 1 : end]
+                self._offset = end + 1
+                return inner
+        self._offset = start
+        return None
+
+    def _insert_source(self, text: str) -> None:
+        """Insert source at the current offset."""
+        self._macros.count_expansion(text)
+        # Drop the source that is already read, so that nested macros do not make the text grow without limit.
+        self._text = text + self._text[self._offset :]
+        self._offset = 0
+
+    def _expand_macro(self, count: int, default: str | None, body: str) -> None:
+        arguments = []
+        if count and default is not None:
+            option = self._read_option()
+            arguments.append(default if option is None else option)
+        while len(arguments) < count:
+            arguments.append(self._read_argument())
+        expansion = re.sub(
+            r"#([1-9])", lambda mark: arguments[int(mark[1]) - 1] if int(mark[1]) <= len(arguments) else "", body
+        )
+        if not count and self._text.startswith("{}", self._offset):
+            self._offset += 2
+        elif not count:
+            self._skip_space()
+        self._insert_source(expansion)
+
+    def _read_definition(self, kind: str) -> None:
+        name = self._read_argument().strip()
+        if kind == "NewDocumentCommand":
+            count, default = self._read_argument().count("m"), None
+        else:
+            count_option = self._read_option()
+            count = (
+                int(count_option) if count_option and count_option.strip().isdigit() and len(count_option) < 3 else 0
+            )
+            default = self._read_option()
+        body = self._read_argument()
+        if name.startswith("\\") and len(name) > 1 and name[1:] not in PROTECTED_COMMANDS:
+            self._macros.define_macro(name[1:], min(count, 9), default, body)
+
+    def _read_plain_definition(self, kind: str) -> None:
+        name = self._read_argument().strip()
+        if kind == "let":
+            self._skip_space()
+            self._offset += self._text.startswith("=", self._offset)
+            self._read_argument()
+            return
+        brace = self._text.find("{", self._offset, self._offset + 200)
+        if brace < 0:
+            return
+        count = self._text.count("#", self._offset, brace)
+        has_plain_parameters = re.fullmatch(r"(?:#\d)*", self._text[self._offset : brace].strip()) is not None
+        self._offset = brace
+        body = self._read_argument()
+        if has_plain_parameters and name.startswith("\\") and name[1:] not in PROTECTED_COMMANDS:
+            self._macros.define_macro(name[1:], min(count, 9), None, body)

@@ -1,0 +1,137 @@
+"""The parts of LaTeX source: groups, environments, items of lists, and rows and cells of tables.
+
+In: source and the offset at which a part begins. Out: the source of the part, or the offset of its end. Nothing is
+expanded, and unclosed groups end at a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .latex_commands import DASHES, VERBATIM_ENVIRONMENTS
+
+#: The maximum length of an argument.
+_MAX_ARGUMENT_CHARACTERS = 1 << 18
+ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")
+
+
+def split_slide_title(body: str) -> tuple[str, str] | None:
+    """Return the title at the beginning of a slide and the rest of its body, or None."""
+    start = len(body) - len(body.lstrip())
+    if body[start : start + 1] != "{":
+        return None
+    end = find_closing(body, start, "{", "}")
+    return body[start + 1 : end], body[end + 1 :]
+
+
+def find_closing(text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS) -> int:
+    """Return the offset of the bracket that closes the one at ``start``, or the end of the search range."""
+    depth = 0
+    braces = 0
+    limit = min(len(text), start + max_length)
+    offset = start
+    marks = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
+    while (match := marks.search(text, offset, limit)) is not None:
+        mark = match[0]
+        offset = match.end()
+        if mark == "\\":
+            offset += 1
+        elif mark == "%":
+            line_end = text.find("\n", offset)
+            offset = line_end if line_end >= 0 else limit
+        elif mark == opening and not (opening == "[" and braces):
+            depth += 1
+        elif mark == closing and not (closing == "]" and braces):
+            depth -= 1
+            if depth <= 0:
+                return match.start()
+        elif opening != "{":
+            braces += 1 if mark == "{" else -1
+            if braces < 0:
+                break
+    return limit
+
+
+def split_environment(text: str, start: int, name: str, unended_environments: set[str]) -> tuple[str, int]:
+    """Return the body of an environment and the offset after it.
+
+    The body of an unclosed environment is empty; ``unended_environments`` caches the names of these environments.
+    """
+    if name in unended_environments:
+        return "", start
+    if name in VERBATIM_ENVIRONMENTS or name == "comment":
+        end = text.find(f"\\end{{{name}}}", start)
+        return (text[start:], len(text)) if end < 0 else (text[start:end], end + len(name) + 6)
+    depth = 1
+    for mark in re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}").finditer(
+        text, start
+    ):
+        depth += 1 if mark[1] == "begin" else -1
+        if depth == 0:
+            return text[start : mark.start()], mark.end()
+    unended_environments.add(name)
+    return "", start
+
+
+_SPLIT_PATTERN = re.compile(
+    r"\\(begin|end)\s*\{|\\(item|bibitem)\b|\\\\(?:\*?\s*\[[^\]\n]{0,20}\])?|\\.|[{}&]|(?<!\\)%[^\n]*", re.S
+)
+
+
+def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the items of a list with their bracketed options; the text before the first item has no option."""
+    depth = 0
+    start = 0
+    option: str | None = None
+    for mark in _SPLIT_PATTERN.finditer(body):
+        if mark[1]:
+            depth += 1 if mark[1] == "begin" else -1
+        elif mark[2] == command and depth == 0:
+            if mark.start() < start:
+                continue
+            yield option, body[start : mark.start()]
+            start = mark.end()
+            option = None
+            bracket = re.compile(r"\s*\[").match(body, start)
+            if bracket:
+                end = find_closing(body, bracket.end() - 1, "[", "]")
+                option, start = body[bracket.end() : end], min(end + 1, len(body))
+            if command == "bibitem" and (key := re.compile(r"\s*\{[^{}]*\}").match(body, start)):
+                start = key.end()
+    yield option, body[start:]
+
+
+def split_rows(body: str) -> Iterator[str]:
+    yield from _split_parts(body, "\\\\")
+
+
+def split_cells(row: str) -> Iterator[str]:
+    yield from _split_parts(row, "&")
+
+
+def _split_parts(text: str, separator: str) -> Iterator[str]:
+    """Yield the parts of a text between marks that begin with ``separator``, outside braces and environments."""
+    depth = 0
+    start = 0
+    for mark in _SPLIT_PATTERN.finditer(text):
+        if mark[1]:
+            depth += 1 if mark[1] == "begin" else -1
+            depth += 1  # its brace
+        elif mark[0] in "{}":
+            depth += 1 if mark[0] == "{" else -1
+        elif depth <= 0 and mark[0].startswith(separator):
+            yield text[start : mark.start()]
+            start = mark.end()
+    yield text[start:]
+
+
+def remove_labels(formula: str) -> str:
+    return re.sub(r"\\label\s*\{[^{}]*\}", "", formula).strip()
+
+
+def replace_dashes(text: str) -> str:
+    for dashes, replacement in DASHES:
+        if dashes in text:
+            text = text.replace(dashes, replacement)
+    return text.replace("`", "‘") if "`" in text else text

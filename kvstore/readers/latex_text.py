@@ -1,0 +1,421 @@
+"""The conversion of LaTeX source to blocks of Markdown: its text, commands, environments, formulas and footnotes.
+
+In: the decoded source of a file, or a piece of it. Out: blocks, the title and metadata of the file, and the names of
+included files. Source nested deeper than ``_MAX_DEPTH`` loses its commands and keeps its text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .latex_commands import (
+    ACCENTS,
+    CODE_COMMANDS,
+    EMPHASIS_COMMANDS,
+    FORMULA_ENVIRONMENTS,
+    IGNORED_ENVIRONMENTS,
+    LETTERS,
+    LIST_ENVIRONMENTS,
+    NUM_ENVIRONMENT_ARGUMENTS,
+    NUM_SILENT_ARGUMENTS,
+    PARAGRAPH_COMMANDS,
+    QUOTE_ENVIRONMENTS,
+    REFERENCE_COMMANDS,
+    SECTION_LEVELS,
+    TABLE_ENVIRONMENTS,
+    THEOREM_LABELS,
+    VERBATIM_ENVIRONMENTS,
+)
+from .latex_macros import TOKEN_PATTERN, LatexCursor, MacroTable
+from .latex_parts import (
+    ENVIRONMENT_PATTERN,
+    remove_labels,
+    replace_dashes,
+    split_cells,
+    split_environment,
+    split_items,
+    split_rows,
+    split_slide_title,
+)
+from .markdown_blocks import (
+    InlineBuilder,
+    MarkdownBlock,
+    make_code_block,
+    make_heading,
+    make_list,
+    make_paragraph,
+    make_quote,
+    make_table,
+    render_one_line,
+)
+from .raw_document import JSON
+
+#: The maximum depth of nested groups and environments; deeper, only the text without commands is read.
+_MAX_DEPTH = 40
+COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
+_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
+
+
+class LatexSource(MacroTable):
+    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included files."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.title = ""
+        self.meta: dict[str, JSON] = {}
+        self.included_files: list[str] = []
+        self._notes: list[str] = []
+        self._text = text
+        begun_names, ended_names = (
+            set(re.findall(rf"\\{mark}{ENVIRONMENT_PATTERN.pattern}", text)) for mark in ("begin", "end")
+        )
+        self.unended_environments = begun_names - ended_names  # environments without an end
+
+    def read_blocks(self) -> list[MarkdownBlock]:
+        """Return all blocks, the title first and the footnotes last."""
+        begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
+        body = self._text
+        if begin >= 0:
+            self._parse_blocks(self._text[:begin], 0)  # for its definitions and the title
+            body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
+        blocks = self._parse_blocks(body, 0)
+        if self.title:
+            blocks = [make_heading(1, self.title), *blocks]
+        return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1) if text)]
+
+    def _parse_blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
+        return _LatexText(self, text, depth).parse_blocks()
+
+    def render_line(self, text: str, depth: int, plain: bool = True) -> str:
+        """Render a piece of source as one line."""
+        if depth >= _MAX_DEPTH:
+            return " ".join(COMMAND_PATTERN.sub(" ", text).split())
+        return render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks()).removeprefix("\\")
+
+    def add_footnote(self, text: str, depth: int) -> str:
+        """Store a footnote and return its mark."""
+        self._notes.append("")
+        number = len(self._notes)
+        self._notes[number - 1] = self.render_line(text, depth)
+        return f"[{number}]"
+
+
+class _LatexText(LatexCursor):
+    """The walk over a piece of source, which macro expansions extend."""
+
+    def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
+        super().__init__(source, text)
+        self._source = source
+        self._depth = depth
+        self._inline = InlineBuilder(plain=plain)
+        self._blocks: list[MarkdownBlock] = []
+        self._unclosed: set[str] = set()  # formula delimiters that do not occur again
+
+    def parse_blocks(self) -> list[MarkdownBlock]:
+        """Return the blocks of the source."""
+        while self._offset < len(self._text):
+            token = TOKEN_PATTERN.match(self._text, self._offset)
+            if token is None:  # a lone backslash at the end
+                self._offset += 1
+                continue
+            self._offset = token.end()
+            kind = token.lastgroup
+            if kind == "text":
+                self._inline.add_text(replace_dashes(token[0]))
+            elif kind == "command":
+                self._read_command(token["command"])
+            elif kind == "symbol":
+                self._read_symbol(token["symbol"])
+            elif kind == "break":
+                self._flush_paragraph()
+            elif kind == "math":
+                self._read_formula(token[0])
+            elif kind == "tilde" or kind == "cell":
+                self._inline.add_text(" ")
+            # Braces only group, and comments are dropped.
+        self._flush_paragraph()
+        return self._blocks
+
+    def _flush_paragraph(self) -> None:
+        self._blocks.extend(map(make_paragraph, self._inline.take_paragraphs()))
+
+    def _add_blocks(self, *blocks: MarkdownBlock) -> None:
+        self._flush_paragraph()
+        self._blocks.extend(blocks)
+
+    # --- commands -----------------------------------------------------------------------------------------------------
+
+    def _read_symbol(self, symbol: str) -> None:
+        if symbol == "\\":
+            self._offset += self._text.startswith("*", self._offset)
+            self._read_option()
+            self._inline.break_line()
+        elif symbol in "([":
+            self._read_formula("\\" + symbol)
+        elif symbol in ACCENTS:
+            self._read_accent(symbol)
+        elif symbol in "%&$#_{} ~\n":
+            self._inline.add_text(" " if symbol in " \n" else symbol)
+        elif symbol in ",;:> ":
+            self._inline.add_text(" " if symbol != ":" else "")
+
+    def _read_accent(self, accent: str) -> None:
+        letter = self._read_argument()
+        letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
+        letter_text = letter if letter[:1] != "\\" else self._source.render_line(letter, self._depth)
+        if letter_text:
+            self._inline.add_text(unicodedata.normalize("NFC", letter_text[0] + ACCENTS[accent]) + letter_text[1:])
+
+    def _read_command(self, name: str) -> None:
+        macro = self._source.get_macro(name)
+        if macro is not None:
+            self._expand_macro(*macro)
+        elif name == "begin":
+            self._read_environment()
+        elif name == "end":
+            self._read_argument()
+        elif name in ("newcommand", "renewcommand", "providecommand", "newcommand*", "renewcommand*", "providecommand*",
+                      "DeclareRobustCommand", "NewDocumentCommand"):  # fmt: skip
+            self._read_definition(name)
+        elif name in ("newenvironment", "renewenvironment", "newenvironment*"):
+            self._read_argument()
+            self._read_option()
+            self._read_option()
+            self._read_argument()
+            self._read_argument()
+        elif name in ("def", "gdef", "edef", "let"):
+            self._read_plain_definition(name)
+        elif name in ("title", "author", "date"):
+            self._read_metadata(name)
+        elif (level := SECTION_LEVELS.get(name.rstrip("*"))) is not None:
+            self._read_option()
+            title = self._source.render_line(self._read_argument(), self._depth)
+            if title:
+                self._add_blocks(make_heading(level, title))
+        elif name in ("footnote", "footnotetext", "thanks", "endnote"):
+            self._read_option()
+            self._inline.add_text(
+                self._source.add_footnote(self._read_argument(), self._depth) if self._depth < _MAX_DEPTH else ""
+            )
+        elif name in ("caption", "caption*", "subcaption", "captionof"):
+            self._read_option()
+            if name == "captionof":
+                self._read_argument()
+            self._add_blocks(*self._parse_inner(self._read_argument()))
+        elif name in ("verb", "verb*", "lstinline", "mintinline"):
+            self._read_verbatim(name)
+        elif name in ("href", "url", "nolinkurl"):
+            address = self._read_argument().replace("\\", "")
+            self._inline.add_text(
+                self._source.render_line(self._read_argument(), self._depth) if name == "href" else address
+            )
+        elif name in REFERENCE_COMMANDS:
+            self._read_reference()
+        elif name in PARAGRAPH_COMMANDS or name == "item":  # outside a list
+            self._flush_paragraph()
+        elif name == "hline":
+            pass
+        elif name in ("newline", "linebreak", "tabularnewline", "cr"):
+            self._inline.break_line()
+        elif name in EMPHASIS_COMMANDS:
+            started = self._inline.start_emphasis()
+            self._add_running_text(self._read_argument())
+            self._inline.end_emphasis(started)
+        elif name in CODE_COMMANDS:
+            self._inline.add_code(self._source.render_line(self._read_argument(), self._depth))
+        elif name in ("enquote", "say"):
+            self._inline.add_text("“")
+            self._add_running_text(self._read_argument())
+            self._inline.add_text("”")
+        elif name in ACCENTS:
+            self._read_accent(name)
+        elif name in LETTERS:
+            self._inline.add_text(LETTERS[name])
+            if self._text.startswith("{}", self._offset):
+                self._offset += 2
+            else:
+                self._offset += len(self._text[self._offset : self._offset + 40]) - len(
+                    self._text[self._offset : self._offset + 40].lstrip(" \t")
+                )
+        elif name in ("input", "include", "subfile", "import"):
+            file = self._read_argument()
+            if file.strip():
+                self._source.included_files.append(file)
+        elif name == "xspace":
+            if self._text[self._offset : self._offset + 1].isalpha():
+                self._inline.add_text(" ")
+        elif name == "iffalse":
+            end = self._text.find("\\fi", self._offset)
+            self._offset = end + 3 if end >= 0 else len(self._text)
+        else:
+            self._skip_unknown_command(name)
+
+    def _skip_unknown_command(self, name: str) -> None:
+        """Skip an unknown command; its remaining arguments are read as text."""
+        self._read_option()
+        for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
+            self._read_argument()
+            self._read_option()
+        if self._text[self._offset : self._offset + 1] in (" ", "\t"):
+            self._offset += 1
+
+    def _add_running_text(self, text: str) -> None:
+        """Add an argument whose text continues the paragraph."""
+        line = self._source.render_line(text, self._depth)
+        space_before, space_after = text[:1].isspace(), text[-1:].isspace()
+        self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
+
+    def _parse_inner(self, text: str) -> list[MarkdownBlock]:
+        if self._depth >= _MAX_DEPTH:
+            return [make_paragraph(line)] if (line := self._source.render_line(text, self._depth)) else []
+        return _LatexText(self._source, text, self._depth + 1).parse_blocks()
+
+    def _read_metadata(self, name: str) -> None:
+        self._read_option()
+        source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._read_argument())
+        source = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", source)
+        line = " ".join(self._source.render_line(source, self._depth).split()).replace(" ,", ",")
+        if name == "title" and not self._source.title:
+            self._source.title = line
+        elif line and name != "title":
+            self._source.meta.setdefault(name, line)
+
+    def _read_verbatim(self, name: str) -> None:
+        if name == "mintinline":
+            self._read_argument()
+        if not name.startswith("verb"):
+            self._read_option()
+        mark = self._text[self._offset : self._offset + 1]
+        if mark == "{":
+            self._inline.add_code(self._read_argument())
+            return
+        end = self._text.find(mark, self._offset + 1) if mark and mark != "\n" else -1
+        line_end = self._text.find("\n", self._offset)
+        if end < 0 or (0 <= line_end < end):
+            return
+        self._inline.add_code(self._text[self._offset + 1 : end])
+        self._offset = end + 1
+
+    def _read_reference(self) -> None:
+        options = [self._read_option(), self._read_option()]
+        self._read_argument()
+        notes = [self._source.render_line(option, self._depth) for option in options if option]
+        if notes:
+            self._inline.add_text(f"({'; '.join(notes)})")
+
+    def _read_formula(self, opening: str) -> None:
+        closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
+        end = self._offset if closing not in self._unclosed else -1
+        while end >= 0:
+            end = self._text.find(closing, end)
+            if end < 0 or closing[0] == "\\" or self._text[end - 1] != "\\":
+                break
+            end += 1
+        if end < 0:
+            self._unclosed.add(closing)
+        if end < 0 or (opening == "$" and self._text.find("\n\n", self._offset, end) >= 0):
+            self._inline.add_text(opening if opening[0] == "$" else "")
+            return
+        formula = " ".join(self._text[self._offset : end].split())
+        self._offset = end + len(closing)
+        if opening in ("$$", "\\["):
+            self._add_blocks(*([MarkdownBlock("paragraph", f"$${remove_labels(formula)}$$")] if formula else []))
+        elif formula:
+            self._inline.add_text(f"${formula}$")
+
+    # --- environments -------------------------------------------------------------------------------------------------
+
+    def _read_environment(self) -> None:
+        name_match = ENVIRONMENT_PATTERN.match(self._text, self._offset)
+        if name_match is None:
+            return
+        name = name_match[1]
+        self._offset = name_match.end()
+        if self._depth >= _MAX_DEPTH and name not in VERBATIM_ENVIRONMENTS:
+            self._flush_paragraph()
+            return
+        body, self._offset = split_environment(self._text, self._offset, name, self._source.unended_environments)
+        if name in IGNORED_ENVIRONMENTS:
+            return
+        if name in VERBATIM_ENVIRONMENTS:
+            self._add_listing(name, body)
+            return
+        if name in FORMULA_ENVIRONMENTS:
+            formula = remove_labels(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))
+            self._add_blocks(*([MarkdownBlock("paragraph", f"$${formula}$$")] if formula else []))
+            return
+        inner = _LatexText(self._source, body, self._depth + 1)
+        option = inner._read_option()
+        for _ in range(NUM_ENVIRONMENT_ARGUMENTS.get(name, 0)):
+            inner._read_argument()
+            inner._read_option()
+        body = inner._text[inner._offset :]
+        self._flush_paragraph()
+        if name in TABLE_ENVIRONMENTS:
+            self._add_table(body)
+        elif name in LIST_ENVIRONMENTS or name == "thebibliography":
+            self._add_items(body, "enumerate" if name in ("compactenum", "asparaenum", "inparaenum") else name)
+        elif name in QUOTE_ENVIRONMENTS:
+            blocks = self._parse_inner(body)
+            self._add_blocks(*([make_quote(blocks)] if blocks else []))
+        elif name == "abstract":
+            blocks = self._parse_inner(body)
+            self._add_blocks(*([make_heading(2, "Abstract"), *blocks] if blocks else []))
+        elif name == "frame":
+            title = split_slide_title(body)
+            self._add_blocks(
+                *([make_heading(3, self._source.render_line(title[0], self._depth))] if title else []),
+                *self._parse_inner(title[1] if title else body),
+            )
+        else:
+            note = self._source.render_line(option, self._depth) if option and name in THEOREM_LABELS else ""
+            blocks = self._parse_inner(body)
+            if name in THEOREM_LABELS and blocks and blocks[0].kind == "paragraph":
+                label = f"{THEOREM_LABELS[name]}{f' ({note})' if note else ''}"
+                blocks[0] = MarkdownBlock("paragraph", f"{label}. {blocks[0].text}")
+            self._add_blocks(*blocks)
+
+    def _add_listing(self, name: str, body: str) -> None:
+        language = ""
+        first_line, newline, other_lines = body.partition("\n")
+        if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):
+            language_match = _LANGUAGE_OPTION_PATTERN.search(option_match[1])
+            language = language_match[1].lower() if language_match else ""
+            first_line = first_line[option_match.end() :]
+        if name == "minted" and (option_match := re.match(r"\s*\{([\w+#-]+)\}", first_line)):
+            language, first_line = option_match[1].lower(), first_line[option_match.end() :]
+        code = (first_line + newline + other_lines) if first_line.strip() else other_lines
+        if code.strip():
+            self._add_blocks(make_code_block(code.rstrip(), language))
+
+    def _add_items(self, body: str, kind: str) -> None:
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        for option, text in split_items(body, "bibitem" if kind == "thebibliography" else "item"):
+            if option is None and not items and not text.strip():
+                continue
+            blocks = self._parse_inner(text)
+            if option is None and not items and not re.search(r"\\(?:bib)?item\b", body[: len(body) - len(text)]):
+                self._add_blocks(*blocks)
+                continue
+            term = self._source.render_line(option, self._depth) if option and kind != "thebibliography" else ""
+            if term and kind == "description":
+                if blocks and blocks[0].kind == "paragraph":
+                    blocks = [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {blocks[0].text}"), *blocks[1:]]
+                else:
+                    blocks = [MarkdownBlock("paragraph", f"{term}:"), *blocks]
+            elif term and len(term) > 2 and blocks and blocks[0].kind == "paragraph":
+                blocks = [MarkdownBlock("paragraph", f"{term} {blocks[0].text}"), *blocks[1:]]
+            if blocks:
+                items.append((f"{len(items) + 1}." if kind == "enumerate" else "-", blocks))
+        if items:
+            self._add_blocks(make_list(items))
+
+    def _add_table(self, body: str) -> None:
+        rows = []
+        for row in split_rows(body):
+            cells = [self._source.render_line(cell, self._depth) for cell in split_cells(row)]
+            if any(cells):
+                rows.append(cells)
+        if rows:
+            self._add_blocks(make_table(rows[0], rows[1:]))
