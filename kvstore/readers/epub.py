@@ -26,6 +26,7 @@ from .html import parse_page
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading
 from .packages import Package
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
+from .xml_tree import get_local_name
 
 _CONTAINER_PATH = "META-INF/container.xml"
 _ENCRYPTION_PATH = "META-INF/encryption.xml"
@@ -78,7 +79,7 @@ class _EpubBook:
             (
                 element.get("full-path")
                 for element in package.read_tree(_CONTAINER_PATH).iter()
-                if _get_local_name(element) == "rootfile"
+                if get_local_name(element) == "rootfile"
             ),
             None,
         )
@@ -199,10 +200,6 @@ def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tupl
 def _resolve_reference(folder: str, reference: str) -> str:
     """Return the path of the part that a reference in a folder of the package leads to."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
-
-
-def _get_local_name(element: Element) -> str:
-    return element.tag.rpartition("}")[2]
 
 
 def _get_text(element: Element | None) -> str:

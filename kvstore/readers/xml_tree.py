@@ -112,3 +112,18 @@ class _TreeParser:
 
 def _format_name(name: str) -> str:
     return f"{{{name}" if "}" in name else name
+
+
+def get_local_name(element: Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def get_text(element: Element) -> str:
+    """Return the text of an element and its descendants on one line."""
+    return join_whitespace("".join(element.itertext()))
+
+
+def join_whitespace(text: str) -> str:
+    """Return the text on one line, with single spaces."""
+    return " ".join(text.split())

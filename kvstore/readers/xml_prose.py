@@ -1,0 +1,418 @@
+"""XML prose: DocBook, JATS, TEI and other XML with the same paragraph names become blocks of Markdown.
+
+In: the root element. Out: one document with nested sections, lists, tables, code, quotations and footnotes; metadata
+are ``author``, ``date`` and ``doi`` from its head. Prose without text is a ReaderError.
+
+Source: DocBook 5.2 (OASIS), JATS 1.3 (NISO Z39.96), TEI P5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from ..errors import ReaderError
+from .markdown_blocks import (
+    InlineBuilder,
+    MarkdownBlock,
+    join_blocks,
+    make_code_block,
+    make_heading,
+    make_list,
+    make_paragraph,
+    make_quote,
+    make_table,
+    render_one_line,
+)
+from .raw_document import JSON, Origin, RawDocument
+from .xml_tree import get_local_name, get_text
+
+_PARAGRAPH_NAMES = frozenset(
+    "para simpara paragraph p ab lg l sp stage speaker formalpara bridgehead subtitle v stanza".split()
+)
+#: Element names that occur only in prose.
+PROSE_NAMES = frozenset("para simpara paragraph p ab lg formalpara".split())
+_ITEM_LIST_NAMES = frozenset(
+    "itemizedlist orderedlist procedure substeps simplelist list ul ol steps steps-unordered segmentedlist calloutlist "
+    "bullet_list enumerated_list".split()
+)
+_ITEM_NAMES = frozenset("listitem item list-item list_item li step member callout seglistitem sli".split())
+_TERM_LIST_NAMES = frozenset("variablelist glosslist def-list dl glossary terms".split())
+_ENTRY_NAMES = frozenset("varlistentry glossentry def-item dlentry".split())
+_TERM_NAMES = frozenset("term glossterm dt".split())
+_CODE_BLOCK_NAMES = frozenset(
+    "programlisting screen literallayout synopsis cmdsynopsis funcsynopsis preformat codeblock pre msgblock screenco "
+    "literal_block".split()
+)
+_QUOTE_NAMES = frozenset("blockquote block_quote epigraph disp-quote cit lq".split())
+_ADMONITION_NAMES = frozenset("note tip warning caution important danger".split())
+_TABLE_NAMES = frozenset("table informaltable table-wrap simpletable".split())
+_ROW_NAMES = frozenset("row tr sthead strow".split())
+_CELL_NAMES = frozenset("entry cell td th stentry".split())
+_ABSTRACT_NAMES = frozenset("abstract shortdesc".split())
+_FOOTNOTE_NAMES = frozenset("footnote fn".split())
+_TITLE_NAMES = frozenset("title head".split())
+_BLOCK_NAMES = (
+    _PARAGRAPH_NAMES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES | _CODE_BLOCK_NAMES | _QUOTE_NAMES | _ADMONITION_NAMES | _TABLE_NAMES
+    | frozenset("section sect1 sect2 sect3 sect4 sect5 sec chapter appendix preface part div div1 div2 div3 div4 div5 "
+                "refsect1 refsect2 refsect3 refsection figure informalfigure example informalexample fig boxed-text "
+                "sidebar abstract ref-list ack app body front back text body group shortdesc conbody taskbody".split())
+)  # fmt: skip
+#: Elements whose title is not a heading.
+_CAPTIONED_NAMES = (
+    _ADMONITION_NAMES | _TABLE_NAMES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES
+    | frozenset("figure informalfigure example fig caption formalpara sidebar procedure list".split())
+)  # fmt: skip
+#: Elements with the title, authors, date and abstract of a document.
+_HEAD_NAMES = frozenset(
+    "info articleinfo bookinfo chapterinfo sectioninfo refentryinfo setinfo appendixinfo prefaceinfo front teiHeader "
+    "prolog docinfo".split()
+)
+_IGNORED_NAMES = frozenset(
+    "indexterm remark index toc titleabbrev anchor colspec spanspec object-id script style".split()
+)
+_CODE_NAMES = frozenset(
+    "code literal command filename option varname envar constant function classname methodname userinput "
+    "computeroutput monospace codeph filepath cmdname parmname apiname systemitem package replaceable parameter "
+    "keycode".split()
+)
+_EMPHASIS_NAMES = frozenset("emphasis bold italic b i em strong hi emph".split())
+_INLINE_NAMES = _EMPHASIS_NAMES | _CODE_NAMES | frozenset("sub sup subscript superscript sc tt".split())
+_INLINE_QUOTE_NAMES = frozenset("quote q".split())
+_LINE_BREAK_NAMES = frozenset("br lb break sbr".split())
+
+
+def read_prose(root: Element, origin: Origin) -> RawDocument:
+    prose = _XmlProse(root)
+    blocks = prose.build_blocks()
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    return RawDocument(origin.key, prose.title or None, join_blocks(blocks) + "\n", prose.meta, "markdown")
+
+
+class _XmlProse:
+    """The converter of an article or a book; ``title`` and ``meta`` come from its head."""
+
+    def __init__(self, root: Element) -> None:
+        self._root = root
+        self._notes: list[str] = []
+        self.meta: dict[str, JSON] = {}
+        # An element that contains a block is a block, regardless of its name.
+        self._block_elements: set[Element] = set()
+        parents = {child: parent for parent in root.iter() for child in parent}
+        for element in root.iter():
+            if get_local_name(element) in _BLOCK_NAMES and get_local_name(element) not in _FOOTNOTE_NAMES:
+                holder: Element | None = element
+                while (
+                    holder is not None
+                    and holder not in self._block_elements
+                    and get_local_name(holder) not in _FOOTNOTE_NAMES
+                ):
+                    self._block_elements.add(holder)
+                    holder = parents.get(holder)
+        self.title = self._read_head()
+
+    def build_blocks(self) -> list[MarkdownBlock]:
+        """Return all blocks, the footnotes last."""
+        blocks = self._build_section(self._root, 1)
+        if self.title and not any(block.kind == "heading" for block in blocks[:1]):
+            blocks = [make_heading(1, self.title), *blocks]
+        return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1))]
+
+    def _read_head(self) -> str:
+        """Return the title of the document, and store its metadata."""
+        head = next((child for child in self._root if get_local_name(child) in _HEAD_NAMES), None)
+        titles = ("article-title", "title", "book-title", "title-main") if head is not None else ()
+        title = None
+        if head is not None:
+            title = next(
+                (element for name in titles for element in head.iter() if get_local_name(element) == name), None
+            )
+            authors = [
+                _format_person(element)
+                for element in head.iter()
+                if get_local_name(element) in ("author", "contrib", "personname")
+            ]
+            authors = [element for element in dict.fromkeys(authors) if element]
+            if authors:
+                self.meta["author"] = ", ".join(authors)
+            date = next(
+                (
+                    element
+                    for name in ("pub-date", "pubdate", "date")
+                    for element in head.iter()
+                    if get_local_name(element) == name
+                ),
+                None,
+            )
+            if date is not None and (text := _format_date(date)):
+                self.meta["date"] = text
+            doi = next(
+                (
+                    element
+                    for element in head.iter()
+                    if get_local_name(element) == "article-id" and element.get("pub-id-type") == "doi"
+                ),
+                None,
+            )
+            if doi is not None and (text := get_text(doi)):
+                self.meta["doi"] = text
+        if title is None:
+            title = next((child for child in self._root if get_local_name(child) in _TITLE_NAMES), None)
+        return get_text(title) if title is not None else ""
+
+    def _build_section(self, element: Element, level: int) -> list[MarkdownBlock]:
+        """Return the blocks of an element after its title as a heading."""
+        title = next((child for child in element if get_local_name(child) in _TITLE_NAMES), None)
+        head = next(
+            (
+                child
+                for child in element
+                if get_local_name(child) in _HEAD_NAMES and (get_local_name(child) != "front" or _is_head(child))
+            ),
+            None,
+        )
+        if title is None and head is not None:
+            title = next(
+                (candidate for candidate in head.iter() if get_local_name(candidate) in ("title", "article-title")),
+                None,
+            )
+        blocks: list[MarkdownBlock] = []
+        label = None
+        if title is not None and (text := self._render_line(title)):
+            label = next((child for child in element if get_local_name(child) == "label"), None)
+            blocks.append(make_heading(min(level, 6), f"{get_text(label)} {text}" if label is not None else text))
+            level += 1
+        elif get_local_name(element) == "abstract":
+            blocks.append(make_heading(min(level, 6), "Abstract"))
+            level += 1
+        if head is not None:
+            for abstract in _iter_outermost(head, _ABSTRACT_NAMES):
+                blocks += self._build_section(abstract, level)
+        return blocks + self._build_children(
+            element, level, frozenset(candidate for candidate in (title, head, label) if candidate is not None)
+        )
+
+    def _build_children(
+        self, element: Element, level: int, excluded: frozenset[Element] = frozenset()
+    ) -> list[MarkdownBlock]:
+        blocks: list[MarkdownBlock] = []
+        inline = InlineBuilder()
+        # If an element with blocks has no text of its own, each of its children is a separate paragraph.
+        separates_children = (
+            element in self._block_elements
+            and get_local_name(element) not in _PARAGRAPH_NAMES
+            and not (element.text or "").strip()
+            and not any((child.tail or "").strip() for child in element)
+        )
+        follows_element = False  # True directly after an element, without text in between
+
+        def flush_paragraph() -> None:
+            blocks.extend(map(make_paragraph, inline.take_paragraphs()))
+
+        inline.add_text(element.text or "")
+        for child in element:
+            name = get_local_name(child)
+            if child in excluded or name in _IGNORED_NAMES:
+                pass
+            elif (
+                child in self._block_elements
+                or name in _TITLE_NAMES
+                or (name == "code" and "\n" in "".join(child.itertext()).strip())
+            ):
+                flush_paragraph()
+                blocks += self._build_block(child, "pre" if name == "code" else name, level)
+            else:
+                if name not in _INLINE_NAMES:
+                    if separates_children:
+                        flush_paragraph()
+                    elif follows_element:
+                        inline.separate_words()
+                self._add_inline(child, inline)
+            follows_element = not child.tail
+            inline.add_text(child.tail or "")
+        flush_paragraph()
+        return blocks
+
+    def _build_block(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
+        if name in _ITEM_LIST_NAMES:
+            return self._build_list(element, name, level)
+        if name in _TERM_LIST_NAMES and any(
+            get_local_name(child) in _ENTRY_NAMES or get_local_name(child) in _TERM_NAMES for child in element
+        ):
+            return self._build_term_list(element, level)
+        if name in _TABLE_NAMES:
+            return self._build_table(element, level)
+        if name in _CODE_BLOCK_NAMES:
+            code = "".join(element.itertext())
+            return [make_code_block(code, _get_language(element))] if code.strip() else []
+        if name in _QUOTE_NAMES:
+            blocks = self._build_children(element, level)
+            return [make_quote(blocks)] if blocks else []
+        if name in _ADMONITION_NAMES:
+            blocks = self._build_children(element, level)
+            label = f"{name.capitalize()}:"
+            if blocks and blocks[0].kind == "paragraph":
+                return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
+            return [make_paragraph(label), *blocks] if blocks else []
+        if name == "lg":  # a stanza: each child is a line
+            lines = [self._render_line(child) for child in element]
+            return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
+        if name in _TITLE_NAMES:
+            return [make_paragraph(text)] if (text := self._render_line(element)) else []
+        if name in _PARAGRAPH_NAMES or name in _CAPTIONED_NAMES or name in _ITEM_NAMES:
+            return self._build_children(element, level)
+        return self._build_section(element, level)
+
+    def _build_list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
+        kind = element.get("list-type") or element.get("type") or element.get("rend") or ""
+        is_numbered = name in ("orderedlist", "procedure", "substeps", "ol", "steps", "enumerated_list") or kind in (
+            "order",
+            "ordered",
+            "numbered",
+        )
+        leading_blocks: list[MarkdownBlock] = []
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        term = ""
+        for child in element:
+            child_name = get_local_name(child)
+            if child_name in _IGNORED_NAMES:
+                continue
+            if child_name == "label":  # TEI: the label of the next item
+                term = self._render_line(child)
+                continue
+            if child_name not in _ITEM_NAMES:
+                (items[-1][1] if items else leading_blocks).extend(self._build_block(child, child_name, level))
+                continue
+            blocks = self._build_children(
+                child, level, frozenset(candidate for candidate in child if get_local_name(candidate) == "label")
+            )
+            if term:
+                blocks = _prepend_term(term, blocks)
+                term = ""
+            if blocks:
+                items.append((f"{len(items) + 1}." if is_numbered else "-", blocks))
+        return [*leading_blocks, *([make_list(items)] if items else [])]
+
+    def _build_term_list(self, element: Element, level: int) -> list[MarkdownBlock]:
+        leading_blocks: list[MarkdownBlock] = []
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        terms: list[str] = []
+        for entry in element:
+            name = get_local_name(entry)
+            if name not in _ENTRY_NAMES and name not in _TERM_NAMES and name not in ("dd", "item"):
+                leading_blocks += self._build_block(entry, name, level) if name not in _IGNORED_NAMES else []
+                continue
+            parts = list(entry) if name in _ENTRY_NAMES else [entry]
+            definition: list[MarkdownBlock] = []
+            for part in parts:
+                if get_local_name(part) in _TERM_NAMES:
+                    terms.append(self._render_line(part))
+                else:
+                    definition += self._build_children(part, level)
+            if name in _ENTRY_NAMES or name not in _TERM_NAMES:
+                items.append(("-", _prepend_term(", ".join(filter(None, terms)), definition)))
+                terms = []
+        return [*leading_blocks, *([make_list([item for item in items if item[1]])] if items else [])]
+
+    def _build_table(self, element: Element, level: int) -> list[MarkdownBlock]:
+        blocks: list[MarkdownBlock] = []
+        for child in element:
+            if get_local_name(child) in _TITLE_NAMES or get_local_name(child) in ("caption", "label"):
+                blocks += self._build_children(child, level)
+        blocks = [make_paragraph(" ".join(render_one_line([block]) for block in blocks))] if blocks else []
+        rows: list[list[str]] = []
+        for row in _iter_outermost(element, _ROW_NAMES):
+            cells = [child for child in row if get_local_name(child) in _CELL_NAMES]
+            rows.append([render_one_line(self._build_children(cell, level)) for cell in cells])
+        return [*blocks, *([make_table(rows[0], rows[1:])] if rows else [])]
+
+    def _add_inline(self, element: Element, inline: InlineBuilder) -> None:
+        name = get_local_name(element)
+        if name in _IGNORED_NAMES:
+            return
+        if name in _FOOTNOTE_NAMES:
+            number = len(self._notes)
+            self._notes.append("")
+            self._notes[number] = render_one_line(self._build_children(element, 9))
+            inline.add_text(f"[{number + 1}]")
+        elif name in _LINE_BREAK_NAMES:
+            inline.break_line()
+        elif name in _CODE_NAMES:
+            inline.add_code("".join(element.itertext()))
+        elif name in _EMPHASIS_NAMES:
+            started = inline.start_emphasis()
+            self._add_inline_children(element, inline)
+            inline.end_emphasis(started)
+        elif name in _INLINE_QUOTE_NAMES:
+            inline.add_text("“")
+            self._add_inline_children(element, inline)
+            inline.add_text("”")
+        elif name in ("ulink", "link", "ext-link", "xref") and not "".join(element.itertext()).strip():
+            inline.add_text(
+                element.get("url") or element.get("{http://www.w3.org/1999/xlink}href") or element.get("linkend") or ""
+            )
+        else:
+            self._add_inline_children(element, inline)
+
+    def _add_inline_children(self, element: Element, inline: InlineBuilder) -> None:
+        inline.add_text(element.text or "")
+        follows_element = False
+        for child in element:
+            if follows_element and get_local_name(child) not in _INLINE_NAMES:
+                inline.separate_words()
+            self._add_inline(child, inline)
+            follows_element = not child.tail
+            inline.add_text(child.tail or "")
+
+    def _render_line(self, element: Element) -> str:
+        """Return an element as a line of running text."""
+        inline = InlineBuilder(plain=True)
+        self._add_inline_children(element, inline)
+        return " ".join(" ".join(inline.take_paragraphs()).split())
+
+
+def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
+    """Yield the descendants with these names that are not inside one another."""
+    stack = [iter(element)]
+    while stack:
+        child = next(stack[-1], None)
+        if child is None:
+            stack.pop()
+        elif get_local_name(child) in names:
+            yield child
+        else:
+            stack.append(iter(child))
+
+
+def _is_head(element: Element) -> bool:
+    return get_local_name(element) == "front" and any(get_local_name(child).endswith("-meta") for child in element)
+
+
+def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """Return the blocks of a definition with its term before the first paragraph."""
+    if blocks and blocks[0].kind == "paragraph":
+        return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
+    return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks] if term else blocks
+
+
+def _get_language(element: Element) -> str:
+    language = element.get("language") or element.get("lang") or ""
+    return language.lower() if language.replace("+", "").replace("-", "").replace("#", "").isalnum() else ""
+
+
+def _format_person(element: Element) -> str:
+    """Return the name of a person, given names first."""
+    parts = {get_local_name(part): get_text(part) for part in element.iter()}
+    given_names = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
+    surname = next((parts[name] for name in ("surname",) if parts.get(name)), "")
+    if surname:
+        return f"{given_names} {surname}".strip()
+    return get_text(element) if not len(element) else get_text(next(iter(element)))
+
+
+def _format_date(element: Element) -> str:
+    parts = {get_local_name(child): get_text(child) for child in element}
+    if parts.get("year"):
+        return "-".join(parts[name].zfill(2) for name in ("year", "month", "day") if parts.get(name, "").isdigit())
+    return element.get("when") or element.get("iso-8601-date") or get_text(element)

@@ -1,0 +1,131 @@
+"""XML data: the records of a file, or the whole file, by the names of its elements.
+
+In: the root element of XML that is neither prose nor a feed. Out: each of several similar records becomes a document,
+else the whole file; the content of an element follows its name. Data of over a million characters is skipped, and data
+without text is a ReaderError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from ..errors import ReaderError
+from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
+from .raw_document import JSON, Origin, RawDocument, SkippedPart
+from .scalars import parse_number
+from .xml_tree import get_local_name, get_text, join_whitespace
+
+#: The maximum number of characters of data, as for JSON; larger files are not meant for human readers.
+_MAX_DATA_CHARACTERS = 1_000_000
+#: The maximum length of a field that also becomes metadata.
+_MAX_META_CHARACTERS = 200
+#: The maximum depth of indented lists.
+_MAX_LIST_DEPTH = 12
+
+
+def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
+    """Yield a document for each of several similar records, else one for the whole file."""
+    size = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
+    children = list(root)
+    if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):
+        for number, record in enumerate(children, 1):
+            if any((element.text or "").strip() or element.attrib for element in record.iter()):
+                yield _build_record(record, f"{origin.key}:{number}")
+        return
+    if size > _MAX_DATA_CHARACTERS:
+        yield SkippedPart(origin.name, "data of over a million characters")
+        return
+    blocks = _build_fields(root, 2)
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    title = _find_label(root)
+    yield RawDocument(
+        origin.key,
+        title or None,
+        join_blocks([make_heading(1, title or get_local_name(root)), *blocks]) + "\n",
+        {},
+        "markdown",
+    )
+
+
+def _build_record(record: Element, default: str) -> RawDocument:
+    leaves: dict[str, str] = dict(record.attrib)
+    for child in record:
+        if not len(child):
+            leaves.setdefault(get_local_name(child), get_text(child))
+    identifier = next((leaves[name] for name in ("id", "key") if leaves.get(name)), "")
+    title = next((leaves[name] for name in ("title", "name") if leaves.get(name)), "")
+    meta: dict[str, JSON] = {
+        name.rpartition("}")[2]: parse_number(value)
+        for name, value in leaves.items()
+        if value and len(value) <= _MAX_META_CHARACTERS
+    }
+    blocks = _build_fields(record, 2)
+    text = join_blocks([*([make_heading(1, title)] if title else []), *blocks]) + "\n"
+    return RawDocument(
+        identifier or default, title or None, text, meta, "markdown", other_key=default if identifier else None
+    )
+
+
+def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
+    """Return the blocks of data:
+
+    leaves become list items with names and values, other elements sections or inner lists.
+    """
+    blocks: list[MarkdownBlock] = []
+    items: list[tuple[str, list[MarkdownBlock]]] = [
+        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {join_whitespace(value)}")])
+        for name, value in element.attrib.items()
+        if value.strip() and not name.endswith(("}schemaLocation", "}space"))
+    ]
+
+    def flush_items() -> None:
+        if items:
+            blocks.append(make_list(list(items)))
+            items.clear()
+
+    if (element.text or "").strip():
+        blocks.append(make_paragraph(join_whitespace(element.text or "")))
+    for child in element:
+        name = get_local_name(child)
+        is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
+        if not len(child) or is_mixed:
+            attributes = ", ".join(
+                f"{key.rpartition('}')[2]} {join_whitespace(value)}"
+                for key, value in child.attrib.items()
+                if value.strip()
+            )
+            value = get_text(child)
+            if value or attributes:
+                name_text = f"{name} ({attributes})" if attributes and value else f"{name} {attributes}".strip()
+                items.append(("-", [MarkdownBlock("paragraph", f"{name_text}: {value}" if value else name_text)]))
+        elif level <= 3:
+            inner_blocks = _build_fields(child, level + 1)
+            if inner_blocks:
+                flush_items()
+                label = _find_label(child)
+                blocks += [make_heading(level, f"{name} {label}".strip()), *inner_blocks]
+        else:
+            inner_blocks = _build_fields(child, level + 1)
+            if inner_blocks and level < 3 + _MAX_LIST_DEPTH:
+                items.append(("-", [MarkdownBlock("paragraph", f"{name}:"), *inner_blocks]))
+            elif inner_blocks:
+                flush_items()
+                blocks += inner_blocks
+        if (child.tail or "").strip():
+            flush_items()
+            blocks.append(make_paragraph(join_whitespace(child.tail or "")))
+    flush_items()
+    return blocks
+
+
+def _find_label(element: Element) -> str:
+    """Return the label of a data element."""
+    for name in ("title", "name", "label"):
+        label = element.get(name) or next(
+            (get_text(child) for child in element if get_local_name(child) == name and not len(child)), ""
+        )
+        if label and len(label) <= _MAX_META_CHARACTERS:
+            return label
+    return element.get("id", "")
