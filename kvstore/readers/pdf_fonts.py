@@ -1,0 +1,196 @@
+"""The text state of a PDF page: its fonts, and how far a shown text moves the pen.
+
+In: the operators of a page and their operands, as pypdf reports them. Out: advances in text units, and operands whose
+word gaps pypdf recognizes.
+
+Source: PDF 32000-1, 9.2.4, 9.3, 9.4.4 and 9.7.4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+#: The minimum gap between words, in thousandths of a letter's height, and a gap that pypdf recognizes in any font.
+MIN_WORD_GAP = 140
+SURE_GAP = 1000
+#: The minimum width of a space; a narrower one is canceled by the word spacing.
+_MIN_SPACE_WIDTH = 50
+#: The maximum number of codes of a string whose character spacing separates words; longer strings are letterspaced.
+_MAX_SPACED_CODES = 3
+#: The maximum number of widths of a font; there are no more two-byte codes.
+_MAX_WIDTHS = 1 << 16
+#: The number of bytes per code, the widths of codes, and the default width, in thousandths of a letter's height.
+_Widths = tuple[int, dict[int, float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _TextState:
+    """The text state of a page (PDF 32000-1, 9.3): the font, and how far a code moves the pen.
+
+    ``single_byte``: each byte is a code. ``size`` and the spacings are in text units; ``scale`` is a factor.
+    """
+
+    widths: _Widths | None = None
+    single_byte: bool = False
+    size: float = 0.0
+    characters: float = 0.0
+    words: float = 0.0
+    scale: float = 1.0
+
+
+class PenTracker:
+    """A tracker of the text state that computes how far a text moves the pen (PDF 32000-1, 9.3 and 9.4.4).
+
+    pypdf ignores word spacing (``Tw``) and takes the resulting displacement for a gap. It does not report where a text
+    ends. Between two fonts, it ignores word gaps narrower than half of its estimate of a space. This class computes the
+    positions from the widths in the file's fonts (9.2.4 and 9.7.4.3).
+    """
+
+    def __init__(self) -> None:
+        self._page: Any = None
+        self._widths_by_font: dict[
+            int, tuple[Any, _Widths | None]
+        ] = {}  # by the id of the font, which is kept alive here
+        self._state = _TextState()
+        self._saved_states: list[_TextState] = []
+
+    def start_page(self, page: Any) -> None:
+        """Begin another page, whose first font is not yet set."""
+        self._page, self._state, self._saved_states = page, _TextState(), []
+
+    def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:
+        """Update the text state for an operator."""
+        if operator == b"q":
+            self._saved_states.append(self._state)
+        elif operator == b"Q" and self._saved_states:
+            self._state = self._saved_states.pop()
+        elif operator == b"Tf" and len(operands) > 1:
+            self._set_font(str(operands[0]), operands[1])
+        elif operands and isinstance(operands[0], (int, float)):
+            number = float(operands[0])
+            if operator == b"Tc":
+                self._state = replace(self._state, characters=number)
+            elif operator == b"Tw":
+                self._state = replace(self._state, words=number)
+            elif operator == b"Tz":
+                self._state = replace(self._state, scale=number / 100)
+
+    def _set_font(self, name: str, size: Any) -> None:
+        single_byte, widths = False, None
+        try:
+            font = self._page["/Resources"]["/Font"][name].get_object()
+            single_byte = font["/Subtype"] != "/Type0"
+            if id(font) not in self._widths_by_font:
+                self._widths_by_font[id(font)] = font, None
+                self._widths_by_font[id(font)] = font, _read_widths(font)
+            widths = self._widths_by_font[id(font)][1]
+        except Exception:  # a missing, damaged or unknown font has no widths
+            pass
+        height = float(size) if isinstance(size, (int, float)) else 0.0
+        self._state = replace(self._state, widths=widths, single_byte=single_byte, size=height)
+
+    def measure_advance(self, parts: Sequence[Any]) -> float | None:
+        """Return how far the shown text moves the pen, in text units, or None if the font has no widths."""
+        state = self._state
+        if state.widths is None:
+            return None
+        code_size, widths, default = state.widths
+        total = spacing = 0.0
+        for part in parts:
+            if isinstance(part, (int, float)):
+                total -= float(part)
+                continue
+            codes = _get_codes(part)
+            if not codes or len(codes) % code_size:
+                return None
+            total += sum(
+                widths.get(int.from_bytes(codes[offset : offset + code_size], "big"), default)
+                for offset in range(0, len(codes), code_size)
+            )
+            spacing += state.characters * (len(codes) // code_size) + state.words * (
+                codes.count(b" ") if code_size == 1 else 0
+            )
+        return (total * state.size / 1000 + spacing) * state.scale
+
+    def add_word_gaps(self, parts: Sequence[Any]) -> list[Any]:
+        """Return the operands of TJ, with spacings that separate words replaced by gaps between strings.
+
+        Ghostscript writes text of groff in this way: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and
+        in ``(eg a)`` a negative ``Tw`` cancels the whole space. Longer strings with a wide ``Tc`` are letterspaced.
+        """
+        state = self._state
+        if not state.single_byte or not state.size:
+            return list(parts)
+        character_spacing, word_spacing = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
+        strings = [_get_codes(part) for part in parts if not isinstance(part, (int, float))]
+        if character_spacing >= MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
+            # pypdf counts character spacing itself. The gaps move the pen by 0, and the spacing after the last code is
+            # undone.
+            return [*self._insert_gaps(parts, b"", [-SURE_GAP, SURE_GAP]), character_spacing]
+        if not word_spacing:
+            return list(parts)
+        width = state.widths[1].get(ord(" ")) if state.widths is not None else None
+        if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _MIN_SPACE_WIDTH:
+            return self._insert_gaps(parts, b" ", [-width - character_spacing - word_spacing])
+        return self._insert_gaps(parts, b" ", [b" ", -word_spacing])
+
+    def compensate_scale(self, advance: float | None) -> list[float]:
+        """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``."""
+        state = self._state
+        if advance is None or not state.size or not 0 < state.scale < 1:
+            return []
+        return [(advance / state.scale - advance) * 1000 / state.size]
+
+    @staticmethod
+    def _insert_gaps(parts: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
+        """Return the operands with ``gap`` in place of each code ``separator`` in their strings.
+
+        If ``separator`` is empty, ``gap`` is inserted between all codes of a string.
+        """
+        gaps: list[Any] = []
+        for part in parts:
+            if isinstance(part, (int, float)):
+                gaps.append(part)
+                continue
+            codes = _get_codes(part)
+            for number, piece in enumerate(
+                codes.split(separator) if separator else [codes[n : n + 1] for n in range(len(codes))]
+            ):
+                gaps += [*(gap if number else ()), *([piece] if piece else ())]
+        return gaps
+
+
+def _get_codes(part: Any) -> bytes:
+    """Return the codes of a shown string."""
+    return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
+
+
+def _read_widths(font: Any) -> _Widths | None:
+    """Return the widths of a font, or None if its codes are unknown."""
+    if font["/Subtype"] != "/Type0":
+        first_code = int(font["/FirstChar"])
+        # A Type 3 font has its own unit (9.6.5).
+        unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
+        widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
+        return 1, dict(enumerate(widths, first_code)), 0.0
+    if font["/Encoding"] != "/Identity-H":
+        return None
+    descendant = font["/DescendantFonts"].get_object()[0].get_object()
+    widths_by_code: dict[int, float] = {}
+    entries = [part.get_object() for part in descendant["/W"].get_object()] if "/W" in descendant else []
+    index = num_widths = 0
+    while index < len(entries):
+        first_code, width_entry = int(entries[index]), entries[index + 1]
+        count = len(width_entry) if isinstance(width_entry, list) else int(width_entry) + 1 - first_code
+        num_widths += count
+        if num_widths > _MAX_WIDTHS:
+            return None
+        if isinstance(width_entry, list):
+            widths_by_code.update(enumerate((float(width.get_object()) for width in width_entry), first_code))
+            index += 2
+        else:
+            widths_by_code.update(dict.fromkeys(range(first_code, first_code + count), float(entries[index + 2])))
+            index += 3
+    return 2, widths_by_code, float(descendant.get("/DW", 1000))

@@ -1,0 +1,259 @@
+"""The lines of a PDF page, in content order, with columns one after another.
+
+In: a page of pypdf. Out: its lines with their positions and letter sizes; ligatures are expanded, and a line is split
+into pieces at wide gaps.
+
+Source: PDF 32000-1, 9.4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from .decoding import clean_text
+from .pdf_fonts import MIN_WORD_GAP, SURE_GAP, PenTracker
+
+#: Ligatures belong to the font, not to the text.
+_LIGATURES = str.maketrans(
+    {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
+)
+#: The minimum gap between columns beyond a word space, in letter heights, and the minimum length of a column's lines in
+#: characters.
+_COLUMN_GAP = 1.4
+_MIN_COLUMN_CHARACTERS = 25
+
+
+@dataclass(slots=True)
+class PageLine:
+    """A line of a page: its pieces with their x positions, and its letter size, in points.
+
+    A line of several pieces has wide gaps: a row of a table, a term beside its definition, or columns of text.
+    """
+
+    x: float
+    y: float
+    size: float
+    pieces: list[tuple[float, str]]
+    after_blank: bool = False
+    end: float | None = None  # the x position after its last letter, if known
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(text.split()) for _, text in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownText:
+    """The text that one operator shows: its position, its number of characters or bytes, and its end, if known."""
+
+    x: float
+    y: float
+    count: int
+    end: float | None
+
+
+class _LineCollector:
+    """A collector that receives the texts of a page from pypdf, in content order, and makes lines of them.
+
+    pypdf reports a text when its line ends or its font changes. The positions of the parts of a line therefore come
+    from the operators that show them (PDF 32000-1, 9.4.3).
+    """
+
+    def __init__(self, pen: PenTracker) -> None:
+        self.lines: list[PageLine] = []
+        self._open_line: PageLine | None = None
+        self._after_blank = False
+        self._shown_texts: list[_ShownText] = []
+        self._pen = pen
+
+    def track_operator(
+        self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]
+    ) -> None:
+        """Process an operator before pypdf executes it."""
+        self._pen.track_operator(operator, operands)
+        if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
+            return
+        operand = operands[-1] if operator != b"TJ" else operands[0]
+        pieces = list(operand) if isinstance(operand, list) else [operand]
+        count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
+        count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+        x, y = _get_position(outer, inner)
+        advance = self._pen.measure_advance(pieces)
+        end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
+        self._shown_texts.append(_ShownText(x, y, count, end))
+        if operator == b"TJ" and isinstance(operand, list):
+            operand[:] = [*_widen_word_gaps(self._pen.add_word_gaps(operand)), *self._pen.compensate_scale(advance)]
+
+    def collect_text(
+        self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float
+    ) -> None:
+        """Process a text with the matrices that position it."""
+        shown_texts, self._shown_texts = self._shown_texts, []
+        x, y = _get_position(outer, inner)
+        size = max(1.0, abs(size) * (abs((inner[3] or inner[1]) * (outer[3] or outer[1])) or 1.0))
+        parts = clean_text(text).translate(_LIGATURES).split("\n")
+        for number, part in enumerate(parts):
+            if number:
+                self._after_blank = self._after_blank or self._open_line is None
+                self._open_line = None
+            if part.strip():
+                part_texts = shown_texts if len([part for part in parts if part.strip()]) == 1 else []
+                for start, piece in _split_at_gaps(part, x, y, size, part_texts):
+                    self._add_piece(piece, start, y, size)
+                if self._open_line is not None:
+                    self._open_line.end = shown_texts[-1].end if shown_texts and number == len(parts) - 1 else None
+
+    def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
+        line = self._open_line
+        if line is None or abs(line.y - y) > 0.7 * max(size, line.size):
+            self._open_line = PageLine(x, y, size, [(x, text)], self._after_blank)
+            self.lines.append(self._open_line)
+            self._after_blank = False
+            return
+        start, last_text = line.pieces[-1]
+        if (
+            line.end is not None
+            and x - line.end > MIN_WORD_GAP * size / 1000
+            and last_text.strip()
+            and not last_text[-1].isspace()
+        ):
+            last_text += " "
+        if _is_wide_gap(x - start, len(last_text.strip()), size):
+            line.pieces.append((x, text))
+        else:
+            line.pieces[-1] = start, last_text + text
+
+
+def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
+    """Return the operands of TJ with every word gap widened enough for pypdf to recognize it.
+
+    pypdf compares a gap with half the width of the font's space, or an estimate of it, and then loses most spaces of
+    justified text. The pen position is unchanged, because the added width is subtracted after the gap.
+    """
+    gaps: list[Any] = []
+    for part in parts:
+        if isinstance(part, (int, float)) and -SURE_GAP < part <= -MIN_WORD_GAP:
+            gaps += [-SURE_GAP, SURE_GAP + part]
+        else:
+            gaps.append(part)
+    return gaps
+
+
+def _get_position(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
+    return (
+        inner[4] * outer[0] + inner[5] * outer[2] + outer[4],
+        inner[4] * outer[1] + inner[5] * outer[3] + outer[5],
+    )
+
+
+def _is_wide_gap(distance: float, letters: int, size: float) -> bool:
+    """True if the distance between the starts of two texts exceeds the first text and a space."""
+    # Letters are about half as wide as high. The longer a text is, the less certain is its end.
+    return distance > (0.62 * letters + _COLUMN_GAP) * size
+
+
+def _split_at_gaps(
+    text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
+) -> Iterator[tuple[float, str]]:
+    """Yield the parts of a text, split at wide gaps between the shown texts, with their x positions."""
+    texts_on_line = [(text.x, text.count) for text in shown_texts if abs(text.y - y) < 0.3 * size and text.count]
+    total = sum(count for _, count in texts_on_line)
+    letters = len("".join(text.split()))
+    offset, letters_shown, start, letters_in_part = 0, 0, x, 0
+    for (left_x, count), (right_x, _) in pairwise(texts_on_line):
+        letters_shown += count
+        letters_in_part += count
+        width = round(letters_in_part * letters / total)
+        if not _is_wide_gap(right_x - start, width, size) or right_x < left_x:
+            continue
+        split_offset = _find_space_after(text, round(letters_shown * letters / total))
+        if offset < split_offset < len(text):
+            yield start, text[offset:split_offset]
+            offset, start, letters_in_part = split_offset, right_x, 0
+    yield start, text[offset:]
+
+
+def _find_space_after(text: str, count: int) -> int:
+    """Return the word end nearest to ``count`` letters; shown and reported texts can differ slightly."""
+    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    letters = 0
+    best_end, best_distance = len(text), 4
+    previous = 0
+    for end in ends:
+        letters += len(text[previous:end].strip())
+        previous = end
+        if abs(letters - count) < best_distance:
+            best_end, best_distance = end, abs(letters - count)
+    return best_end
+
+
+def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
+    """Return the lines of one page in content order, columns one after another."""
+    pen.start_page(page)
+    collector = _LineCollector(pen)
+    with _show_as_arrays(page):
+        page.extract_text(visitor_operand_before=collector.track_operator, visitor_text=collector.collect_text)
+    return _reorder_columns(collector.lines)
+
+
+@contextmanager
+def _show_as_arrays(page: Any) -> Iterator[None]:
+    """Replace all text operators of a page by TJ, the only operator with gaps (PDF 32000-1, 9.4.3).
+
+    The content of forms is unchanged, and so is invalid content.
+    """
+    from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
+
+    name = NameObject("/Contents")
+    contents = page.get(name)
+    contents = contents.get_object() if contents is not None else None
+    if not isinstance(contents, (ArrayObject, StreamObject)):
+        yield
+        return
+    content = ContentStream(contents, page.pdf, "bytes")
+    operations: list[tuple[Any, bytes]] = []
+    for operands, operator in content.operations:
+        if operator not in (b"Tj", b"'", b'"') or len(operands) < (3 if operator == b'"' else 1):
+            operations.append((operands, operator))
+            continue
+        if operator == b'"':
+            operations += [([operands[0]], b"Tw"), ([operands[1]], b"Tc")]
+        if operator != b"Tj":
+            operations.append(([], b"T*"))
+        operations.append(([ArrayObject([operands[-1]])], b"TJ"))
+    content.operations = operations
+    previous_contents = page.raw_get(name)
+    page[name] = content
+    try:
+        yield
+    finally:
+        page[name] = previous_contents  # pages stay in memory together, but their converted content need not
+
+
+def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
+    """Return the lines of a page; if most lines have two long pieces at two positions, the left column comes first."""
+    split_lines = [line for line in lines if len(line.pieces) == 2]
+    if len(split_lines) < max(5, 0.5 * len(lines)):
+        return lines
+    second_starts = sorted(line.pieces[1][0] for line in split_lines)
+    middle = second_starts[len(second_starts) // 2]
+    columns = [line for line in split_lines if abs(line.pieces[1][0] - middle) < line.size]
+    lengths = [sorted(len(line.pieces[side][1].strip()) for line in columns) for side in (0, 1)]
+    if (
+        len(columns) < 0.8 * len(split_lines)
+        or min(side_lengths[len(side_lengths) // 2] for side_lengths in lengths) < _MIN_COLUMN_CHARACTERS
+    ):
+        return lines
+    left: list[PageLine] = []
+    right: list[PageLine] = []
+    for line in lines:
+        for x, text in line.pieces:
+            (right if x > middle - line.size else left).append(
+                PageLine(x, line.y, line.size, [(x, text)], line.after_blank)
+            )
+    return left + right
