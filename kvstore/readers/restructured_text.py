@@ -31,28 +31,33 @@ from .markdown_blocks import (
     render_one_line,
 )
 from .raw_document import Origin, RawDocument, ReadOptions
+from .restructured_lines import (
+    BULLET_PATTERN,
+    FIELD_PATTERN,
+    GRID_BORDER_PATTERN,
+    parse_grid_table,
+    parse_simple_table,
+    read_indented,
+    split_entries,
+    split_fields,
+)
 
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
-
 _ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
 _DIRECTIVE_PATTERN = re.compile(
     r"\.\.\s+(?:\|(?P<substituted>[^|]+)\|\s+)?(?P<name>[\w:.+-]+?)\s?::(?:\s+(?P<argument>.*))?$"
 )
 _FOOTNOTE_PATTERN = re.compile(r"\.\.\s+\[(?P<mark>[^\]]+)\]\s*(?P<text>.*)$")
 _EXPLICIT_MARKUP_PATTERN = re.compile(r"\.\.(?:\s|$)|__\s")
-_BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
 _ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
 )
-_FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
 _OPTION_PATTERN = re.compile(
     r"((?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?"
     r"(?:, (?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?)*)(?:  +(?=\S)|$)"
 )
-_GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
 _SIMPLE_BORDER_PATTERN = re.compile(r"=+(?: +=+)+\s*$")
-
 _CODE_DIRECTIVES = frozenset(
     (
         "code code-block sourcecode highlight-code parsed-literal ipython prompt doctest testcode testoutput math "
@@ -86,7 +91,6 @@ _BOX_DIRECTIVES = frozenset(
         "hlist glossary class"
     ).split()
 )
-
 #: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
 _ROLE_PATTERN = re.compile(
@@ -123,7 +127,7 @@ def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
     for number, line in enumerate(lines):
         match = _DIRECTIVE_PATTERN.match(line)
         if match and match["substituted"] and match["name"] in ("replace", "unicode"):
-            body, _ = _read_indented(lines, number + 1)
+            body, _ = read_indented(lines, number + 1)
             substitutions[match["substituted"]] = " ".join(
                 [match["argument"] or "", *(body_line.strip() for body_line in body)]
             ).strip()
@@ -155,7 +159,7 @@ class _RestructuredText:
         """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
         line = lines[start]
         if line[0] == " ":
-            body, end = _read_indented(lines, start)
+            body, end = read_indented(lines, start)
             inner_blocks = self.parse_blocks(body, depth + 1)
             if inner_blocks:
                 blocks.append(make_quote(inner_blocks))
@@ -168,10 +172,10 @@ class _RestructuredText:
             end = next((each for each in range(start, len(lines)) if not lines[each]), len(lines))
             blocks.append(make_code_block("\n".join(lines[start:end]), "python"))
             return end
-        if _GRID_BORDER_PATTERN.match(line) and (rows := _parse_grid_table(lines, start)):
+        if GRID_BORDER_PATTERN.match(line) and (rows := parse_grid_table(lines, start)):
             blocks += self._build_table(*rows[:2], depth)
             return rows[2]
-        if _SIMPLE_BORDER_PATTERN.match(line) and (rows := _parse_simple_table(lines, start)):
+        if _SIMPLE_BORDER_PATTERN.match(line) and (rows := parse_simple_table(lines, start)):
             blocks += self._build_table(*rows[:2], depth)
             return rows[2]
         if line.startswith("| ") or line == "|":
@@ -182,9 +186,9 @@ class _RestructuredText:
             blocks += [make_paragraph(part) for part in text.split("\n\n") if part.strip()]
             return end
         for pattern, read_items in (
-            (_BULLET_PATTERN, self._parse_items),
+            (BULLET_PATTERN, self._parse_items),
             (_ENUMERATOR_PATTERN, self._parse_items),
-            (_FIELD_PATTERN, self._parse_terms),
+            (FIELD_PATTERN, self._parse_terms),
             (_OPTION_PATTERN, self._parse_terms),
         ):
             if (match := pattern.match(line)) and (
@@ -239,7 +243,7 @@ class _RestructuredText:
             blocks.append(make_paragraph(self._render_inline(" ".join(text.split()))))
         if not precedes_literal:
             return max(end, start + 1)
-        body, block_end = _read_indented(lines, end)
+        body, block_end = read_indented(lines, end)
         if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
             # Every line of an unindented literal block begins with the same mark.
             block_end = next(
@@ -266,11 +270,11 @@ class _RestructuredText:
             match = pattern.match(lines[start])
             if match is None or lines[start][0] == " ":
                 break
-            body, end = _read_indented(lines, start + 1)
+            body, end = read_indented(lines, start + 1)
             blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
             number = len(items) + 1
             items.append(
-                ("-" if pattern is _BULLET_PATTERN else f"{number}.", blocks or [MarkdownBlock("paragraph", "")])
+                ("-" if pattern is BULLET_PATTERN else f"{number}.", blocks or [MarkdownBlock("paragraph", "")])
             )
             start = end
         return make_list(items), start
@@ -287,7 +291,7 @@ class _RestructuredText:
             match = pattern.match(lines[start])
             if match is None:
                 break
-            body, end = _read_indented(lines, start + 1)
+            body, end = read_indented(lines, start + 1)
             term = make_code_span(match[1]) if pattern is _OPTION_PATTERN else self._render_inline(match[1])
             items.append(("-", _prepend_term(term, self.parse_blocks([lines[start][match.end() :], *body], depth + 1))))
             start = end
@@ -298,7 +302,7 @@ class _RestructuredText:
         while start + 1 < len(lines) and lines[start] and lines[start][0] != " " and lines[start + 1][:1] == " ":
             if _EXPLICIT_MARKUP_PATTERN.match(lines[start]):
                 break
-            body, end = _read_indented(lines, start + 1)
+            body, end = read_indented(lines, start + 1)
             items.append(("-", _prepend_term(self._render_inline(lines[start]), self.parse_blocks(body, depth + 1))))
             start = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
         blocks.append(make_list(items))
@@ -307,7 +311,7 @@ class _RestructuredText:
     def _parse_explicit_markup(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Parse a directive, a footnote, a link target, or a comment, and return the index of the line after it."""
         line = lines[start]
-        body, end = _read_indented(lines, start + 1)
+        body, end = read_indented(lines, start + 1)
         footnote = _FOOTNOTE_PATTERN.match(line)
         if footnote:
             text = render_one_line(self.parse_blocks([footnote["text"], *body], depth + 1))
@@ -319,7 +323,7 @@ class _RestructuredText:
         name = directive["name"].lower()
         base_name = name.rpartition(":")[2]
         argument = (directive["argument"] or "").strip()
-        body, fields = _split_fields(body)
+        body, fields = split_fields(body)
         if base_name in _CODE_DIRECTIVES:
             code = "\n".join(body).strip("\n")
             formula = argument if base_name == "math" or not code else ""
@@ -360,8 +364,8 @@ class _RestructuredText:
         if name == "table":
             return blocks + self.parse_blocks(body, depth + 1)
         rows = []
-        for row in _split_entries(body):
-            rows.append([render_one_line(self.parse_blocks(cell, depth + 2)) for cell in _split_entries(row)])
+        for row in split_entries(body):
+            rows.append([render_one_line(self.parse_blocks(cell, depth + 2)) for cell in split_entries(row)])
         rows = [row for row in rows if any(row)]
         return [*blocks, make_table(rows[0], rows[1:])] if rows else blocks
 
@@ -407,19 +411,6 @@ class _RestructuredText:
         return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text)
 
 
-def _read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
-    """Return the dedented lines of the indented block at a line, and the index of the line after it."""
-    end = last_end = start
-    while end < len(lines) and (not lines[end] or lines[end][0] == " "):
-        end += 1
-        if lines[end - 1]:
-            last_end = end
-    body = list(lines[start:last_end])
-    margin = min((len(line) - len(line.lstrip()) for line in body if line), default=0)
-    body = [line[margin:] for line in body]
-    return body, last_end if any(body) else start
-
-
 def _is_enumerated_item(lines: Sequence[str], start: int, width: int) -> bool:
     """True if an enumerator begins an item, not a sentence: the next line is blank, indented, or the next item."""
     next_line = lines[start + 1] if start + 1 < len(lines) else ""
@@ -436,108 +427,3 @@ def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]
 def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """Return the blocks of an admonition, with ``Note: …`` before its first paragraph."""
     return _prepend_term(label, blocks) if blocks else [make_paragraph(label)]
-
-
-def _split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the content of a directive, and the options before it."""
-    fields: dict[str, str] = {}
-    index = 0
-    while index < len(body) and (match := _FIELD_PATTERN.match(body[index])):
-        fields[match[1]] = body[index][match.end() :].strip()
-        index += 1
-        while index < len(body) and body[index].startswith(" "):
-            fields[match[1]] += f" {body[index].strip()}"
-            index += 1
-    return (body[index:], fields) if fields else (body, fields)
-
-
-def _split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the items of a bullet list, each as its lines without the bullet."""
-    start = 0
-    while start < len(lines):
-        match = _BULLET_PATTERN.match(lines[start])
-        if match is None:
-            start += 1
-            continue
-        _, end = _read_indented(lines, start + 1)
-        width = match.end()
-        first_line = lines[start][width:]
-        # Lines below the bullet keep their relative indentation.
-        other_lines = [line[width:] if line[:width].isspace() else line.lstrip() for line in lines[start + 1 : end]]
-        yield [first_line, *other_lines]
-        start = max(end, start + 1)
-
-
-_GridRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
-
-
-def _parse_simple_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
-    """Return the header rows and other rows of a simple table (cells as lines), and the index of the next line."""
-    borders = [
-        line_number for line_number in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])
-    ]
-    blank = next(
-        (
-            line_number
-            for line_number in range(table_start, len(lines))
-            if not lines[line_number] and line_number > table_start and line_number - 1 in borders[1:]
-        ),
-        len(lines),
-    )
-    borders = [line_number for line_number in borders if line_number < blank]
-    if len(borders) < 2:
-        return None
-    starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
-    ends = [*starts[1:], 10**6]
-
-    def read_rows(first: int, last: int) -> list[list[list[str]]]:
-        found: list[list[list[str]]] = []
-        for line in lines[first:last]:
-            if re.fullmatch(r"[-= ]*", line):
-                continue
-            cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
-            if found and not cells[0]:
-                for cell_lines, cell in zip(found[-1], cells, strict=True):
-                    cell_lines.append(cell)
-            else:
-                found.append([[cell] for cell in cells])
-        return found
-
-    if len(borders) == 2:
-        return [], read_rows(borders[0] + 1, borders[1]), borders[1] + 1
-    return read_rows(borders[0] + 1, borders[1]), read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1
-
-
-def _parse_grid_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
-    """Parse a grid table; a cell that spans rows or columns is split at the borders it covers."""
-    end = table_start
-    while end < len(lines) and lines[end][:1] in ("+", "|"):
-        end += 1
-    table = lines[table_start:end]
-    if len(table) < 3 or not _GRID_BORDER_PATTERN.match(table[-1]):
-        return None
-    bounds = sorted(
-        {
-            position
-            for line in table
-            if _GRID_BORDER_PATTERN.match(line)
-            for position, mark in enumerate(line)
-            if mark == "+"
-        }
-    )
-    rows: list[list[list[str]]] = []
-    num_head_rows = 0
-    cells: list[list[str]] = [[] for _ in bounds[1:]]
-    for line in table[1:]:
-        if _GRID_BORDER_PATTERN.match(line):
-            rows.append(cells)
-            cells = [[] for _ in bounds[1:]]
-            if "=" in line:
-                num_head_rows = len(rows)
-            continue
-        start = 0
-        for column in range(1, len(bounds)):
-            if column == len(bounds) - 1 or line[bounds[column] : bounds[column] + 1] in ("|", "+"):
-                cells[start].append(line[bounds[start] + 1 : bounds[column]].strip(" |"))
-                start = column
-    return rows[:num_head_rows], rows[num_head_rows:], end

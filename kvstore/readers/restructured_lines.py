@@ -1,0 +1,134 @@
+"""The layout of lines in reStructuredText: indented blocks, fields, entries of bullet lists, and tables.
+
+In: the lines of a file or of a directive, without tabs. Out: the lines of each block or cell, dedented, and the index
+of the line after it. A grid table with spanning cells is split at the borders that they cover.
+
+Source: the reStructuredText Markup Specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
+FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
+GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
+
+
+def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
+    """Return the dedented lines of the indented block at a line, and the index of the line after it."""
+    end = last_end = start
+    while end < len(lines) and (not lines[end] or lines[end][0] == " "):
+        end += 1
+        if lines[end - 1]:
+            last_end = end
+    body = list(lines[start:last_end])
+    margin = min((len(line) - len(line.lstrip()) for line in body if line), default=0)
+    body = [line[margin:] for line in body]
+    return body, last_end if any(body) else start
+
+
+def split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the content of a directive, and the options before it."""
+    fields: dict[str, str] = {}
+    index = 0
+    while index < len(body) and (match := FIELD_PATTERN.match(body[index])):
+        fields[match[1]] = body[index][match.end() :].strip()
+        index += 1
+        while index < len(body) and body[index].startswith(" "):
+            fields[match[1]] += f" {body[index].strip()}"
+            index += 1
+    return (body[index:], fields) if fields else (body, fields)
+
+
+def split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the items of a bullet list, each as its lines without the bullet."""
+    start = 0
+    while start < len(lines):
+        match = BULLET_PATTERN.match(lines[start])
+        if match is None:
+            start += 1
+            continue
+        _, end = read_indented(lines, start + 1)
+        width = match.end()
+        first_line = lines[start][width:]
+        # Lines below the bullet keep their relative indentation.
+        other_lines = [line[width:] if line[:width].isspace() else line.lstrip() for line in lines[start + 1 : end]]
+        yield [first_line, *other_lines]
+        start = max(end, start + 1)
+
+
+_GridRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
+
+
+def parse_simple_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
+    """Return the header rows and other rows of a simple table (cells as lines), and the index of the next line."""
+    borders = [
+        line_number for line_number in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])
+    ]
+    blank = next(
+        (
+            line_number
+            for line_number in range(table_start, len(lines))
+            if not lines[line_number] and line_number > table_start and line_number - 1 in borders[1:]
+        ),
+        len(lines),
+    )
+    borders = [line_number for line_number in borders if line_number < blank]
+    if len(borders) < 2:
+        return None
+    starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
+    ends = [*starts[1:], 10**6]
+
+    def read_rows(first: int, last: int) -> list[list[list[str]]]:
+        found: list[list[list[str]]] = []
+        for line in lines[first:last]:
+            if re.fullmatch(r"[-= ]*", line):
+                continue
+            cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+            if found and not cells[0]:
+                for cell_lines, cell in zip(found[-1], cells, strict=True):
+                    cell_lines.append(cell)
+            else:
+                found.append([[cell] for cell in cells])
+        return found
+
+    if len(borders) == 2:
+        return [], read_rows(borders[0] + 1, borders[1]), borders[1] + 1
+    return read_rows(borders[0] + 1, borders[1]), read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1
+
+
+def parse_grid_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
+    """Parse a grid table; a cell that spans rows or columns is split at the borders it covers."""
+    end = table_start
+    while end < len(lines) and lines[end][:1] in ("+", "|"):
+        end += 1
+    table = lines[table_start:end]
+    if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
+        return None
+    bounds = sorted(
+        {
+            position
+            for line in table
+            if GRID_BORDER_PATTERN.match(line)
+            for position, mark in enumerate(line)
+            if mark == "+"
+        }
+    )
+    rows: list[list[list[str]]] = []
+    num_head_rows = 0
+    cells: list[list[str]] = [[] for _ in bounds[1:]]
+    for line in table[1:]:
+        if GRID_BORDER_PATTERN.match(line):
+            rows.append(cells)
+            cells = [[] for _ in bounds[1:]]
+            if "=" in line:
+                num_head_rows = len(rows)
+            continue
+        start = 0
+        for column in range(1, len(bounds)):
+            if column == len(bounds) - 1 or line[bounds[column] : bounds[column] + 1] in ("|", "+"):
+                cells[start].append(line[bounds[start] + 1 : bounds[column]].strip(" |"))
+                start = column
+    return rows[:num_head_rows], rows[num_head_rows:], end
