@@ -14,7 +14,22 @@ from enum import IntEnum
 
 from selectolax.lexbor import LexborNode
 
-from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, VERBATIM_TAGS, PageSurvey, Shape, normalize_words
+from .html_links import (
+    CONTENTS_LABEL_PATTERN,
+    INLINE_TAGS,
+    MAX_INSPECTED_ELEMENTS,
+    find_sibling,
+    has_contents_label,
+    is_announced,
+    is_bar,
+    is_contents,
+    is_line,
+    is_marked,
+    is_pagination,
+    is_standalone,
+    is_wrapper,
+)
+from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, PageSurvey, Shape, normalize_words
 
 
 class KeepLevel(IntEnum):
@@ -42,14 +57,10 @@ _MAX_KEEP_BY_REASON = {
     "hidden": KeepLevel.LINKS,
     "line numbers": KeepLevel.LINKS,
 }
-
 #: The minimum number of characters of prose that make an element, a hidden element, and a landmark content.
 _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
-#: The maximum number of descendants that a decision inspects, so that the total cost is linear in the page.
-_MAX_INSPECTED_ELEMENTS = 60
-
 #: Tags that can be controls (:meth:`Navigation.is_control`).
 CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
 _LANDMARK_TAGS = frozenset("nav header footer aside".split())
@@ -80,9 +91,6 @@ _LEADING_ON_PATTERN = re.compile(
     r"(?:related|recommended|popular|trending|latest|recent|most|more (?:from|on|stories|articles|posts|like|news)"
     r"|read (?:more|next|also)|you (?:may|might) |in this section|tags|share|follow|archives|categories)"
 )
-_CONTENTS_LABEL_PATTERN = re.compile(
-    r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents"
-)
 _FINE_PRINT_PATTERN = re.compile(
     r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)"
     r"|last (?:updated|modified|changed|edited)\b(?=\s*(?:on|at|by|:|\d))|was last|cookies|terms of|privacy",
@@ -93,16 +101,11 @@ LINE_NUMBERS_PATTERN = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumber
 _NUMBERS_PATTERN = re.compile(r"[\d\s]+")
 _HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)
 _LABEL_TAGS = HEADING_TAGS | frozenset("p div b strong".split())
-_INLINE_TAGS = frozenset("a span small sup b i em strong label".split())
 #: Tags that are part of a list of links, or a title, but never a whole list of links.
 _PART_TAGS = HEADING_TAGS | frozenset("li tr td th dt dd caption summary".split())
 #: Tags that can contain lists of links beside prose.
 _CONTAINER_TAGS = frozenset("div section aside article main body center form".split())
 _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
-_INLINE_BREAK_TAGS = frozenset("br hr".split())
-_NEIGHBOUR_BLOCK_TAGS = HEADING_TAGS | frozenset(
-    "div p ul ol dl table pre section header footer nav aside main article figure".split()
-)
 
 
 class NavigationFilter:
@@ -206,23 +209,23 @@ class NavigationFilter:
 
     def _is_contents_label(self, node: LexborNode) -> bool:
         """True if an element is the label of the table of contents that follows it."""
-        next_sibling = _find_sibling(node, 1)
+        next_sibling = find_sibling(node, 1)
         shape = self.survey.get_shape(next_sibling) if next_sibling is not None else None
-        if shape is None or not _is_contents(shape):
+        if shape is None or not is_contents(shape):
             return False
-        return _CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(node.text(deep=True))) is not None
+        return CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(node.text(deep=True))) is not None
 
     def _find_landmark_reason(
         self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
     ) -> str | None:
-        if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and _is_contents(shape)):
+        if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and is_contents(shape)):
             return "table of contents"
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
             if shape.prose > _MIN_LANDMARK_PROSE and shape.prose > shape.linked:
                 return None
-            return "table of contents" if _is_contents(shape) and shape.known else "navigation"
+            return "table of contents" if is_contents(shape) and shape.known else "navigation"
         if shape.prose > max(_MIN_LANDMARK_PROSE, 0.5 * self.survey.weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
@@ -247,33 +250,31 @@ class NavigationFilter:
         inside: bool,
     ) -> str | None:
         has_only_tools = shape.tools == shape.links and shape.text - shape.linked <= 6
-        if inside and shape.label and shape.elements <= _MAX_INSPECTED_ELEMENTS and node.css_first("h1") is not None:
+        if inside and shape.label and shape.elements <= MAX_INSPECTED_ELEMENTS and node.css_first("h1") is not None:
             return None  # the title with its byline
         if inside and tag == "footer" and not shape.prose:
             return "footer of the page"
-        has_only_tools = has_only_tools and not (inside and shape.brief and not _is_marked(node, shape))
-        if has_only_tools and _is_standalone(node, tag, shape, self.survey):
+        has_only_tools = has_only_tools and not (inside and shape.brief and not is_marked(node, shape))
+        if has_only_tools and is_standalone(node, tag, shape, self.survey):
             return "acts on the page"
         if tag in _PART_TAGS:
             return None
-        if _is_pagination(shape, name_match, inside) and (
-            tag not in _INLINE_TAGS or _is_line(node, tag, shape, self.survey)
+        if is_pagination(shape, name_match, inside) and (
+            tag not in INLINE_TAGS or is_line(node, tag, shape, self.survey)
         ):
             return "turns pages"
-        if inside and tag in _INLINE_TAGS:
+        if inside and tag in INLINE_TAGS:
             return None
-        if shape.links > 1 and (_is_contents(shape) or shape.mostly_links):
-            if _has_contents_label(node, shape):
+        if shape.links > 1 and (is_contents(shape) or shape.mostly_links):
+            if has_contents_label(node, shape):
                 return "table of contents"
             covers_headings = (
-                2 * shape.known >= self.survey.num_headings - 1
-                and tag not in ("p", "table")
-                and not _is_announced(node)
+                2 * shape.known >= self.survey.num_headings - 1 and tag not in ("p", "table") and not is_announced(node)
             )
             if (
-                _is_contents(shape)
+                is_contents(shape)
                 and (covers_headings or name_match is not None)
-                and not _is_wrapper(node, tag, shape, self.survey)
+                and not is_wrapper(node, tag, shape, self.survey)
             ):
                 return "table of contents"
         if name_match is not None and shape.unlinked <= shape.linked and not shape.prose:
@@ -296,7 +297,7 @@ class NavigationFilter:
             and shape.text <= 220 * shape.site
         ):
             return "links beside the content"
-        if shape.early and self.survey.shapes[self.survey.region].early is False and _is_bar(node, shape, tag):
+        if shape.early and self.survey.shapes[self.survey.region].early is False and is_bar(node, shape, tag):
             return "links before the title"
         return None
 
@@ -350,7 +351,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
     if "hidden" in attributes and attributes["hidden"] != "until-found":
         return True
     # Elements hidden from screen readers are visible. They can be icons in a line, but also titles.
-    if attributes.get("aria-hidden") == "true" and tag in _INLINE_TAGS:
+    if attributes.get("aria-hidden") == "true" and tag in INLINE_TAGS:
         return True
     style = attributes.get("style")
     return bool(style) and _HIDING_PATTERN.search(style or "") is not None
@@ -370,154 +371,9 @@ def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
     return shape.links <= shape.elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
-def _is_contents(shape: Shape) -> bool:
-    """True if the links name headings of the page, and there is little other text."""
-    return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.15 * shape.linked + 12
-
-
-def _has_contents_label(node: LexborNode, shape: Shape) -> bool:
-    """True if a list of links begins with a label for tables of contents."""
-    if shape.prose:
-        return False
-    first_node = node.child
-    for _ in range(4):
-        while (
-            first_node is not None
-            and not (first_node.tag or "")[:1].isalpha()
-            and not (first_node.text_content or "").strip()
-        ):
-            first_node = first_node.next
-        if first_node is None:
-            return False
-        if first_node.tag == "-text":
-            return _CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(first_node.text_content or "")) is not None
-        first_node = first_node.child
-    return False
-
-
-def _is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if one child contains all links, and there is other text next to it."""
-    if tag not in ("div", "section", "td"):
-        return False
-    child = node.child
-    while child is not None:
-        child_shape = survey.get_shape(child)
-        if child_shape is not None and child_shape.links:
-            return child_shape.links == shape.links and child_shape.text < shape.text
-        child = child.next
-    return False
-
-
-def _is_pagination(shape: Shape, name_match: re.Match[str] | None, inside: bool) -> bool:
-    """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them."""
-    if not shape.pagers or shape.prose > (300 if name_match is not None else 0) or shape.text > 600:
-        return False
-    if not shape.turns and inside and not shape.early:
-        return False
-    if shape.pagers == shape.links and shape.unlinked + shape.label <= 6 * shape.links:
-        return True
-    return (
-        shape.turns > 1
-        and 2 * shape.pagers >= shape.links
-        and (name_match is not None or shape.unlinked <= shape.linked)
-    )
-
-
-def _is_announced(node: LexborNode) -> bool:
-    """True if the text before an element ends with a colon; the element is then content."""
-    previous_sibling = _find_sibling(node, -1)
-    return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
-
-
-def _is_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if an inline element is alone in its line, and not part of a title or of code."""
-    return _is_standalone(node, tag, shape, survey) and not _is_in_title(node)
-
-
-def _is_in_title(node: LexborNode) -> bool:
-    """True if an element is inside a heading, a term or code."""
-    parent = node.parent
-    for _ in range(4):
-        if parent is None:
-            break
-        if parent.tag in HEADING_TAGS or parent.tag in ("dt", "code", "pre"):
-            return True
-        parent = parent.parent
-    return False
-
-
-def _is_marked(node: LexborNode, shape: Shape) -> bool:
-    """True if a one-word link is in brackets, in a heading or term, or after a heading."""
-    if shape.text > shape.linked or _is_in_title(node):
-        return True
-    previous_sibling = _find_sibling(node, -1)
-    return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS
-
-
-def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
-    """True if an element is a line of links to other pages of the site."""
-    if tag == "a" or tag in VERBATIM_TAGS or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
-        return False
-    if 2 * shape.site < shape.links or (shape.links == 1 and shape.text >= 60):
-        return False
-    return shape.elements > _MAX_INSPECTED_ELEMENTS or node.css_first("code, pre") is None
-
-
-def _is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term."""
-    if shape.elements > _MAX_INSPECTED_ELEMENTS or shape.text > 60 * shape.links:
-        return False
-    parent = node.parent
-    while parent is not None and tag in _INLINE_TAGS:
-        if parent.tag in HEADING_TAGS or parent.tag == "dt":
-            next_sibling = _find_sibling(node, 1)
-            return _find_sibling(node, -1) is not None and (
-                next_sibling is None or _is_tool(survey.get_shape(next_sibling))
-            )
-        for step in (-1, 1):
-            sibling = _find_sibling(node, step)
-            while sibling is not None and _is_tool(survey.get_shape(sibling)):
-                sibling = _find_sibling(sibling, step)
-            if (
-                sibling is not None
-                and sibling.tag not in _INLINE_BREAK_TAGS
-                and sibling.tag not in _NEIGHBOUR_BLOCK_TAGS
-            ):
-                return False
-        if parent.tag not in _INLINE_TAGS:
-            break
-        node, tag, parent = parent, parent.tag or "", parent.parent
-    return (
-        parent is not None and parent.tag not in ("li", "td") and (tag in _INLINE_TAGS or tag in ("p", "div", "footer"))
-    )
-
-
-def _is_tool(shape: Shape | None) -> bool:
-    return (
-        shape is not None
-        and shape.links == 1
-        and (shape.tools == 1 or shape.pagers == 1)
-        and shape.text == shape.linked
-    )
-
-
-def _find_sibling(node: LexborNode, step: int) -> LexborNode | None:
-    """Return the previous (-1) or next (1) element or text, skipping white space and comments."""
-    sibling = node.prev if step < 0 else node.next
-    while sibling is not None:
-        tag = sibling.tag or ""
-        if tag == "-text":
-            if (sibling.text_content or "").strip():
-                return sibling
-        elif tag[:1].isalpha():
-            return sibling
-        sibling = sibling.prev if step < 0 else sibling.next
-    return None
-
-
 def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
     return (
         shape.text < 500
-        and shape.elements <= _MAX_INSPECTED_ELEMENTS
+        and shape.elements <= MAX_INSPECTED_ELEMENTS
         and _FINE_PRINT_PATTERN.search(node.text(deep=True)) is not None
     )
