@@ -14,89 +14,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ..errors import ReaderError
 from .decoding import decode_text, is_utf8
-from .markdown_blocks import (
-    MarkdownBlock,
-    join_blocks,
-    make_code_block,
-    make_heading,
-    make_list,
-    make_paragraph,
-    make_table,
-)
+from .man_blocks import MAX_LIST_DEPTH, IndentLevel, ManualBlocks, ManualItem, join_whitespace, make_item
+from .markdown_blocks import join_blocks, make_code_block, make_heading, make_table
 from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
 from .roff import RoffError, RoffInterpreter, split_arguments
 
-#: The maximum depth of indented lists; deeper levels are not indented further.
-_MAX_LIST_DEPTH = 12
-
 _CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
 _LETTERS = dict.fromkeys(("utf-8", "utf8", "ascii", "us-ascii"), "utf-8")
-_BULLETS = frozenset("•·○◦*-–—+o□")
-_NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
-_LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")
 _TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
-#: The maximum length of a paragraph before an indentation that counts as a term, as docbook pages have it.
-_MAX_TERM_CHARACTERS = 200
 _FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
 _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
-
-
-@dataclass(slots=True)
-class _ManualItem:
-    """A list item: its terms, or its marker."""
-
-    terms: list[str]
-    marker: str = "-"
-    blocks: list[MarkdownBlock] = field(default_factory=list)
-
-    def to_list_item(self) -> tuple[str, list[MarkdownBlock]]:
-        """Return the marker and the blocks; the first block begins with the terms."""
-        term = ", ".join(filter(None, self.terms))
-        if not term:
-            return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
-        if self.blocks and self.blocks[0].kind == "paragraph":
-            text = self.blocks[0].text.removeprefix("\\")
-            return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}"), *self.blocks[1:]]
-        return self.marker, [MarkdownBlock("paragraph", term), *self.blocks]
-
-
-@dataclass(slots=True)
-class _IndentLevel:
-    """The content of one indentation level: blocks and an unfinished list; ``kind`` is the type of an mdoc list."""
-
-    blocks: list[MarkdownBlock] = field(default_factory=list)
-    items: list[_ManualItem] = field(default_factory=list)
-    is_closing: bool = False  # True if the next block does not belong to the list, unless it is a term
-    kind: str = ""
-    rows: list[list[str]] = field(default_factory=list)
-
-    def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add blocks to the open item, or after the finished list."""
-        if self.items and not self.is_closing:
-            self.items[-1].blocks += blocks
-        else:
-            self.close_list()
-            self.blocks += blocks
-
-    def open_item(self, item: _ManualItem) -> None:
-        """Begin an item."""
-        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
-            self.close_list()
-        self.is_closing = False
-        self.items.append(item)
-
-    def close_list(self) -> None:
-        """Finish the list."""
-        if self.items:
-            self.blocks.append(make_list([item.to_list_item() for item in self.items]))
-        self.items = []
-        self.is_closing = False
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
@@ -134,39 +66,21 @@ def _is_known_encoding(encoding: str) -> bool:
     return True
 
 
-class _ManualPage:
+class _ManualPage(ManualBlocks):
     """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
+        super().__init__(RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS))
         self.meta: dict[str, JSON] = {}
         self.heading = ""
         self.included_page = ""
-        self._description = ""
-        self._in_name = False
-        self._levels = [_IndentLevel()]
-        self._num_unindented = 0  # the number of open levels beyond the maximum depth
-        self._running_text = RunningText()
-        self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
-        self._is_continued = False  # True if the last line ended with \c
-        self._code_lines: list[str] | None = None
         self._link = ""
-        self._reference_parts: list[str] | None = None
         self._mdoc = MdocInterpreter()
-        self._roff = RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS)
         for line in self._roff.iter_lines():
             if line.macro:
                 self._handle_macro(line.macro, line.content)
             else:
                 self._add_source(line.content)
-
-    def finish_blocks(self) -> list[MarkdownBlock]:
-        """Return the blocks in order."""
-        self._finish_code()
-        self._flush_paragraph()
-        while len(self._levels) > 1:
-            self._close_level()
-        self._levels[0].close_list()
-        return self._levels[0].blocks
 
     def build_title(self) -> str | None:
         """Return the name and section with the description of the page."""
@@ -178,52 +92,6 @@ class _ManualPage:
                 break
         shown = ": ".join(filter(None, (self.heading, " ".join(description.split()).rstrip("."))))
         return shown[:300] or None
-
-    # --- text ---------------------------------------------------------------------------------------------------------
-
-    def _add_source(self, source: str) -> None:
-        is_continued = source.endswith("\\c")
-        if self._code_lines is not None:
-            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
-            if self._is_continued and self._code_lines:
-                self._code_lines[-1] += code_line
-            else:
-                self._code_lines.append(code_line)
-            self._is_continued = is_continued
-            return
-        text = self._roff.render_text(source)
-        if not text.strip():
-            if not source.strip():
-                self._flush_paragraph()
-            return
-        if self._take_next_line is not None:
-            take_line, self._take_next_line = self._take_next_line, None
-            take_line(_join_whitespace(text))
-            return
-        if source[0] == " ":
-            self._running_text.break_line()
-        if self._reference_parts is not None:
-            self._reference_parts.append(_join_whitespace(text))
-            return
-        self._running_text.add(text.replace("\u00a0", " ").strip(), join_before=self._is_continued)
-        self._is_continued = is_continued and not text[-1].isspace()
-
-    def _flush_paragraph(self) -> None:
-        """Finish the paragraph."""
-        text = self._running_text.take_text()
-        self._is_continued = False
-        if text:
-            if self._in_name and not self._description:
-                self._description = _join_whitespace(text)
-            self._levels[-1].add_blocks(make_paragraph(text))
-
-    def _await_line(self, take_line: Callable[[str], None]) -> None:
-        self._take_next_line = take_line
-
-    def _finish_code(self) -> None:
-        code_lines, self._code_lines = self._code_lines, None
-        if code_lines and any(code_lines):
-            self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     # --- macros -------------------------------------------------------------------------------------------------------
 
@@ -237,10 +105,6 @@ class _ManualPage:
             self._MACROS[name](self, args)
         elif name in INLINE_MACROS:
             self._add_mdoc_line([name, *self._render_tokens(args)])
-
-    def _add_text(self, text: str, ending: str = "") -> None:
-        """Add text without escapes."""
-        self._add_source(text.replace("\\", "\\e") + ending)
 
     def _render_tokens(self, args: str) -> list[str]:
         return [
@@ -275,7 +139,7 @@ class _ManualPage:
     _in_synopsis = False
 
     def _read_header(self, args: str) -> None:
-        fields = [_join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        fields = [join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
         if self.heading or not fields:
             return
         name, section, *other_fields = [*fields, "", ""][:5] if len(fields) < 2 else fields
@@ -285,7 +149,7 @@ class _ManualPage:
                 self.meta[field_name] = value
 
     def _read_document_title(self, args: str) -> None:
-        fields = [_join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        fields = [join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
         if fields and not self.heading:
             section = fields[1] if len(fields) > 1 else ""
             self.heading = f"{_to_typed_name(fields[0])}({section})" if section else _to_typed_name(fields[0])
@@ -293,13 +157,13 @@ class _ManualPage:
                 self.meta["section"] = section
 
     def _read_document_date(self, args: str) -> None:
-        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", _join_whitespace(self._roff.render_text(args)))
+        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", join_whitespace(self._roff.render_text(args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
 
     def _read_system(self, args: str) -> None:
         if args.strip():
-            self.meta["source"] = _join_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
+            self.meta["source"] = join_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
 
     def _start_section(self, args: str, level: int = 2) -> None:
         self._finish_code()
@@ -315,7 +179,7 @@ class _ManualPage:
         self._add_section_heading(title, level)
 
     def _add_section_heading(self, title: str, level: int) -> None:
-        title = _join_whitespace(title)
+        title = join_whitespace(title)
         if level == 2:
             self._in_name = not self._description and (not self._levels[0].blocks)
             self._in_synopsis = title.upper() == "SYNOPSIS"
@@ -343,7 +207,7 @@ class _ManualPage:
     def _start_term(self, args: str) -> None:
         """Handle ``.TP``: the next line is a term."""
         self._begin_item()
-        self._await_line(lambda term: self._levels[-1].open_item(_make_item(term)))
+        self._await_line(lambda term: self._levels[-1].open_item(make_item(term)))
 
     def _add_further_term(self, args: str) -> None:
         """Handle ``.TQ``: the next line is another term of the same item."""
@@ -358,76 +222,11 @@ class _ManualPage:
         """Handle ``.IP``: an indented paragraph after a mark or a term."""
         arguments_given = split_arguments(args)
         self._begin_item()
-        term = _join_whitespace(self._roff.render_text(arguments_given[0])) if arguments_given else ""
+        term = join_whitespace(self._roff.render_text(arguments_given[0])) if arguments_given else ""
         if term:
-            self._levels[-1].open_item(_make_item(term))
+            self._levels[-1].open_item(make_item(term))
         else:
             self._levels[-1].is_closing = False
-
-    def _begin_item(self) -> None:
-        self._finish_code()
-        self._flush_paragraph()
-        self._take_next_line = None
-
-    def _indent(self, args: str) -> None:
-        """Handle ``.RS``: indent; a short preceding paragraph that is not a sentence becomes a term."""
-        was_code = self._code_lines is not None
-        self._finish_code()
-        if len(self._levels) > _MAX_LIST_DEPTH:
-            self._flush_paragraph()
-            self._num_unindented += 1
-            return
-        level = self._levels[-1]
-        text_before = self._running_text.take_text()
-        if (
-            text_before
-            and (level.is_closing or not level.items)
-            and "\n\n" not in text_before
-            and _is_term(text_before)
-        ):
-            level.open_item(_make_item(_join_whitespace(text_before.replace("\n", ", "))))
-        elif text_before:
-            self._levels[-1].add_blocks(make_paragraph(text_before))
-            if level.is_closing or not level.items:
-                level.close_list()
-        elif level.is_closing:
-            level.close_list()
-        self._levels.append(_IndentLevel())
-        if was_code:
-            self._code_lines = []
-
-    def _unindent(self, args: str) -> None:
-        """Handle ``.RE``: end an indentation."""
-        was_code = self._code_lines is not None
-        self._finish_code()
-        self._flush_paragraph()
-        if self._num_unindented:
-            self._num_unindented -= 1
-        elif len(self._levels) > 1 and not self._levels[-1].kind:
-            self._close_level()
-        if was_code:
-            self._code_lines = []
-
-    def _close_level(self) -> None:
-        """Close the innermost level and add its blocks to its parent."""
-        self._flush_paragraph()
-        level = self._levels.pop()
-        level.close_list()
-        if level.rows:
-            level.blocks.append(make_table(level.rows[0], level.rows[1:]))
-        parent = self._levels[-1]
-        first_block = level.blocks[0] if level.blocks else None
-        if (
-            first_block is not None
-            and first_block.kind == "paragraph"
-            and (mark := _LEADING_BULLET_PATTERN.match(first_block.text))
-        ):
-            parent.open_item(_ManualItem([], f"{mark[2]}." if mark[2] else "-"))
-            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[mark.end() :])
-            parent.add_blocks(*level.blocks)
-            parent.is_closing = True
-        else:
-            parent.add_blocks(*level.blocks)
 
     def _start_verbatim(self, args: str) -> None:
         self._flush_paragraph()
@@ -470,8 +269,8 @@ class _ManualPage:
     def _start_list(self, args: str) -> None:
         self._flush_paragraph()
         kind = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
-        if len(self._levels) <= _MAX_LIST_DEPTH:
-            self._levels.append(_IndentLevel(kind=kind))
+        if len(self._levels) <= MAX_LIST_DEPTH:
+            self._levels.append(IndentLevel(kind=kind))
         else:
             self._num_unindented += 1
 
@@ -502,11 +301,11 @@ class _ManualPage:
         self._mdoc.add_line(tokens, output)
         term = output.take_text()
         if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
-            level.open_item(_ManualItem([term]))
+            level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
                 self._await_line(self._extend_term)
         else:
-            level.open_item(_ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
+            level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
         """Extend a term that spans several lines (``Xo``)."""
@@ -599,39 +398,23 @@ class _ManualPage:
 
     _MACROS: Mapping[str, Callable[[_ManualPage, str], None]] = {
         "TH": _read_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
-        **dict.fromkeys("PP P LP HP Pp Lp".split(), _start_paragraph),
-        "sp": _add_space, "Sp": _add_space, "br": _break_line,
-        "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
-        "RS": _indent, "RE": _unindent, "INDENT": _indent, "UNINDENT": _unindent,
-        **dict.fromkeys("nf EX Vb".split(), _start_verbatim),
-        **dict.fromkeys("fi EE Ve".split(), _finish_verbatim),
-        "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
+        "PP": _start_paragraph, "P": _start_paragraph, "LP": _start_paragraph, "HP": _start_paragraph, "Pp": _start_paragraph, "Lp": _start_paragraph,
+        "sp": _add_space, "Sp": _add_space, "br": _break_line, "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
+        "RS": ManualBlocks._indent, "RE": ManualBlocks._unindent,
+        "INDENT": ManualBlocks._indent, "UNINDENT": ManualBlocks._unindent,
+        "nf": _start_verbatim, "fi": _finish_verbatim, "EX": _start_verbatim, "EE": _finish_verbatim, "Vb": _start_verbatim,
+        "Ve": _finish_verbatim, "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
         "URL": _add_inline_link, "MTO": _add_inline_link,
         "SY": _start_synopsis, "OP": _add_option, "so": _read_include, "TS": _read_table, "EQ": _read_equation,
         "Dd": _read_document_date, "Dt": _read_document_title, "Os": _read_system, "Sh": _start_section,
-        "Ss": lambda page, rest: page._start_section(rest, 3),
-        "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
+        "Ss": lambda page, rest: page._start_section(rest, 3), "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
         "Bd": _start_display, "Ed": _finish_verbatim, "D1": _add_code_line, "Dl": _add_code_line,
         "Rs": _start_reference, "Re": _finish_reference,
-        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy".split(), _ignore_macro),
-        **dict.fromkeys("ne ll in ti ta ps vs ft fam cs nop tr".split(), _ignore_macro),
+        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy ne ll in ti ta ps vs ft fam cs nop tr".split(), _ignore_macro),
     }  # fmt: skip
 
 
 _LIST_OPTIONS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inset -item -ohang -tag".split())
-
-
-def _make_item(term: str) -> _ManualItem:
-    """Return an item that begins with a mark, a number or a term."""
-    if term in _BULLETS:
-        return _ManualItem([])
-    if number := _NUMBER_PATTERN.fullmatch(term):
-        return _ManualItem([], f"{number[1]}.") if number[1].isdigit() else _ManualItem([term])
-    return _ManualItem([term])
-
-
-def _is_term(text: str) -> bool:
-    return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
 
 
 def _to_typed_name(name: str) -> str:
@@ -639,13 +422,9 @@ def _to_typed_name(name: str) -> str:
     return name.lower() if name.isupper() else name
 
 
-def _join_whitespace(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _clean_cell(text: str) -> str:
     """Return a table cell without drawing marks."""
-    text = _join_whitespace(text)
+    text = join_whitespace(text)
     return "" if text in ("\\^", "\\_", "_", "=") else text
 
 

@@ -1,0 +1,230 @@
+"""The blocks of a manual page under construction: paragraphs, code, and items at several levels of indentation.
+
+In: lines of text with roff escapes, and the beginning and end of each indentation and item. Out: the finished blocks.
+Levels deeper than ``MAX_LIST_DEPTH`` are not indented further.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .markdown_blocks import MarkdownBlock, make_code_block, make_list, make_paragraph, make_table
+from .mdoc import RunningText
+from .roff import RoffInterpreter
+
+#: The maximum depth of indented lists; deeper levels are not indented further.
+MAX_LIST_DEPTH = 12
+_BULLETS = frozenset("•·○◦*-–—+o□")
+_NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
+_LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")
+#: The maximum length of a paragraph before an indentation that counts as a term, as docbook pages have it.
+_MAX_TERM_CHARACTERS = 200
+
+
+@dataclass(slots=True)
+class ManualItem:
+    """A list item: its terms, or its marker."""
+
+    terms: list[str]
+    marker: str = "-"
+    blocks: list[MarkdownBlock] = field(default_factory=list)
+
+    def to_list_item(self) -> tuple[str, list[MarkdownBlock]]:
+        """Return the marker and the blocks; the first block begins with the terms."""
+        term = ", ".join(filter(None, self.terms))
+        if not term:
+            return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
+        if self.blocks and self.blocks[0].kind == "paragraph":
+            text = self.blocks[0].text.removeprefix("\\")
+            return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}"), *self.blocks[1:]]
+        return self.marker, [MarkdownBlock("paragraph", term), *self.blocks]
+
+
+@dataclass(slots=True)
+class IndentLevel:
+    """The content of one indentation level: blocks and an unfinished list; ``kind`` is the type of an mdoc list."""
+
+    blocks: list[MarkdownBlock] = field(default_factory=list)
+    items: list[ManualItem] = field(default_factory=list)
+    is_closing: bool = False  # True if the next block does not belong to the list, unless it is a term
+    kind: str = ""
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add_blocks(self, *blocks: MarkdownBlock) -> None:
+        """Add blocks to the open item, or after the finished list."""
+        if self.items and not self.is_closing:
+            self.items[-1].blocks += blocks
+        else:
+            self.close_list()
+            self.blocks += blocks
+
+    def open_item(self, item: ManualItem) -> None:
+        """Begin an item."""
+        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
+            self.close_list()
+        self.is_closing = False
+        self.items.append(item)
+
+    def close_list(self) -> None:
+        """Finish the list."""
+        if self.items:
+            self.blocks.append(make_list([item.to_list_item() for item in self.items]))
+        self.items = []
+        self.is_closing = False
+
+
+def make_item(term: str) -> ManualItem:
+    """Return an item that begins with a mark, a number or a term."""
+    if term in _BULLETS:
+        return ManualItem([])
+    if number := _NUMBER_PATTERN.fullmatch(term):
+        return ManualItem([], f"{number[1]}.") if number[1].isdigit() else ManualItem([term])
+    return ManualItem([term])
+
+
+def _is_term(text: str) -> bool:
+    return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
+
+
+def join_whitespace(text: str) -> str:
+    return " ".join(text.split())
+
+
+class ManualBlocks:
+    """The blocks of a page, from the outermost level of indentation to the innermost."""
+
+    def __init__(self, roff: RoffInterpreter) -> None:
+        self._roff = roff
+        self._description = ""
+        self._in_name = False
+        self._levels = [IndentLevel()]
+        self._num_unindented = 0  # the number of open levels beyond the maximum depth
+        self._running_text = RunningText()
+        self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
+        self._is_continued = False  # True if the last line ended with \c
+        self._code_lines: list[str] | None = None
+        self._reference_parts: list[str] | None = None
+
+    def finish_blocks(self) -> list[MarkdownBlock]:
+        """Return the blocks in order."""
+        self._finish_code()
+        self._flush_paragraph()
+        while len(self._levels) > 1:
+            self._close_level()
+        self._levels[0].close_list()
+        return self._levels[0].blocks
+
+    def _add_source(self, source: str) -> None:
+        is_continued = source.endswith("\\c")
+        if self._code_lines is not None:
+            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
+            if self._is_continued and self._code_lines:
+                self._code_lines[-1] += code_line
+            else:
+                self._code_lines.append(code_line)
+            self._is_continued = is_continued
+            return
+        text = self._roff.render_text(source)
+        if not text.strip():
+            if not source.strip():
+                self._flush_paragraph()
+            return
+        if self._take_next_line is not None:
+            take_line, self._take_next_line = self._take_next_line, None
+            take_line(join_whitespace(text))
+            return
+        if source[0] == " ":
+            self._running_text.break_line()
+        if self._reference_parts is not None:
+            self._reference_parts.append(join_whitespace(text))
+            return
+        self._running_text.add(text.replace("\u00a0", " ").strip(), join_before=self._is_continued)
+        self._is_continued = is_continued and not text[-1].isspace()
+
+    def _add_text(self, text: str, ending: str = "") -> None:
+        """Add text without escapes."""
+        self._add_source(text.replace("\\", "\\e") + ending)
+
+    def _flush_paragraph(self) -> None:
+        """Finish the paragraph."""
+        text = self._running_text.take_text()
+        self._is_continued = False
+        if text:
+            if self._in_name and not self._description:
+                self._description = join_whitespace(text)
+            self._levels[-1].add_blocks(make_paragraph(text))
+
+    def _await_line(self, take_line: Callable[[str], None]) -> None:
+        self._take_next_line = take_line
+
+    def _finish_code(self) -> None:
+        code_lines, self._code_lines = self._code_lines, None
+        if code_lines and any(code_lines):
+            self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
+
+    def _begin_item(self) -> None:
+        self._finish_code()
+        self._flush_paragraph()
+        self._take_next_line = None
+
+    def _indent(self, args: str) -> None:
+        """Handle ``.RS``: indent; a short preceding paragraph that is not a sentence becomes a term."""
+        was_code = self._code_lines is not None
+        self._finish_code()
+        if len(self._levels) > MAX_LIST_DEPTH:
+            self._flush_paragraph()
+            self._num_unindented += 1
+            return
+        level = self._levels[-1]
+        text_before = self._running_text.take_text()
+        if (
+            text_before
+            and (level.is_closing or not level.items)
+            and "\n\n" not in text_before
+            and _is_term(text_before)
+        ):
+            level.open_item(make_item(join_whitespace(text_before.replace("\n", ", "))))
+        elif text_before:
+            self._levels[-1].add_blocks(make_paragraph(text_before))
+            if level.is_closing or not level.items:
+                level.close_list()
+        elif level.is_closing:
+            level.close_list()
+        self._levels.append(IndentLevel())
+        if was_code:
+            self._code_lines = []
+
+    def _unindent(self, args: str) -> None:
+        """Handle ``.RE``: end an indentation."""
+        was_code = self._code_lines is not None
+        self._finish_code()
+        self._flush_paragraph()
+        if self._num_unindented:
+            self._num_unindented -= 1
+        elif len(self._levels) > 1 and not self._levels[-1].kind:
+            self._close_level()
+        if was_code:
+            self._code_lines = []
+
+    def _close_level(self) -> None:
+        """Close the innermost level and add its blocks to its parent."""
+        self._flush_paragraph()
+        level = self._levels.pop()
+        level.close_list()
+        if level.rows:
+            level.blocks.append(make_table(level.rows[0], level.rows[1:]))
+        parent = self._levels[-1]
+        first_block = level.blocks[0] if level.blocks else None
+        if (
+            first_block is not None
+            and first_block.kind == "paragraph"
+            and (mark := _LEADING_BULLET_PATTERN.match(first_block.text))
+        ):
+            parent.open_item(ManualItem([], f"{mark[2]}." if mark[2] else "-"))
+            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[mark.end() :])
+            parent.add_blocks(*level.blocks)
+            parent.is_closing = True
+        else:
+            parent.add_blocks(*level.blocks)
