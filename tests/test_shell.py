@@ -28,7 +28,7 @@ from kvstore.language.description_handlers import described_kinds
 from kvstore.language.index_handlers import index_kinds
 from kvstore.language.parser import parse
 from kvstore.registry import STRATEGIES
-from kvstore_shell import cli, layout, psql_commands, render
+from kvstore_shell import cli, command_options, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.repl import _is_runnable
@@ -261,7 +261,7 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
 
 
 def test_the_command_line_offers_the_modes_and_formats_there_are() -> None:
-    assert tuple(render.MODES) == cli.MODES
+    assert tuple(render.MODES) == command_options.MODES
     for form in kvstore.FORMATS:
         parse(f"INGEST 'x' AS {form}")
 

@@ -1,0 +1,164 @@
+"""Options that commands share, the values that they give, and the store that a command opens.
+
+In: arguments. Out: settings and parameters; a store. A wrong argument is a ``click.BadParameter``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kvstore
+from kvstore.settings import FixedSettings
+
+from . import command_completion as completing
+
+MODES = ("table", "box", "json", "jsonl", "csv", "tsv", "markdown", "line")
+#: Exit statuses.
+FAILED = 1
+INTERRUPTED = 130
+
+STORE = click.argument("store", type=click.Path(path_type=Path), shell_complete=completing.complete_folders)
+MODE = click.option("--mode", type=click.Choice(MODES), help="How results are written (terminal: table, else tsv).")
+
+#: Seconds to wait for another writer.
+_DEFAULT_LOCK_TIMEOUT = 5.0
+_SETTINGS = (
+    click.option(
+        "--setting",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of a new store, such as chunk_tokens=200 (repeatable); must agree with that of an old one.",
+    ),
+    click.option("--language", metavar="NAME", help="The same as --setting language=NAME: en, rules, or a pipeline."),
+    click.option("--stemmer", metavar="NAME", help="The same as --setting stemmer=NAME: english, german, ..., none."),
+)
+LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    type=click.FloatRange(0),
+    default=_DEFAULT_LOCK_TIMEOUT,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long a change waits for another writer.",
+)
+PARAMETERS = click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of :NAME in statements, such as year=2024 (repeatable): a number, or else text.",
+)
+
+
+def add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options for the settings of a new store to a command."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+def _list_formats() -> list[str]:
+    from kvstore import language
+
+    return list(language.formats())
+
+
+def _validate_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
+    if form is not None and form not in kvstore.FORMATS:
+        from kvstore import language
+
+        # A broken reader reports its error when it is used.
+        broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
+        if form not in (formats := language.formats()) and form not in broken_readers:
+            raise click.BadParameter(f"{form!r} is not one of {', '.join(formats)}")
+    return form
+
+
+FORMAT = click.option(
+    "--as",
+    "form",
+    callback=_validate_format,
+    metavar="FORMAT",
+    shell_complete=completing.complete_words(_list_formats),
+    help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
+)
+INCLUDE = click.option(
+    "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.wiki' (repeatable)."
+)
+READER_OPTIONS = click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Option of the reader (repeatable): encoding; of rows key, text, title (names of columns or fields) and "
+    "delimiter; of pairs child, parent, tree.",
+)
+
+
+def split_assignment(text: str, hint: str) -> tuple[str, str]:
+    """Return the name and the value of NAME=VALUE; ``hint`` is the option that an error names."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=hint)
+    return name, value
+
+
+def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parameters of statements, with numbers converted."""
+    from .console import parse_parameter_value
+
+    assignments = dict(split_assignment(parameter, "-p") for parameter in parameters)
+    return {name.removeprefix(":"): parse_parameter_value(value) for name, value in assignments.items()}
+
+
+def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
+    """Return the settings of a new store, with whole numbers as int."""
+    new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
+    new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
+    numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
+    return {
+        name: int(value) if name in numbers and value.removeprefix("-").isdecimal() else value
+        for name, value in new_settings.items()
+    }
+
+
+def open_store_at(
+    path: Path,
+    *,
+    create: bool = False,
+    readonly: bool = False,
+    embedder: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    lock_timeout: float = _DEFAULT_LOCK_TIMEOUT,
+) -> kvstore.Store:
+    """Open the store of a command. If it is missing, the error says which commands create one."""
+    from kvstore.errors import StoreNotFoundError
+
+    try:
+        return kvstore.open(
+            path,
+            create=create,
+            readonly=readonly,
+            embedder=embedder,
+            settings=settings,
+            lock_timeout=lock_timeout,
+        )
+    except StoreNotFoundError as error:
+        if create:
+            raise
+        remedy = f"kvstore ingest {path} FOLDER or kvstore shell {path} makes one"
+        raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
+
+
+def report_message(text: str) -> None:
+    """Write a message on standard error."""
+    from .console import write_message
+
+    write_message(text)

@@ -1,0 +1,226 @@
+"""The commands that ingest files: ``ingest`` and ``watch``.
+
+In: files and folders. Out: a store with their documents; progress and problems on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+import kvstore
+from kvstore.settings import TIME_LIMIT
+
+from . import command_completion as completing
+from .command_options import (
+    FAILED,
+    FORMAT,
+    INCLUDE,
+    INTERRUPTED,
+    LOCK_TIMEOUT,
+    READER_OPTIONS,
+    STORE,
+    add_settings_options,
+    open_store_at,
+    parse_settings,
+    report_message,
+    split_assignment,
+)
+
+
+@click.command()
+@STORE
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.complete_files)
+@FORMAT
+@INCLUDE
+@click.option(
+    "--prune", is_flag=True, help="Remove documents whose files vanished from the folders and patterns named."
+)
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@add_settings_options
+@LOCK_TIMEOUT
+@click.option("--quiet", is_flag=True, help="Tell failures only.")
+@click.option(
+    "--workers", type=click.IntRange(0, 64), help="Processes that read and embed (default: by size; 0: none)."
+)
+@click.option(
+    "--engine",
+    default="processes",
+    metavar="NAME",
+    show_default=True,
+    help="Where they run: processes (here), ray://local or ray://HOST:PORT.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    default=TIME_LIMIT,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long reading a file may take.",
+)
+@click.option(
+    "--memory-limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="MEGABYTES",
+    help="What a worker may take (default: its share of half of the machine's memory).",
+)
+@READER_OPTIONS
+def ingest(
+    store: Path,
+    paths: tuple[str, ...],
+    form: str | None,
+    include: tuple[str, ...],
+    prune: bool,
+    embedder: str | None,
+    settings: tuple[str, ...],
+    language: str | None,
+    stemmer: str | None,
+    lock_timeout: float,
+    quiet: bool,
+    workers: int | None,
+    engine: str,
+    time_limit: float,
+    memory_limit: float | None,
+    options: tuple[str, ...],
+) -> int:
+    """Ingest files, folders and globs into STORE, which is created if it is missing."""
+    from kvstore.language import counted
+
+    from .interrupts import DeferredInterrupts
+    from .progress import ProgressLine
+
+    reader_options = dict(split_assignment(option, "-o") for option in options)
+    new_settings = parse_settings(settings, language, stemmer)
+    if not all(paths):
+        raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
+    with (
+        open_store_at(
+            store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
+        ) as opened_store,
+        DeferredInterrupts() as interrupts,
+    ):
+        progress_line = ProgressLine(sys.stderr, silent=quiet)
+        try:
+            report = opened_store.ingest(
+                list(paths),
+                format=form,
+                prune=prune,
+                include=include,
+                options=reader_options,
+                progress=interrupts.wrap_callback(progress_line.show),
+                workers=workers,
+                engine=engine,
+                time_limit=time_limit,
+                memory_limit=memory_limit,
+            )
+        except KeyboardInterrupt:
+            progress_line.close()
+            report_message(f"interrupted; {progress_line.describe_kept()}; run the same command again to go on")
+            return INTERRUPTED
+        progress_line.close()
+        for problem in report.problems:
+            report_message(problem)
+        if not quiet:
+            if report.known:
+                are, were = ("is", "was") if report.known == 1 else ("are", "were")
+                report_message(f"{counted(report.known, 'file')} {were} ingested before and {are} unchanged")
+            report_message(_format_counts(report))
+            for remark in report.remarks:
+                report_message(remark)
+        return FAILED if report.failures else 0
+
+
+def _format_counts(report: kvstore.IngestReport) -> str:
+    from kvstore.language import counted
+
+    counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
+    skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
+    counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
+    return f"{counts}; {counted(report.chunks, 'chunk')} in {report.seconds:.1f} s"
+
+
+@click.command()
+@STORE
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="FOLDER...",
+    type=click.Path(path_type=Path),
+    shell_complete=completing.complete_folders,
+)
+@FORMAT
+@INCLUDE
+@click.option("--no-prune", is_flag=True, help="Keep documents whose files vanish.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@add_settings_options
+@LOCK_TIMEOUT
+@click.option(
+    "--debounce",
+    type=click.FloatRange(0, 60, min_open=True),
+    metavar="SECONDS",
+    default=0.5,
+    show_default=True,
+    help="How long nothing may change before what changed is ingested, in one commit.",
+)
+@click.option(
+    "--poll",
+    type=click.FloatRange(0, 86400, min_open=True),
+    metavar="SECONDS",
+    help="Look at the folders so often, in place of being told by the system (2 without the extra watch).",
+)
+@READER_OPTIONS
+def watch(
+    store: Path,
+    folders: tuple[Path, ...],
+    form: str | None,
+    include: tuple[str, ...],
+    no_prune: bool,
+    embedder: str | None,
+    settings: tuple[str, ...],
+    language: str | None,
+    stemmer: str | None,
+    lock_timeout: float,
+    debounce: float,
+    poll: float | None,
+    options: tuple[str, ...],
+) -> int:
+    """Keep STORE in sync with FOLDER... while files there change, until Ctrl-C; a missing STORE is created."""
+    from .watching import follow, make_watcher
+
+    for folder in folders:
+        if not folder.is_dir():
+            raise click.BadParameter(f"{folder} is no folder; name one that is there", param_hint="FOLDER")
+    reader_options = dict(split_assignment(option, "-o") for option in options)
+    new_settings = parse_settings(settings, language, stemmer)
+    reported_failures: set[str] = set()
+
+    def report_ingest(report: kvstore.IngestReport) -> None:
+        failures = {f"{failure.place}: {failure.reason}" for failure in report.failures}
+        for text in sorted(failures - reported_failures):
+            report_message(text)
+        reported_failures.clear()
+        reported_failures.update(failures)
+        if report.added or report.changed or report.removed:
+            report_message(_format_counts(report))
+
+    with open_store_at(
+        store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
+    ) as opened_store:
+
+        def ingest_folders() -> kvstore.IngestReport:
+            return opened_store.ingest(
+                list(folders), format=form, prune=not no_prune, include=include, options=reader_options
+            )
+
+        try:
+            changes = make_watcher(folders, store, quiet=debounce, interval=poll)
+            report_message(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
+            follow(
+                changes, ingest_folders, report_ingest, lambda error: report_message(f"error: {error}; trying again")
+            )
+        except KeyboardInterrupt:
+            report_message("no longer watching")
+        return 0

@@ -1,0 +1,246 @@
+"""The commands that run statements: ``shell``, ``ask``, ``info``, ``check`` and ``compact``.
+
+In: statements, or the options that they are built from. Out: results on standard output; the exit status is 1 if a
+statement failed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import kvstore
+
+from . import command_completion as completing
+from .command_options import (
+    FAILED,
+    LOCK_TIMEOUT,
+    MODE,
+    PARAMETERS,
+    STORE,
+    add_settings_options,
+    open_store_at,
+    parse_parameters,
+    parse_settings,
+)
+
+if TYPE_CHECKING:
+    from .console import Console
+
+
+def _list_strategies() -> list[str]:
+    from kvstore import language
+
+    return language.strategy_names()
+
+
+@click.command()
+@STORE
+@click.option("-c", "--command", "commands", multiple=True, metavar="SQL", help="Run this and leave (repeatable).")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=completing.complete_files,
+    help="Run a script and leave; - is stdin.",
+)
+@PARAMETERS
+@MODE
+@click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
+@click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@add_settings_options
+@LOCK_TIMEOUT
+@click.option("--no-warn", is_flag=True, help="Do not ask before a statement that deletes by condition.")
+def shell(
+    store: Path,
+    commands: tuple[str, ...],
+    files: tuple[str, ...],
+    parameters: tuple[str, ...],
+    mode: str | None,
+    readonly: bool,
+    bail: bool,
+    embedder: str | None,
+    settings: tuple[str, ...],
+    language: str | None,
+    stemmer: str | None,
+    lock_timeout: float,
+    no_warn: bool,
+) -> int:
+    """Talk to STORE: interactively, or with a script from -c, -f or standard input.
+
+    A missing store is created; with a script, once it stores something.
+    """
+
+    new_settings = parse_settings(settings, language, stemmer)
+    parameter_values = parse_parameters(parameters)
+
+    def open_store() -> kvstore.Store:
+        return open_store_at(
+            store,
+            create=not readonly,
+            readonly=readonly,
+            embedder=embedder,
+            settings=new_settings,
+            lock_timeout=lock_timeout,
+        )
+
+    if not commands and not files and sys.stdin.isatty():
+        return _run_conversation(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
+    from .background_opening import BackgroundOpening
+    from .console import Bail, Console, Leave
+    from .dot_commands import run_command
+
+    # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
+    # store.
+    opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
+    store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
+    console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=run_command)
+    try:
+        _run_scripts(console, commands, files)
+    except (Bail, Leave):
+        pass
+    finally:
+        console.finish()
+    return FAILED if console.failed else 0
+
+
+def _run_conversation(
+    store: Path,
+    open_store: Callable[[], kvstore.Store],
+    parameters: Mapping[str, Any],
+    *,
+    mode: str | None,
+    bail: bool,
+    warn: bool,
+) -> int:
+    from .background_opening import BackgroundOpening, pause_garbage_collection
+
+    with pause_garbage_collection():
+        from .console import Console
+        from .dot_commands import run_command
+        from .repl import converse
+    opening = BackgroundOpening(store, open_store)
+    if not (store / "data.mdb").exists():
+        # The store is created or the command fails here, before the prompt.
+        opening.start()
+        opening.wait_for_store()
+    console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
+    try:
+        return converse(console, opening, warn=warn)
+    finally:
+        console.finish()
+
+
+def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
+    from .script import read_items, split_items
+
+    for command in commands:
+        console.run_items(split_items(command))
+    for file in files or (() if commands else ("-",)):
+        if file == "-":
+            console.run_items(read_items(sys.stdin.buffer), "standard input")
+        else:
+            console.run_script(file)
+
+
+@click.command()
+@STORE
+@click.argument("question")
+@click.option(
+    "--using",
+    metavar="STRATEGY",
+    shell_complete=completing.complete_words(_list_strategies),
+    help="How evidence is found; SHOW STRATEGIES lists the ways.",
+)
+@click.option("--top", type=click.IntRange(1, 10_000), help="Chunks of evidence.")
+@click.option("--depth", type=click.IntRange(0, 64), help="Levels of abstracts to expand.")
+@click.option("--model", metavar="NAME", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
+@click.option("--where", metavar="CONDITION", help="Ask of these documents only, such as \"key LIKE 'hr/%'\".")
+@click.option(
+    "--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="The most that the evidence may hold."
+)
+@PARAMETERS
+@click.option("--json", "as_json", is_flag=True, help="The same as --mode json.")
+@MODE
+def ask(
+    store: Path,
+    question: str,
+    using: str | None,
+    top: int | None,
+    depth: int | None,
+    model: str | None,
+    where: str | None,
+    within: int | None,
+    parameters: tuple[str, ...],
+    as_json: bool,
+    mode: str | None,
+) -> int:
+    """Answer QUESTION from STORE, with citations."""
+    from .console import Console
+    from .script import ScriptItem
+
+    parameter_values = parse_parameters(parameters)
+    if as_json and mode not in (None, "json"):
+        raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
+    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
+    with open_store_at(store, readonly=True) as opened_store:
+        if where is not None:
+            opened_store.count(where, parameter_values)  # its errors show the condition as the user typed it
+        set_clauses = {name: value for name, value in clauses.items() if value is not None}
+        statement = "ASK :_QUESTION" + "".join(
+            f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in set_clauses
+        )
+        # Parentheses ensure that the text is one condition.
+        statement += "" if where is None else f" WHERE ({where}\n)"
+        clause_values = {f"_{name}": value for name, value in {"QUESTION": question, **set_clauses}.items()}
+        console = Console(opened_store, mode="json" if as_json else mode, parameters=parameter_values | clause_values)
+        console.run(ScriptItem(statement))
+        return FAILED if console.failed else 0
+
+
+@click.command()
+@STORE
+@MODE
+def info(store: Path, mode: str | None) -> int:
+    """Show the contents and settings of STORE."""
+    from .console import Console
+
+    with open_store_at(store, readonly=True) as opened_store:
+        fixed = [(name, value) for name, value, is_fixed in opened_store.settings_table() if is_fixed]
+        rows = [("path", str(opened_store.path)), *fixed, *opened_store.statistics().items()]
+        Console(opened_store, mode=mode).write("INFO", ("name", "value"), rows)
+        return 0
+
+
+@click.command()
+@STORE
+@click.option("--repair", is_flag=True, help="Make everything derived again from the documents where that is needed.")
+@MODE
+def check(store: Path, repair: bool, mode: str | None) -> int:
+    """Verify every checksum and invariant of STORE; the exit status is 1 if one is violated."""
+    return _run_statement(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
+
+
+@click.command()
+@STORE
+@MODE
+def compact(store: Path, mode: str | None) -> int:
+    """Return the space of deleted data in STORE to the file system; no other process may have it open."""
+    return _run_statement(store, "COMPACT", mode, readonly=False)
+
+
+def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
+    from .console import Console
+    from .script import ScriptItem
+
+    with open_store_at(store, readonly=readonly) as opened_store:
+        console = Console(opened_store, mode=mode)
+        console.run(ScriptItem(statement))
+        return FAILED if console.failed else 0
