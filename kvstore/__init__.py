@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .entry_points import Plugin
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
-    from .ingest.pipeline import Ingestion, IngestProgress, IngestReport
+    from .ingest.ingest_interface import Ingestion, IngestProgress, IngestReport
     from .language.cursor import Cursor
     from .models.token_estimate import token_estimate
     from .opening import migrate_store as migrate
@@ -128,9 +128,9 @@ _HOMES = {
     "ImportReport": ("changes.facts", "ImportReport"),
     "IndexProgress": ("structures.indexes.index_building", "IndexProgress"),
     "IndexStatus": ("structures.indexes.index", "IndexStatus"),
-    "IngestProgress": ("ingest.pipeline", "IngestProgress"),
-    "IngestReport": ("ingest.pipeline", "IngestReport"),
-    "Ingestion": ("ingest.pipeline", "Ingestion"),
+    "IngestProgress": ("ingest.ingest_interface", "IngestProgress"),
+    "IngestReport": ("ingest.ingest_interface", "IngestReport"),
+    "Ingestion": ("ingest.ingest_interface", "Ingestion"),
     "Location": ("retrieval.evidence", "Location"),
     "Neighbour": ("derived.passage_graph.neighbors", "Neighbour"),
     "Neighbours": ("derived.passage_graph.neighbors", "Neighbours"),

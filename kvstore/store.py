@@ -16,7 +16,7 @@ from .settings import QUERY_ROWS, QUERY_TIMEOUT
 
 if TYPE_CHECKING:
     from .database.model_extraction import ExtractionProgress
-    from .ingest.pipeline import IngestProgress
+    from .ingest.ingest_interface import IngestProgress
     from .language.bounded_query import BoundedQueries
     from .language.cursor import Cursor
     from .retrieval.evidence import Step

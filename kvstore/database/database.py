@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..changes.pending import PendingDocument
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
-    from ..ingest.pipeline import Ingestion, IngestOptions, IngestProgress, IngestReport
+    from ..ingest.ingest_interface import Ingestion, IngestOptions, IngestProgress, IngestReport
     from ..models.embedder import Embedder
     from ..models.llm import LanguageModel
     from ..retrieval.query import Strategy
@@ -470,7 +470,8 @@ class Database(Queryable):
         ...     [(step.done, step.total, step.documents) for step in ingestion], ingestion.report.added
         ([(0, 1, 0), (1, 1, 1)], 1)
         """
-        from ..ingest.pipeline import IngestOptions, create_ingestion
+        from ..ingest.ingest_interface import IngestOptions
+        from ..ingest.pipeline import create_ingestion
         from .ingest_destination import IngestDestination
 
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)

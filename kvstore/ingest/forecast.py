@@ -22,7 +22,7 @@ from ..registry.stored_derivations import list_maintained_derivations
 from .engines.processes import ProcessEngine
 from .file_documents import FileDocument
 from .file_visit import FileVisit, compute_reading_digest
-from .pipeline import Destination
+from .ingest_interface import Destination
 from .sources import Source, find_sources
 from .worker import Limits
 from .worker_pool import WorkerPool

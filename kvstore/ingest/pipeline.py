@@ -8,43 +8,29 @@ their facts are joined to documents of the store.
 
 from __future__ import annotations
 
-import os
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self, TypedDict
+from typing import Any
 
 from ..errors import InputError, ReaderError
 from ..extraction.extraction import ExtractedDocument
-from ..extraction.validation import ValidDocument, compute_digest
-from ..models.language import RULES
-from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format, get_trusted_size
-from ..settings import TIME_LIMIT, FixedSettings
+from ..extraction.validation import compute_digest
+from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format
+from ..settings import TIME_LIMIT
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
-from .document_languages import FIRST_DOCUMENTS, DocumentLanguages
-from .engines import PROCESSES, check_engine, start_engine
-from .file_documents import (
-    Failure,
-    FileDocument,
-    FileItem,
-    NewDocument,
-    ReadItem,
-    extract_portion,
-    make_failure,
-    read_documents,
-    split_portions,
-)
+from .document_languages import DocumentLanguages
+from .engines import PROCESSES, check_engine
+from .file_documents import Failure, FileDocument, FileItem, make_failure
 from .file_visit import FileVisit, compute_reading_digest
-from .sources import Coverage, Source, find_sources, format_skipped
+from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport
+from .source_reading import SourceReader
+from .sources import Coverage, Source, find_sources
 from .throughput import Pace
-from .worker import Job, Limits
+from .worker import Limits
 
 #: The number of chunks or documents at which a batch is committed. In a large store the limit is this share of the
 #: store's chunks, up to a maximum. A commit writes every page that it changes, and the changes of a few hundred chunks
@@ -64,166 +50,6 @@ BYTES_PER_EXTRACTED_CHUNK, BYTES_PER_EXTRACTED_CHARACTER = 4096, 40
 
 #: The maximum number of doubly stored files that a remark names.
 _MAX_DUPLICATES_SHOWN = 3
-
-#: By default an ingest starts workers only for this many bytes of files; for less, starting them costs more than it
-#: saves. A worker always reads a file that is larger than its reader is trusted with.
-MIN_BYTES_FOR_WORKERS = 1 << 20
-#: The maximum number of failures that are listed; there may be one for every row of a file.
-_MAX_PROBLEMS_SHOWN = 100
-#: The maximum number of workers: each holds models. The default is the number of processors minus the writer's.
-MAX_WORKERS = 4
-
-
-@dataclass(slots=True)
-class IngestReport:
-    """The outcome of an ingest. ``documents`` and ``chunks`` count those written; ``seconds`` is wall time.
-
-    ``skipped_by`` counts the skipped files by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...), and
-    ``skipped`` is their sum. ``remarks`` are sentences about possibly unintended effects. Documents to which a file
-    adds facts count as changed if that changes anything, else as unchanged. ``left_out`` maps each page that was read
-    to the number of characters omitted as navigation, if any. ``problems`` formats the ``failures``; beyond the first
-    hundred it gives only their number.
-    """
-
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    skipped: int = 0
-    known: int = 0
-    failures: list[Failure] = field(default_factory=list)
-    documents: int = 0
-    chunks: int = 0
-    seconds: float = 0.0
-    left_out: dict[str, int] = field(default_factory=dict)
-    skipped_by: Counter[str] = field(default_factory=Counter)
-    remarks: list[str] = field(default_factory=list)
-
-    @property
-    def skips(self) -> str:
-        """``skipped_by`` as text, such as ``2 .png, 1 no suffix``."""
-        return format_skipped(self.skipped_by)
-
-    @property
-    def problems(self) -> list[str]:
-        """The failures, one line each, with place and reason."""
-        lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_MAX_PROBLEMS_SHOWN]]
-        num_more = len(self.failures) - len(lines)
-        return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
-
-
-@dataclass(frozen=True, slots=True)
-class IngestProgress:
-    """The progress of an ingest: files done and total (``known``: done by earlier ingests), chunks written, and the
-    current file.
-
-    ``bytes_done`` of ``bytes`` of the files to read are done; for the current file this is an estimate from its texts.
-    ``seconds_left`` is computed from them at the recent speed, None while that is unknown. ``documents`` and ``chunks``
-    are committed.
-    """
-
-    done: int
-    total: int
-    chunks: int
-    chunks_per_second: float
-    seconds_left: float | None
-    current: str
-    known: int = 0
-    bytes_done: int = 0
-    bytes: int = 0
-    documents: int = 0
-
-
-class Destination(Protocol):
-    """The destination of documents: the store, as seen by the pipeline."""
-
-    @property
-    def settings(self) -> FixedSettings:
-        """The creation-time settings of the store."""
-        ...
-
-    @property
-    def texts_per_request(self) -> int:
-        """The number of texts that the embedder sends to an endpoint per request; 0 if it needs no endpoint."""
-        ...
-
-    def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Give a new store the settings that ``choose`` returns, unless they are fixed; return the changed ones."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts, shape (n, dimension)."""
-        ...
-
-    def open_state(self) -> AbstractContextManager[State]:
-        """Return a context manager of the current state."""
-        ...
-
-    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Record the folder in which each unchanged document was last found."""
-        ...
-
-    def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
-        """Return the job for workers. With ``embed`` they also compute the vectors, if possible."""
-        ...
-
-    def write(
-        self,
-        batch: Sequence[tuple[FileDocument, str | None]],
-        deleted: Sequence[str] = (),
-        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
-    ) -> None:
-        """Commit extracted documents, each with its origin folder, and embed those without vectors.
-
-        The same commit deletes other documents and records files as ingested, each with the digests of its documents.
-        """
-        ...
-
-    def store_facts(
-        self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
-    ) -> tuple[dict[str, bool], list[Failure]]:
-        """Commit the facts about documents; they replace earlier facts or (``added_keys``) are added to them.
-
-        Returns for each key whether anything changed, and the facts that could not be committed.
-        """
-        ...
-
-
-class IngestOptions(TypedDict, total=False):
-    """The options of an ingest besides its paths and the patterns of files to include: see :func:`create_ingestion`."""
-
-    format: str | None
-    prune: bool
-    options: Mapping[str, Any] | None
-    workers: int | None
-    engine: str
-    time_limit: float
-    memory_limit: float | None
-
-
-class Ingestion(Iterator[IngestProgress]):
-    """An ingest that runs while it is iterated, in the iterating thread; each step reports the progress.
-
-    ``report`` is the outcome so far. If the caller stops early, closes it or leaves its context, the committed part is
-    kept, and the same ingest continues from there.
-    """
-
-    def __init__(self, steps: Generator[IngestProgress, None, None], report: IngestReport) -> None:
-        self._steps = steps
-        self.report = report
-
-    def __next__(self) -> IngestProgress:
-        return next(self._steps)
-
-    def close(self) -> None:
-        """Stop its workers and drop what is not committed."""
-        self._steps.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def create_ingestion(
@@ -263,8 +89,10 @@ def create_ingestion(
     check_engine(engine)
     if engine != PROCESSES and workers == 0:
         raise InputError(f"workers of {engine} are 1 to 64, not 0; leave the engine out to ingest in this process")
+    reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
-    run = _IngestRun(destination, format, include, dict(options or {}), workers, engine, limits)
+    reader = SourceReader(destination, format, reading_options, workers, engine, limits)
+    run = _IngestRun(destination, reader, format, include, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
         yield from run.iter_steps(paths, prune)
@@ -290,22 +118,17 @@ class _IngestRun:
     def __init__(
         self,
         destination: Destination,
+        reader: SourceReader,
         format: str | None,
         include: Sequence[str],
         options: Mapping[str, Any],
-        workers: int | None,
-        engine: str,
-        limits: Limits,
     ) -> None:
         self._destination = destination
+        self._reader = reader
         self._format = format
         self._include = include
-        self._options = options
         self._pace = Pace()
         self._files_done = 0
-        self._workers = workers
-        self._engine = engine
-        self._limits = limits
         self.report = self._report = IngestReport()
         self._start_time = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
@@ -321,8 +144,6 @@ class _IngestRun:
         self._coverages: list[Coverage] = []
         self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
-        #: Settings that a new store took from the language of its first documents.
-        self._chosen: dict[str, str] = {}
         self._unread_roots: set[str] = set()
         self._unchanged_origins: dict[str, str | None] = {}
         # The facts about documents by key: those that wait for the next commit, and the keys with committed facts.
@@ -344,7 +165,7 @@ class _IngestRun:
         self._report.known = len(known_files) - known_files.count(None)
         unread = [source for source, file in zip(sources, known_files, strict=True) if not file]
         self._pace.start(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
-        with closing(self._iter_items(unread)) as items:
+        with closing(self._reader.iter_items(unread)) as items:
             for number, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
                 self._files_done = number
                 yield self._build_progress(number, len(sources), visit.source.key)
@@ -371,7 +192,7 @@ class _IngestRun:
         self._destination.settle_origins(self._unchanged_origins)
         self._report_duplicates()
         self._report_unused_plugins(sources)
-        self._report.remarks += self._languages.remarks(self._destination.settings, self._chosen)
+        self._report.remarks += self._languages.remarks(self._destination.settings, self._reader.chosen_settings)
         self._report.seconds = time.monotonic() - self._start_time
         yield self._build_progress(len(sources), len(sources), "")
 
@@ -398,100 +219,6 @@ class _IngestRun:
         with self._destination.open_state() as state:
             file = state.ingested_files.get(visit.location)
         return file if visit.matches_record(file) else None
-
-    def _iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """Yield the items of each source in order, with None after each source, and possibly once more when the
-        workers have ended."""
-        workers, embed = self._workers, True
-        if workers is None and self._engine == PROCESSES:
-            workers, embed = self._estimate_workers(sources)
-        if workers != 0 and sources:
-            from .worker_pool import WorkerPool
-
-            with closing(self._sample(sources[:FIRST_DOCUMENTS])) as documents:
-                self._decide_settings(documents)
-            with start_engine(self._engine, workers, self._destination.open_state) as engine:
-                # Keys and addresses of endpoints may exist only in the ingesting process.
-                embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
-                job = self._destination.make_job(self._format, self._options, embed=embed)
-                with WorkerPool(job, sources, engine, self._limits) as pool:
-                    yield from pool.iter_items()
-                engine.release()
-                yield None
-            return
-        if not sources:
-            return
-        items, first = self._read_sources(sources), list[ReadItem]()
-
-        def first_documents() -> Iterator[ValidDocument]:
-            for item in islice(items, 2 * FIRST_DOCUMENTS):  # a document and an end of each file
-                first.append(item)
-                if isinstance(item[1], NewDocument):
-                    yield item[1].validated
-
-        self._decide_settings(first_documents())
-        for portion in split_portions(chain(first, items)):
-            for _, found in extract_portion(portion, self._destination.settings):
-                yield found
-
-    def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
-        """Give a new store the settings for the language of the first documents, before anything is derived from
-        them."""
-
-        def choose() -> dict[str, str]:
-            languages = DocumentLanguages()
-            for document in documents:
-                languages.add(document)
-                if languages.full:
-                    break
-            return languages.settings()
-
-        self._chosen = self._destination.decide_settings(choose)
-
-    def _sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
-        """Read the documents of some files before the workers read them with the chosen settings."""
-        if not any(map(self._is_risky, sources)):
-            for _, item in self._read_sources(sources):
-                if isinstance(item, NewDocument):
-                    yield item.validated
-            return
-        from .engines.processes import ProcessEngine
-        from .worker_pool import WorkerPool
-
-        job = self._destination.make_job(self._format, self._options, embed=False)
-        job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are needed
-        with WorkerPool(job, sources, ProcessEngine(1), self._limits) as pool:
-            for item in pool.iter_items():
-                if isinstance(item, FileDocument) and item.extracted is not None:
-                    yield item.extracted
-
-    def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
-        for number, source in enumerate(sources):
-            for item in read_documents(source, self._format, self._options, self._get_stored_digest):
-                yield number, item
-            yield number, None
-
-    def _get_stored_digest(self, key: str) -> bytes | None:
-        """Return the digest of the stored document with this key, or None."""
-        with self._destination.open_state() as state:
-            record = state.documents.find_by_key(key)
-        return None if record is None else record.digest
-
-    def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
-        """Return the number of workers for the files, and whether they should load the embedder too."""
-        total = 0
-        has_risky_file = False
-        for source in sources:
-            size = source.size
-            total += size
-            if total >= MIN_BYTES_FOR_WORKERS:
-                return max(1, min(MAX_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
-            has_risky_file = has_risky_file or self._is_risky(source)
-        return int(has_risky_file), False
-
-    def _is_risky(self, source: Source) -> bool:
-        """True if the reader of a file could hang or crash."""
-        return source.size > get_trusted_size(source.format or self._format or find_format(source.name))
 
     def _take_item(self, item: FileItem, visit: FileVisit) -> None:
         if isinstance(item, RawFact):
@@ -574,7 +301,7 @@ class _IngestRun:
         if file_document.extracted is None:  # it equals the stored document
             return seen.is_stored
         return _compute_digest_at(file_document.extracted, seen.location) == (
-            seen.digest or self._get_stored_digest(file_document.key)
+            seen.digest or self._reader.get_stored_digest(file_document.key)
         )
 
     def _is_batch_full(self) -> bool:

@@ -1,0 +1,177 @@
+"""The interface of an ingest: where its documents go, and the options, progress and outcome that a caller sees.
+
+In: the steps of the pipeline (:mod:`.pipeline`). Out: an :class:`Ingestion`, which yields each :class:`IngestProgress`
+and holds the :class:`IngestReport`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, TypedDict
+
+from ..readers import RawFact
+from ..settings import FixedSettings
+from ..structures.documents.ingested_files import IngestedFile
+from ..structures.state import State
+from ..structures.vectors.vectors import Matrix
+from .file_documents import Failure, FileDocument
+from .sources import format_skipped
+from .worker import Job
+
+#: The maximum number of failures that are listed; there may be one for every row of a file.
+_MAX_PROBLEMS_SHOWN = 100
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """The outcome of an ingest. ``documents`` and ``chunks`` count those written; ``seconds`` is wall time.
+
+    ``skipped_by`` counts the skipped files by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...), and
+    ``skipped`` is their sum. ``remarks`` are sentences about possibly unintended effects. Documents to which a file
+    adds facts count as changed if that changes anything, else as unchanged. ``left_out`` maps each page that was read
+    to the number of characters omitted as navigation, if any. ``problems`` formats the ``failures``; beyond the first
+    hundred it gives only their number.
+    """
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    skipped: int = 0
+    known: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    documents: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    left_out: dict[str, int] = field(default_factory=dict)
+    skipped_by: Counter[str] = field(default_factory=Counter)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def skips(self) -> str:
+        """``skipped_by`` as text, such as ``2 .png, 1 no suffix``."""
+        return format_skipped(self.skipped_by)
+
+    @property
+    def problems(self) -> list[str]:
+        """The failures, one line each, with place and reason."""
+        lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_MAX_PROBLEMS_SHOWN]]
+        num_more = len(self.failures) - len(lines)
+        return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
+
+
+@dataclass(frozen=True, slots=True)
+class IngestProgress:
+    """The progress of an ingest: files done and total (``known``: done by earlier ingests), chunks written, and the
+    current file.
+
+    ``bytes_done`` of ``bytes`` of the files to read are done; for the current file this is an estimate from its texts.
+    ``seconds_left`` is computed from them at the recent speed, None while that is unknown. ``documents`` and ``chunks``
+    are committed.
+    """
+
+    done: int
+    total: int
+    chunks: int
+    chunks_per_second: float
+    seconds_left: float | None
+    current: str
+    known: int = 0
+    bytes_done: int = 0
+    bytes: int = 0
+    documents: int = 0
+
+
+class Destination(Protocol):
+    """The destination of documents: the store, as seen by the pipeline."""
+
+    @property
+    def settings(self) -> FixedSettings:
+        """The creation-time settings of the store."""
+        ...
+
+    @property
+    def texts_per_request(self) -> int:
+        """The number of texts that the embedder sends to an endpoint per request; 0 if it needs no endpoint."""
+        ...
+
+    def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+        """Give a new store the settings that ``choose`` returns, unless they are fixed; return the changed ones."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, shape (n, dimension)."""
+        ...
+
+    def open_state(self) -> AbstractContextManager[State]:
+        """Return a context manager of the current state."""
+        ...
+
+    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+        """Record the folder in which each unchanged document was last found."""
+        ...
+
+    def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+        """Return the job for workers. With ``embed`` they also compute the vectors, if possible."""
+        ...
+
+    def write(
+        self,
+        batch: Sequence[tuple[FileDocument, str | None]],
+        deleted: Sequence[str] = (),
+        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
+    ) -> None:
+        """Commit extracted documents, each with its origin folder, and embed those without vectors.
+
+        The same commit deletes other documents and records files as ingested, each with the digests of its documents.
+        """
+        ...
+
+    def store_facts(
+        self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
+    ) -> tuple[dict[str, bool], list[Failure]]:
+        """Commit the facts about documents; they replace earlier facts or (``added_keys``) are added to them.
+
+        Returns for each key whether anything changed, and the facts that could not be committed.
+        """
+        ...
+
+
+class IngestOptions(TypedDict, total=False):
+    """The options of an ingest besides its paths and the patterns of files to include: see :func:`create_ingestion`."""
+
+    format: str | None
+    prune: bool
+    options: Mapping[str, Any] | None
+    workers: int | None
+    engine: str
+    time_limit: float
+    memory_limit: float | None
+
+
+class Ingestion(Iterator[IngestProgress]):
+    """An ingest that runs while it is iterated, in the iterating thread; each step reports the progress.
+
+    ``report`` is the outcome so far. If the caller stops early, closes it or leaves its context, the committed part is
+    kept, and the same ingest continues from there.
+    """
+
+    def __init__(self, steps: Generator[IngestProgress, None, None], report: IngestReport) -> None:
+        self._steps = steps
+        self.report = report
+
+    def __next__(self) -> IngestProgress:
+        return next(self._steps)
+
+    def close(self) -> None:
+        """Stop its workers and drop what is not committed."""
+        self._steps.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

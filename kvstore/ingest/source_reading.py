@@ -1,0 +1,157 @@
+"""The reading of sources, in this process or by workers.
+
+In: sources, in order. On disk: only the settings that a new store takes from the language of its first documents. Out:
+the documents, facts, skipped parts and failures of each source.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+from ..extraction.validation import ValidDocument
+from ..models.language import RULES
+from ..readers import find_format, get_trusted_size
+from .document_languages import FIRST_DOCUMENTS, DocumentLanguages
+from .engines import PROCESSES, start_engine
+from .file_documents import (
+    FileDocument,
+    FileItem,
+    NewDocument,
+    ReadItem,
+    extract_portion,
+    read_documents,
+    split_portions,
+)
+from .ingest_interface import Destination
+from .sources import Source
+from .worker import Limits
+
+#: By default an ingest starts workers only for this many bytes of files; for less, starting them costs more than it
+#: saves. A worker always reads a file that is larger than its reader is trusted with.
+MIN_BYTES_FOR_WORKERS = 1 << 20
+#: The maximum number of workers: each holds models. The default is the number of processors minus the writer's.
+MAX_WORKERS = 4
+
+
+class SourceReader:
+    """Reads, extracts and possibly embeds the sources of one ingest, with ``workers`` processes of an engine.
+
+    ``options`` and ``limits``: see :func:`~kvstore.ingest.pipeline.create_ingestion`.
+    """
+
+    def __init__(
+        self,
+        destination: Destination,
+        format: str | None,
+        options: Mapping[str, Any],
+        workers: int | None,
+        engine: str,
+        limits: Limits,
+    ) -> None:
+        self._destination = destination
+        self._format = format
+        self._options = options
+        self._workers = workers
+        self._engine = engine
+        self._limits = limits
+        #: Settings that a new store took from the language of its first documents.
+        self.chosen_settings: dict[str, str] = {}
+
+    def iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
+        """Yield the items of each source in order, with None after each source, and possibly once more when the
+        workers have ended."""
+        workers, embed = self._workers, True
+        if workers is None and self._engine == PROCESSES:
+            workers, embed = self._estimate_workers(sources)
+        if workers != 0 and sources:
+            from .worker_pool import WorkerPool
+
+            with closing(self._sample(sources[:FIRST_DOCUMENTS])) as documents:
+                self._decide_settings(documents)
+            with start_engine(self._engine, workers, self._destination.open_state) as engine:
+                # Keys and addresses of endpoints may exist only in the ingesting process.
+                embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
+                job = self._destination.make_job(self._format, self._options, embed=embed)
+                with WorkerPool(job, sources, engine, self._limits) as pool:
+                    yield from pool.iter_items()
+                engine.release()
+                yield None
+            return
+        if not sources:
+            return
+        items, first = self._read_sources(sources), list[ReadItem]()
+
+        def first_documents() -> Iterator[ValidDocument]:
+            for item in islice(items, 2 * FIRST_DOCUMENTS):  # a document and an end of each file
+                first.append(item)
+                if isinstance(item[1], NewDocument):
+                    yield item[1].validated
+
+        self._decide_settings(first_documents())
+        for portion in split_portions(chain(first, items)):
+            for _, found in extract_portion(portion, self._destination.settings):
+                yield found
+
+    def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
+        """Give a new store the settings for the language of the first documents, before anything is derived from
+        them."""
+
+        def choose() -> dict[str, str]:
+            languages = DocumentLanguages()
+            for document in documents:
+                languages.add(document)
+                if languages.full:
+                    break
+            return languages.settings()
+
+        self.chosen_settings = self._destination.decide_settings(choose)
+
+    def _sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
+        """Read the documents of some files before the workers read them with the chosen settings."""
+        if not any(map(self._is_risky, sources)):
+            for _, item in self._read_sources(sources):
+                if isinstance(item, NewDocument):
+                    yield item.validated
+            return
+        from .engines.processes import ProcessEngine
+        from .worker_pool import WorkerPool
+
+        job = self._destination.make_job(self._format, self._options, embed=False)
+        job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are needed
+        with WorkerPool(job, sources, ProcessEngine(1), self._limits) as pool:
+            for item in pool.iter_items():
+                if isinstance(item, FileDocument) and item.extracted is not None:
+                    yield item.extracted
+
+    def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
+        for number, source in enumerate(sources):
+            for item in read_documents(source, self._format, self._options, self.get_stored_digest):
+                yield number, item
+            yield number, None
+
+    def get_stored_digest(self, key: str) -> bytes | None:
+        """Return the digest of the stored document with this key, or None."""
+        with self._destination.open_state() as state:
+            record = state.documents.find_by_key(key)
+        return None if record is None else record.digest
+
+    def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
+        """Return the number of workers for the files, and whether they should load the embedder too."""
+        total = 0
+        has_risky_file = False
+        for source in sources:
+            size = source.size
+            total += size
+            if total >= MIN_BYTES_FOR_WORKERS:
+                return max(1, min(MAX_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
+            has_risky_file = has_risky_file or self._is_risky(source)
+        return int(has_risky_file), False
+
+    def _is_risky(self, source: Source) -> bool:
+        """True if the reader of a file could hang or crash."""
+        return source.size > get_trusted_size(source.format or self._format or find_format(source.name))
