@@ -29,7 +29,9 @@ from mcp.shared.exceptions import MCPError  # noqa: E402
 import kvstore  # noqa: E402
 
 from ..answering.prompt import to_one_line  # noqa: E402
-from .store_tools import SCHEME, StoreTool, StoreTools  # noqa: E402
+from .result_text import SCHEME  # noqa: E402
+from .store_tools import StoreTools  # noqa: E402
+from .tool_definitions import StoreTool  # noqa: E402
 
 #: The number of documents per page of the list of resources.
 _PAGE_SIZE = 100

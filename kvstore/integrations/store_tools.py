@@ -3,90 +3,49 @@
 In: a store, and the limits set by its owner (write access, a condition on documents, tokens per result). Out: the
 tools, and the text of each call.
 
-Document text is quoted as in a prompt (:mod:`kvstore.answering.prompt`): between marks drawn for each result, with keys
-and titles on one line and numbers in brackets rewritten. Thus no document can imitate another passage or kvstore. Reads
-go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`TIMEOUT_SECONDS`. Every result
-is limited to the allowed tokens, by :func:`kvstore.token_estimate`, and says what was left out and how to get it. An
-error of the client is a KvstoreError, whose message is for the model.
+Reads go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`TIMEOUT_SECONDS`. An
+error of the client is a KvstoreError, whose message is for the model. Results are built by :mod:`.result_text`.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
 
 import kvstore
 from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, StatementError
 
 from .. import language
 from ..answering.prompt import Quotation, quote_slice, quote_text, to_one_line
+from .result_text import (
+    ResultPart,
+    format_key,
+    format_source,
+    format_spans,
+    parse_key,
+    quote_cell,
+    render_lines,
+    render_parts,
+    shorten,
+    truncate,
+)
 from .store_facts import get_default_strategy
+from .tool_definitions import check_arguments, check_text, iter_tools
 
-#: The prefix of a document's URI; the percent-encoded key follows.
-SCHEME = "kvstore:///"
 #: The timeout in seconds of a tool without a language model.
 TIMEOUT_SECONDS = 5.0
 #: The timeout in seconds of an answer by a language model.
 MODEL_TIMEOUT_SECONDS = 120.0
-#: The maximum number of characters of an argument, and of the text of a document.
-MAX_ARGUMENT_CHARS = 10_000
-MAX_DOCUMENT_CHARS = 200_000
-#: The maximum number of rows of ``select``, and of results that a tool call may request.
+#: The maximum number of rows of ``select``.
 MAX_ROWS = 1000
-MAX_RESULTS = 50
 #: The minimum number of tokens of a result, which has room for a passage.
 MIN_TOKENS = 500
 #: The maximum number of documents that ``overview`` lists.
 _MAX_LISTED = 200
 _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
-
-_ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
-    "string": (str, "a text"),
-    "integer": (int, "a whole number"),
-    "object": (dict, "an object"),
-    "array": (list, "a list"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class StoreTool:
-    """A tool: ``arguments`` are its properties in JSON Schema, ``required`` the mandatory ones.
-
-    ``run`` is an unbound method of :class:`StoreTools`: a bound one would create a reference cycle and keep the store
-    open until the garbage collector runs. ``changes`` is true if the tool changes the store, ``destroys`` if it may
-    remove something.
-    """
-
-    name: str
-    description: str
-    arguments: Mapping[str, Mapping[str, Any]]
-    required: tuple[str, ...]
-    run: Callable[..., str]
-    changes: bool = False
-    destroys: bool = False
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": dict(self.arguments),
-            "required": list(self.required),
-            "additionalProperties": False,
-        }
-
-
-def _build_text_schema(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
-
-
-def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_RESULTS) -> dict[str, Any]:
-    return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
 
 
 class StoreTools:
@@ -117,122 +76,7 @@ class StoreTools:
         self._tokens = tokens
         self._strategy = None if strategy is None else store.describe_strategy(strategy).name
         self._where = where
-        self.tools = {tool.name: tool for tool in self._iter_tools() if write or not tool.changes}
-
-    def _iter_tools(self) -> Iterable[StoreTool]:
-        search_arguments: dict[str, Mapping[str, Any]] = {
-            "question": _build_text_schema("The question, in words"),
-            "strategy": _build_text_schema("How to find, such as hybrid or graph; overview lists them"),
-        }
-        if self._where is None:
-            search_arguments["where"] = _build_text_schema(
-                "SQL condition on columns of documents, as meta ->> 'year' >= 2024"
-            )
-        yield StoreTool(
-            "retrieve",
-            "Find the passages of the stored documents that answer a question, best first, with their places.",
-            {**search_arguments, "top": _build_number_schema("How many passages (8)")},
-            ("question",),
-            StoreTools.retrieve,
-        )
-        yield StoreTool(
-            "ask",
-            "Answer a question from the stored documents, with citations; says so where they do not answer it.",
-            search_arguments,
-            ("question",),
-            StoreTools.ask,
-        )
-        yield StoreTool(
-            "lookup",
-            "Where a name (person, place, thing, term) occurs: places in hierarchies, headings and texts.",
-            {"name": _build_text_schema("The name"), "limit": _build_number_schema("How many places (10)")},
-            ("name",),
-            StoreTools.lookup,
-        )
-        if self._where is None:
-            yield StoreTool(
-                "expand",
-                "The names above and below a name in the stored hierarchies.",
-                {
-                    "name": _build_text_schema("The name"),
-                    "direction": {"type": "string", "enum": ["up", "down", "both"]},
-                    "depth": _build_number_schema("Levels (1)", 0, 64),
-                    "tree": _build_text_schema("One tree only"),
-                },
-                ("name",),
-                StoreTools.expand,
-            )
-            yield StoreTool(
-                "select",
-                "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview names the tables.",
-                {
-                    "sql": _build_text_schema("The statement"),
-                    "parameters": {"type": "array", "description": "Values of ?"},
-                },
-                ("sql",),
-                StoreTools.select,
-            )
-        yield StoreTool(
-            "document",
-            "The text of a stored document, from a byte on; citations name bytes.",
-            {"key": _build_text_schema("Its key"), "start": _build_number_schema("First byte (0)", 0, 2**53)},
-            ("key",),
-            StoreTools.document,
-        )
-        yield StoreTool(
-            "overview",
-            "What the store holds: counts, documents, tables, strategies. Begin here.",
-            {
-                "prefix": _build_text_schema("Only keys that begin so"),
-                "after": _build_text_schema("Only keys after this one"),
-            },
-            (),
-            StoreTools.overview,
-        )
-        yield StoreTool(
-            "put",
-            "Store a document, in place of one of the same key.",
-            {
-                "key": _build_text_schema("Its key, such as notes/tea"),
-                "text": _build_text_schema("Plain text"),
-                "title": _build_text_schema("Its title"),
-                "meta": {"type": "object", "description": "Metadata"},
-            },
-            ("key", "text"),
-            StoreTools.put,
-            changes=True,
-            destroys=True,
-        )
-        yield StoreTool(
-            "delete",
-            "Delete a document and all that was derived of it.",
-            {"key": _build_text_schema("Its key")},
-            ("key",),
-            StoreTools.delete,
-            changes=True,
-            destroys=True,
-        )
-        if self._where is None:
-            yield StoreTool(
-                "put_edge",
-                "Add an edge: one name below another in a hierarchy.",
-                {
-                    "child": _build_text_schema("The lower"),
-                    "parent": _build_text_schema("The upper"),
-                    "tree": _build_text_schema("Its hierarchy (edges)"),
-                },
-                ("child", "parent"),
-                StoreTools.put_edge,
-                changes=True,
-            )
-            yield StoreTool(
-                "alias",
-                "Make a new name an alias of a known one.",
-                {"name": _build_text_schema("The new name"), "entity": _build_text_schema("The known name")},
-                ("name", "entity"),
-                StoreTools.alias,
-                changes=True,
-            )
+        self.tools = {tool.name: tool for tool in iter_tools(where) if write or not tool.changes}
 
     @property
     def store(self) -> kvstore.Store:
@@ -243,12 +87,12 @@ class StoreTools:
         """Return the text of a call. Raises KvstoreError with a message for the client if the call fails."""
         tool = self.tools.get(name)
         if tool is None:
-            raise InputError(f"there is no tool {_shorten(name)}; there are {', '.join(self.tools)}")
+            raise InputError(f"there is no tool {shorten(name)}; there are {', '.join(self.tools)}")
         tool_arguments = (
             {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
         )
-        _check_arguments(tool, tool_arguments)
-        return self.truncate_result(tool.run(self, **tool_arguments))
+        check_arguments(tool, tool_arguments)
+        return self.truncate_result(getattr(self, tool.name)(**tool_arguments))
 
     def warm(self) -> None:
         """Load what the first question needs, in the background."""
@@ -261,7 +105,7 @@ class StoreTools:
 
     def truncate_result(self, text: str) -> str:
         """Cut a text to the maximum size of a result."""
-        return _truncate(text, self._tokens)
+        return truncate(text, self._tokens)
 
     def describe_error(self, error: KvstoreError) -> str:
         """Return an error as a client reads it: keys and names that it suggests are quoted as in a result."""
@@ -269,7 +113,7 @@ class StoreTools:
         text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
         return self.truncate_result(text)
 
-    # The tools: their arguments are already checked
+    # The tools, by their names: their arguments are already checked
 
     def retrieve(
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
@@ -280,15 +124,14 @@ class StoreTools:
         if not rows:
             return "Nothing was found."
         passages = [
-            _ResultPart(
-                f"[{rank}] {_format_source(document, titles.get(document))}, {_format_spans(spans)} (why: "
-                f"{to_one_line(path)})\n",
+            ResultPart(
+                f"[{rank}] {format_source(document, titles.get(document))}, {format_spans(spans)} (why: {to_one_line(path)})\n",
                 quote_text(text),
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
         ]
-        return self._render_parts(
-            passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)"
+        return render_parts(
+            self._tokens, passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)"
         )
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
@@ -299,15 +142,15 @@ class StoreTools:
         ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
         origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
         sources = [
-            f"[{citation['number']}] {_format_key(citation['document'])}, {_format_spans(citation['spans'])}"
+            f"[{citation['number']}] {format_key(citation['document'])}, {format_spans(citation['spans'])}"
             for citation in citations
         ]
         parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             parts.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
-        pieces = [_ResultPart("", answer), *map(_ResultPart, parts)]
-        return self._render_parts(pieces, "\n", lambda left: f"({left} lines left out)")
+        pieces = [ResultPart("", answer), *map(ResultPart, parts)]
+        return render_parts(self._tokens, pieces, "\n", lambda left: f"({left} lines left out)")
 
     def lookup(self, name: str, limit: int = 10) -> str:
         """Return the locations of a name."""
@@ -323,9 +166,9 @@ class StoreTools:
             return not_found if self._where is not None else cursor.message or not_found
         occurrences = []
         for entity, _, tree, level, parent, document, _, text in rows:
-            where = f"in tree {tree}, level {level}" if document is None else f"in {_format_key(document)}"
+            where = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
             occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
-        return self._render_lines(map(to_one_line, occurrences), lambda left: f"({left} more places)")
+        return render_lines(self._tokens, map(to_one_line, occurrences), lambda left: f"({left} more places)")
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """Return the names above and below a name."""
@@ -339,8 +182,8 @@ class StoreTools:
         ]
         if not lines:
             return "Nothing."
-        return self._render_lines(
-            map(to_one_line, lines), lambda left: f"({left} more; ask for less depth, or one tree)"
+        return render_lines(
+            self._tokens, map(to_one_line, lines), lambda left: f"({left} more; ask for less depth, or one tree)"
         )
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
@@ -348,35 +191,37 @@ class StoreTools:
         first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
         if first is not None and first.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {_shorten(first.text)}; other tools do the rest"
+                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first.text)}; other tools do the rest"
             )
         cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
-        rows = ([_quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
+        rows = ([quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         more = f", of {cursor.message}" if cursor.message else ""
-        return self._render_lines(lines, lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)")
+        return render_lines(
+            self._tokens, lines, lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)"
+        )
 
     def document(self, key: str, start: int = 0) -> str:
         """Return a document's text from a byte offset on."""
-        key = _parse_key(key)
+        key = parse_key(key)
         found = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
         if found is None:
             if self._where is None:
                 self._store.describe_document(key)  # raises the error that names near keys
-            raise DocumentNotFoundError(f"there is no document {_shorten(key)} here; overview lists those there are")
-        head = f"{_format_source(found.key, found.title)}, {found.bytes:,} bytes"
+            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists those there are")
+        head = f"{format_source(found.key, found.title)}, {found.bytes:,} bytes"
         if found.meta and not start:
             head += f", meta {to_one_line(json.dumps(found.meta, ensure_ascii=False))}"
         data = found.text.encode()
         while start < len(data) and data[start] & 0xC0 == 0x80:  # within a character
             start += 1
         text = data[start:].decode()
-        head = _truncate(head, self._tokens // 2)
+        head = truncate(head, self._tokens // 2)
         quotation = Quotation([head, text])
         end = "\n(goes on; start at byte {})"
         frame = "\n\n".join((quotation.rule, head, quotation.quote("")))
         max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
-        excerpt = _truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
+        excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         continuation = "" if excerpt == text else end.format(start + len(excerpt.encode()))
         return f"{quotation.rule}\n\n{head}\n{quotation.quote(quote_slice(excerpt))}{continuation}"
 
@@ -399,8 +244,9 @@ class StoreTools:
             return "\n".join(lines)
         lines.append("Documents:")
         num_unlisted = documents - len(rows)
-        return self._render_lines(
-            [_format_source(key, title) for key, title in rows],
+        return render_lines(
+            self._tokens,
+            [format_source(key, title) for key, title in rows],
             lambda left: f"({left + num_unlisted:,} more; ask on with after)",
             heading="\n".join(lines),
             always_note=num_unlisted > 0,
@@ -408,7 +254,7 @@ class StoreTools:
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
         """Store a document."""
-        key = _parse_key(key)
+        key = parse_key(key)
         with self._store.transaction() as transaction:
             exists = key in transaction
             is_free = not exists or self._is_allowed(transaction, key)
@@ -417,19 +263,18 @@ class StoreTools:
             # the condition, which may name documents. It rolls back the transaction.
             if not is_free or not self._is_allowed(transaction, key):
                 raise InputError(
-                    f"document {_shorten(key)} cannot be stored here: its key is taken, or this server does not "
-                    "give such"
+                    f"document {shorten(key)} cannot be stored here: its key is taken, or this server does not give such"
                     " documents; choose another key"
                 )
-        return f"{_format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
+        return f"{format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
 
     def delete(self, key: str) -> str:
         """Delete a document."""
-        key = _parse_key(key)
+        key = parse_key(key)
         with self._store.transaction(models=False) as transaction:
             self._require_allowed(transaction, key)
             transaction.delete(key)
-        return f"{_format_key(key)}: deleted"
+        return f"{format_key(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
         """State an edge."""
@@ -453,13 +298,13 @@ class StoreTools:
         """Return the whole text of a document, quoted. Raises DocumentNotFoundError."""
         document = self._store.get(key) if self._select_allowed([key]) else None
         if document is None:
-            raise DocumentNotFoundError(f"there is no document {_shorten(key)} here")
+            raise DocumentNotFoundError(f"there is no document {shorten(key)} here")
         quotation = Quotation([document.text])
         return f"{quotation.rule}\n\n{quotation.quote(quote_slice(document.text))}"
 
     def build_prompt(self, question: str) -> str:
         """Return a prompt that makes a language model answer a question from its evidence, with citations."""
-        _check_text("question", question)
+        check_text("question", question)
         made = self._store.prompt(question, using=self._strategy, where=self._where)
         return f"{made.system}\n\n{made.user}"
 
@@ -501,132 +346,4 @@ class StoreTools:
 
     def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
         if key not in transaction or not self._is_allowed(transaction, key):
-            raise DocumentNotFoundError(f"there is no document {_shorten(key)} here; overview lists those there are")
-
-    def _render_parts(self, parts: Sequence[_ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-        """Return as many parts as fit in a result, the first at least partly, and a note on the number left out."""
-        quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
-        max_tokens = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
-        texts = [part.to_text(quotation) for part in parts]
-        count = _count_fitting(texts, separator, max_tokens)
-        fitting = texts[:count] or [parts[0].truncate(quotation, max_tokens)]
-        num_left = len(parts) - len(fitting)
-        return f"{quotation.rule}\n\n" + separator.join([*fitting, render_note(num_left)] if num_left else fitting)
-
-    def _render_lines(
-        self, lines: Iterable[str], render_note: Callable[[int], str], *, heading: str = "", always_note: bool = False
-    ) -> str:
-        """Return a heading, as many lines as fit in a result, quoted together, and a note on the number left out."""
-        all_lines = list(lines)
-        quotation = Quotation([heading, *all_lines])
-        header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-        max_tokens = self._tokens - kvstore.token_estimate(header + quotation.quote("") + render_note(10**9)) - 2
-        fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [_truncate(all_lines[0], max_tokens)]
-        num_left = len(all_lines) - len(fitting)
-        footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
-        return header + quotation.quote("\n".join(fitting)) + footer
-
-
-@dataclass(frozen=True, slots=True)
-class _ResultPart:
-    """A part of a result: kvstore's own text, followed by quoted document text, if any."""
-
-    head: str
-    quoted: str | None = None
-
-    def to_text(self, quotation: Quotation) -> str:
-        """Return both texts, with the document's between the marks."""
-        return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
-
-    def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of the part as fits in so many tokens; the marks stay complete."""
-        if self.quoted is None:
-            return _truncate(self.head, tokens)
-        head = (
-            self.head if kvstore.token_estimate(self.head) <= tokens // 2 else f"{_truncate(self.head, tokens // 2)}\n"
-        )
-        return head + quotation.quote(
-            _truncate(self.quoted, tokens - kvstore.token_estimate(head + quotation.quote("")))
-        )
-
-
-def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
-    """Return how many of the first texts together have at most ``tokens`` tokens."""
-    for count, text in enumerate(texts):
-        tokens -= kvstore.token_estimate(text + separator) + 1
-        if tokens < 0:
-            return count
-    return len(texts)
-
-
-def _check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
-    """Raise InputError unless the arguments are valid for the tool."""
-    for name in arguments:
-        if name not in tool.arguments:
-            raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {_shorten(name)}")
-    for name in tool.required:
-        if name not in arguments:
-            raise InputError(f"{tool.name} needs {name}")
-    for name, value in arguments.items():
-        schema = tool.arguments[name]
-        kind, expected = _ARGUMENT_TYPES[schema["type"]]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{name} is {expected}, not {_shorten(json.dumps(value))}")
-        if isinstance(value, str):
-            _check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
-        if "enum" in schema and value not in schema["enum"]:
-            raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {_shorten(str(value))}")
-        if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
-            raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {_shorten(str(value))}")
-
-
-def _check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
-    if len(value) > max_chars:
-        raise InputError(f"{name} has {len(value):,} characters, and may have {max_chars:,}; give less")
-
-
-def _truncate(text: str, tokens: int, mark: str = " ... (cut)") -> str:
-    """Return a text, or as much of its beginning as fits in so many tokens, and a mark."""
-    size = kvstore.token_estimate(text)
-    if size <= tokens:
-        return text
-    max_size = tokens - kvstore.token_estimate(mark)
-    while (size := kvstore.token_estimate(text)) > max_size:
-        text = text[: min(len(text) - 1, len(text) * max_size // size)]
-    return text + mark
-
-
-def _shorten(text: str) -> str:
-    """Return a client's text, shortened for a message."""
-    return repr(text if len(text) <= 80 else f"{text[:80]}...")
-
-
-def _format_source(key: str, title: str | None) -> str:
-    """Return the key and the title of a document, on one line."""
-    return _format_key(key) if title is None or title == key else f"{_format_key(key)} ({to_one_line(title)})"
-
-
-def _format_key(key: str) -> str:
-    """Return a key for a result: unchanged, or as the document's URI if it could imitate something else."""
-    return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
-
-
-def _parse_key(text: str) -> str:
-    """Return the key that a client names directly or as the document's URI."""
-    return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
-
-
-def _format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
-    """Return the byte ranges of spans; spans in other documents have their key."""
-    first = spans[0]["document"]
-    return "bytes " + ", ".join(
-        f"{'' if span['document'] == first else _format_key(span['document']) + ' '}{span['start']}-{span['end']}"
-        for span in spans[:8]
-    )
-
-
-def _quote_cell(value: Any) -> Any:
-    """Return a value of a row as JSON data, with text quoted like that of a document."""
-    if isinstance(value, bytes):
-        return value.hex()
-    return value if value is None or isinstance(value, (int, float)) else quote_slice(str(value))
+            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists those there are")

@@ -1,0 +1,131 @@
+"""The text of the result of a tool: document text quoted, and no more tokens than allowed.
+
+In: keys, titles, spans and texts of documents, and the lines or parts of a result. Out: texts for a language model.
+
+Document text is quoted as in a prompt (:mod:`kvstore.answering.prompt`): between marks drawn for each result, with keys
+and titles on one line and numbers in brackets rewritten. Thus no document can imitate another passage or kvstore. Every
+result is limited to the allowed tokens, by :func:`kvstore.token_estimate`, and says what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+import kvstore
+
+from ..answering.prompt import Quotation, quote_slice, to_one_line
+
+#: The prefix of a document's URI; the percent-encoded key follows.
+SCHEME = "kvstore:///"
+
+
+def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
+    """Return as many parts as fit in a result, the first at least partly, and a note on the number left out."""
+    quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
+    max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
+    texts = [part.to_text(quotation) for part in parts]
+    count = _count_fitting(texts, separator, max_tokens)
+    fitting = texts[:count] or [parts[0].truncate(quotation, max_tokens)]
+    num_left = len(parts) - len(fitting)
+    return f"{quotation.rule}\n\n" + separator.join([*fitting, render_note(num_left)] if num_left else fitting)
+
+
+def render_lines(
+    tokens: int,
+    lines: Iterable[str],
+    render_note: Callable[[int], str],
+    *,
+    heading: str = "",
+    always_note: bool = False,
+) -> str:
+    """Return a heading, as many lines as fit in a result, quoted together, and a note on the number left out."""
+    all_lines = list(lines)
+    quotation = Quotation([heading, *all_lines])
+    header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
+    max_tokens = tokens - kvstore.token_estimate(header + quotation.quote("") + render_note(10**9)) - 2
+    fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]
+    num_left = len(all_lines) - len(fitting)
+    footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
+    return header + quotation.quote("\n".join(fitting)) + footer
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart:
+    """A part of a result: kvstore's own text, followed by quoted document text, if any."""
+
+    head: str
+    quoted: str | None = None
+
+    def to_text(self, quotation: Quotation) -> str:
+        """Return both texts, with the document's between the marks."""
+        return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
+
+    def truncate(self, quotation: Quotation, tokens: int) -> str:
+        """Return as much of the part as fits in so many tokens; the marks stay complete."""
+        if self.quoted is None:
+            return truncate(self.head, tokens)
+        head = (
+            self.head if kvstore.token_estimate(self.head) <= tokens // 2 else f"{truncate(self.head, tokens // 2)}\n"
+        )
+        return head + quotation.quote(
+            truncate(self.quoted, tokens - kvstore.token_estimate(head + quotation.quote("")))
+        )
+
+
+def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
+    """Return how many of the first texts together have at most ``tokens`` tokens."""
+    for count, text in enumerate(texts):
+        tokens -= kvstore.token_estimate(text + separator) + 1
+        if tokens < 0:
+            return count
+    return len(texts)
+
+
+def truncate(text: str, tokens: int, mark: str = " ... (cut)") -> str:
+    """Return a text, or as much of its beginning as fits in so many tokens, and a mark."""
+    size = kvstore.token_estimate(text)
+    if size <= tokens:
+        return text
+    max_size = tokens - kvstore.token_estimate(mark)
+    while (size := kvstore.token_estimate(text)) > max_size:
+        text = text[: min(len(text) - 1, len(text) * max_size // size)]
+    return text + mark
+
+
+def shorten(text: str) -> str:
+    """Return a client's text, shortened for a message."""
+    return repr(text if len(text) <= 80 else f"{text[:80]}...")
+
+
+def format_source(key: str, title: str | None) -> str:
+    """Return the key and the title of a document, on one line."""
+    return format_key(key) if title is None or title == key else f"{format_key(key)} ({to_one_line(title)})"
+
+
+def format_key(key: str) -> str:
+    """Return a key for a result: unchanged, or as the document's URI if it could imitate something else."""
+    return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
+
+
+def parse_key(text: str) -> str:
+    """Return the key that a client names directly or as the document's URI."""
+    return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
+
+
+def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
+    """Return the byte ranges of spans; spans in other documents have their key."""
+    first = spans[0]["document"]
+    return "bytes " + ", ".join(
+        f"{'' if span['document'] == first else format_key(span['document']) + ' '}{span['start']}-{span['end']}"
+        for span in spans[:8]
+    )
+
+
+def quote_cell(value: Any) -> Any:
+    """Return a value of a row as JSON data, with text quoted like that of a document."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, (int, float)) else quote_slice(str(value))

@@ -1,0 +1,195 @@
+"""The tools of a store as data: names, descriptions, arguments in JSON Schema, and the check of arguments.
+
+In: a tool and the arguments of a call. Out: its schema; an InputError with a message for the client if an argument is
+invalid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kvstore.errors import InputError
+
+from .result_text import shorten
+
+#: The maximum number of characters of an argument, and of the text of a document.
+MAX_ARGUMENT_CHARS = 10_000
+MAX_DOCUMENT_CHARS = 200_000
+#: The maximum number of results that a tool call may request.
+MAX_RESULTS = 50
+
+_ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
+    "string": (str, "a text"),
+    "integer": (int, "a whole number"),
+    "object": (dict, "an object"),
+    "array": (list, "a list"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTool:
+    """A tool: ``arguments`` are its properties in JSON Schema, ``required`` the mandatory ones.
+
+    The method of :class:`~.store_tools.StoreTools` with its name runs it. ``changes`` is true if the tool changes the
+    store, ``destroys`` if it may remove something.
+    """
+
+    name: str
+    description: str
+    arguments: Mapping[str, Mapping[str, Any]]
+    required: tuple[str, ...]
+    changes: bool = False
+    destroys: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": dict(self.arguments),
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+def _build_text_schema(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_RESULTS) -> dict[str, Any]:
+    return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
+
+
+def iter_tools(where: str | None) -> Iterator[StoreTool]:
+    """Yield the tools of a store whose documents are limited to the condition ``where``, if any."""
+    search_arguments: dict[str, Mapping[str, Any]] = {
+        "question": _build_text_schema("The question, in words"),
+        "strategy": _build_text_schema("How to find, such as hybrid or graph; overview lists them"),
+    }
+    if where is None:
+        search_arguments["where"] = _build_text_schema(
+            "SQL condition on columns of documents, as meta ->> 'year' >= 2024"
+        )
+    yield StoreTool(
+        "retrieve",
+        "Find the passages of the stored documents that answer a question, best first, with their places.",
+        {**search_arguments, "top": _build_number_schema("How many passages (8)")},
+        ("question",),
+    )
+    yield StoreTool(
+        "ask",
+        "Answer a question from the stored documents, with citations; says so where they do not answer it.",
+        search_arguments,
+        ("question",),
+    )
+    yield StoreTool(
+        "lookup",
+        "Where a name (person, place, thing, term) occurs: places in hierarchies, headings and texts.",
+        {"name": _build_text_schema("The name"), "limit": _build_number_schema("How many places (10)")},
+        ("name",),
+    )
+    if where is None:
+        yield StoreTool(
+            "expand",
+            "What stands above and below a name in the stored hierarchies.",
+            {
+                "name": _build_text_schema("The name"),
+                "direction": {"type": "string", "enum": ["up", "down", "both"]},
+                "depth": _build_number_schema("Levels (1)", 0, 64),
+                "tree": _build_text_schema("One tree only"),
+            },
+            ("name",),
+        )
+        yield StoreTool(
+            "select",
+            "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview names the tables.",
+            {
+                "sql": _build_text_schema("The statement"),
+                "parameters": {"type": "array", "description": "Values of ?"},
+            },
+            ("sql",),
+        )
+    yield StoreTool(
+        "document",
+        "The text of a stored document, from a byte on; citations name bytes.",
+        {"key": _build_text_schema("Its key"), "start": _build_number_schema("First byte (0)", 0, 2**53)},
+        ("key",),
+    )
+    yield StoreTool(
+        "overview",
+        "What the store holds: counts, documents, tables, strategies. Begin here.",
+        {
+            "prefix": _build_text_schema("Only keys that begin so"),
+            "after": _build_text_schema("Only keys after this one"),
+        },
+        (),
+    )
+    yield StoreTool(
+        "put",
+        "Store a document, in place of one of the same key.",
+        {
+            "key": _build_text_schema("Its key, such as notes/tea"),
+            "text": _build_text_schema("Plain text"),
+            "title": _build_text_schema("Its title"),
+            "meta": {"type": "object", "description": "Metadata"},
+        },
+        ("key", "text"),
+        changes=True,
+        destroys=True,
+    )
+    yield StoreTool(
+        "delete",
+        "Delete a document and all that was derived of it.",
+        {"key": _build_text_schema("Its key")},
+        ("key",),
+        changes=True,
+        destroys=True,
+    )
+    if where is None:
+        yield StoreTool(
+            "put_edge",
+            "State that one name stands under another in a hierarchy.",
+            {
+                "child": _build_text_schema("The lower"),
+                "parent": _build_text_schema("The upper"),
+                "tree": _build_text_schema("Its hierarchy (edges)"),
+            },
+            ("child", "parent"),
+            changes=True,
+        )
+        yield StoreTool(
+            "alias",
+            "Let a new name stand for a known one.",
+            {"name": _build_text_schema("The new name"), "entity": _build_text_schema("The known name")},
+            ("name", "entity"),
+            changes=True,
+        )
+
+
+def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
+    """Raise InputError unless the arguments are valid for the tool."""
+    for name in arguments:
+        if name not in tool.arguments:
+            raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {shorten(name)}")
+    for name in tool.required:
+        if name not in arguments:
+            raise InputError(f"{tool.name} needs {name}")
+    for name, value in arguments.items():
+        schema = tool.arguments[name]
+        kind, expected = _ARGUMENT_TYPES[schema["type"]]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"{name} is {expected}, not {shorten(json.dumps(value))}")
+        if isinstance(value, str):
+            check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
+        if "enum" in schema and value not in schema["enum"]:
+            raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {shorten(str(value))}")
+        if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
+            raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {shorten(str(value))}")
+
+
+def check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
+    if len(value) > max_chars:
+        raise InputError(f"{name} has {len(value):,} characters, and may have {max_chars:,}; give less")
