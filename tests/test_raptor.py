@@ -14,7 +14,7 @@ import kvstore
 from kvstore.errors import InputError
 from kvstore.retrieval.evidence import Hit
 from kvstore.retrieval.overview import is_overview_question
-from kvstore.systems.raptor import summary, topic_building, topics
+from kvstore.systems.raptor import ordered_chunks, summary, topics
 from kvstore.text.words import count_text_tokens
 
 SUBJECTS = ["herons", "glaciers", "turbines", "violins", "orchards", "lanterns"]
@@ -307,7 +307,7 @@ def test_stored_sums_of_vectors_say_what_all_vectors_do(
     make_store: Callable[..., kvstore.Store], mode: str, options: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answers(stored_above: int) -> list[list[tuple[object, ...]]]:
-        monkeypatch.setattr(topic_building, "MOST_ADDED", stored_above)
+        monkeypatch.setattr(ordered_chunks, "MOST_ADDED", stored_above)
         monkeypatch.setattr(topics, "MOST_ADDED", stored_above)
         store = make_store(f"above {stored_above}", settings={"chunk_tokens": 40})
         for subject in SUBJECTS[:3]:

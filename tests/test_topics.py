@@ -21,8 +21,9 @@ from kvstore.changes.dump import dump
 from kvstore.structures.indexes.index import BuildTools, IndexRecord
 from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.systems.raptor import gaussian_mixtures
-from kvstore.systems.raptor.topic_building import MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, iter_partitions
+from kvstore.systems.raptor.topic_building import iter_partitions
 from kvstore.systems.raptor.topic_index import TOPICS
+from kvstore.systems.raptor.topic_summaries import MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS
 from kvstore.systems.raptor.topics import Topics
 
 SUBJECTS = {

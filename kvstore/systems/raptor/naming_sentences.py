@@ -18,7 +18,7 @@ from ...structures.display_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.entity_graph import MIN_NODE_CHUNKS, build_mention_graph
-from .topic_building import EntitySentences, OrderedChunks
+from .ordered_chunks import EntitySentences, OrderedChunks
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import LogicalNames
 from ...structures.state import State
 from .naming_sentences import EntityMentions, compute_leaf_vectors, group_entity_sentences
-from .topic_building import OrderedChunks, RelatedTree, StoredSpan, Topic, TopicTree, iter_partitions
+from .ordered_chunks import OrderedChunks, StoredSpan
+from .topic_building import RelatedTree, Topic, TopicTree, iter_partitions
 from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, iter_topic_rows
 

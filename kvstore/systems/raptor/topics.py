@@ -25,7 +25,9 @@ from ...structures.indexes.written_texts import WrittenText, get_written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import format_summary_sentence
-from .topic_building import MOST_ADDED, NUM_TITLE_WORDS, StoredSpan, Topic
+from .ordered_chunks import MOST_ADDED, StoredSpan
+from .topic_building import Topic
+from .topic_summaries import NUM_TITLE_WORDS
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"

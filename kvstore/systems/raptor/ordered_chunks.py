@@ -1,0 +1,162 @@
+"""The chunks of a state in canonical order, and their sentences, as topics are built from them.
+
+In: a state. On disk: unnamed files (:mod:`...storage.scratch_file`) that hold texts and vectors, since a large store
+has more of them than fit in memory. Out: texts, sentences, sums of vectors, and spans of stored documents. A sentence
+is read again each time it is compared.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.cover import list_content_sentences
+from ...storage.scratch_file import ScratchFile
+from ...structures.clustering.affinity import Partition
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from ...text.blocks import format_summary_sentence
+from ...text.greedy_cover import SentenceWords, extract_sentence_words
+
+#: The number of chunks whose vectors are read together.
+_VECTOR_BATCH_SIZE = 4096
+#: Up to this number of chunks, vectors are summed at query time; larger topics store their sum.
+MOST_ADDED = 8
+
+
+class StoredSpan(NamedTuple):
+    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
+
+    document: int
+    chunk: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class OrderedChunks:
+    """Chunks in canonical order, copied to scratch files.
+
+    There are arrays of ids, of documents, and of start offsets in the documents. ``texts`` holds all texts one after
+    another, ``ends`` the end of each in it, and ``is_plain`` is True for plain text. ``vectors`` holds the unit vectors
+    of size ``dimension``, packed float32.
+    """
+
+    ids: Partition
+    documents: Partition
+    starts: Partition
+    texts: ScratchFile
+    ends: Partition
+    is_plain: npt.NDArray[np.bool_]
+    vectors: ScratchFile
+    dimension: int
+
+    @staticmethod
+    def from_state(state: State) -> tuple[OrderedChunks, Matrix]:
+        """Return the chunks of a state, and their unit vectors, shape (chunks, dimension)."""
+        keys, count = [], 0
+        for record in state.documents.scan():
+            keys.append((record.key, record.id))
+            count += record.chunk_count
+        order = [document for _, document in sorted(keys)]
+        del keys
+        columns = tuple(array("q") for _ in range(5))
+        chunks, documents, starts, ends, plain = columns
+        folder = None if state.open_indexes is None else state.open_indexes.environment.path
+        texts, rows = ScratchFile(folder), ScratchFile(folder)
+        vectors: Matrix = np.empty((count, state.settings.dimension), np.float32)
+        vector_rows: list[tuple[int, int]] = []
+        for document in order:
+            record = state.documents.get(document)
+            text = state.documents.read_text(document)
+            ids = list(record.chunk_ids())
+            for chunk in state.chunks.get_many(ids):
+                texts.append(text[chunk.start : chunk.end])
+                starts.append(chunk.start)
+                ends.append(len(texts))
+                vector_rows.append((chunk.block, chunk.row))
+            chunks.extend(ids)
+            documents.extend([document] * len(ids))
+            plain.extend([record.format == "text"] * len(ids))
+            if len(vector_rows) >= _VECTOR_BATCH_SIZE or document == order[-1]:
+                batch = vectors[len(chunks) - len(vector_rows) : len(chunks)]
+                batch[:] = state.vectors.gather(vector_rows)
+                rows.append(batch.tobytes())
+                vector_rows.clear()
+        id_array, document_array, start_array, end_array, plain_array = (
+            np.frombuffer(column, np.int64) for column in columns
+        )
+        shape = (plain_array.astype(np.bool_), rows, state.settings.dimension)
+        return OrderedChunks(id_array, document_array, start_array, texts, end_array, *shape), vectors
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def read_text(self, position: int, start: int = 0, end: int | None = None) -> bytes:
+        """Return the text of a chunk, or a byte range of it."""
+        first = int(self.ends[position - 1]) if position else 0
+        last = int(self.ends[position]) if end is None else first + end
+        return self.texts.read(first + start, last)
+
+    def get_size(self, position: int) -> int:
+        """Return the size of a chunk in bytes."""
+        return int(self.ends[position] - (self.ends[position - 1] if position else 0))
+
+    def sum_vectors(self, positions: Sequence[int]) -> bytes:
+        """Return the sum of the vectors of chunks, packed float32; empty for at most :data:`MOST_ADDED` chunks."""
+        if len(positions) <= MOST_ADDED:
+            return b""
+        size = 4 * self.dimension
+        total = np.zeros(self.dimension)
+        for start in range(0, len(positions), _VECTOR_BATCH_SIZE):
+            part = positions[start : start + _VECTOR_BATCH_SIZE]
+            rows = b"".join([self.vectors.read(position * size, position * size + size) for position in part])
+            total += np.frombuffer(rows, np.float32).reshape(-1, self.dimension).sum(axis=0, dtype=np.float64)
+        return total.astype("<f4").tobytes()
+
+    def iter_sentences(self, position: int) -> Iterator[TopicSentence]:
+        """Yield the sentences of a chunk."""
+        format = "text" if self.is_plain[position] else "markdown"
+        for start, end, _, words in list_content_sentences(self.read_text(position).decode(), format):
+            yield TopicSentence(position, start, end, words)
+
+    def build_sentence(self, position: int, start: int, end: int) -> TopicSentence:
+        """Return a sentence that :meth:`iter_sentences` yielded before, by its byte range."""
+        text = format_summary_sentence(self.read_text(position, start, end).decode())
+        return TopicSentence(position, start, end, extract_sentence_words(text))
+
+    def to_span(self, position: int, start: int, end: int) -> StoredSpan:
+        """Convert a byte range within a chunk to a stored span."""
+        offset = int(self.starts[position])
+        return StoredSpan(int(self.documents[position]), int(self.ids[position]), offset + start, offset + end)
+
+
+class TopicSentence(NamedTuple):
+    """A sentence: the index of its chunk in canonical order, its byte range there, and its words."""
+
+    position: int
+    start: int
+    end: int
+    words: SentenceWords
+
+
+class EntitySentences(NamedTuple):
+    """The sentences that mention an entity, in canonical order.
+
+    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entries
+    if they share all sentences.
+    """
+
+    entities: list[int]
+    spans: Partition
+
+    @property
+    def positions(self) -> list[int]:
+        """The indices of the chunks that contain the sentences."""
+        positions: list[int] = np.unique(self.spans[:, 0]).tolist()
+        return positions
