@@ -1,0 +1,191 @@
+"""The communities of one generation as they were built.
+
+In: the rows of one generation of the index ``communities`` (:mod:`.community_rows`). Out: communities, their tree, home
+chunks, terms and vectors, the same for every state. Missing rows raise a CorruptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from ...errors import CorruptionError
+from ...storage import records
+from ...structures.clustering.affinity import Partition
+from ...structures.indexes.generations import GenerationRows
+from ...structures.vectors.vectors import Matrix, cosines
+from .community_building import NO_COMMUNITY
+from .community_reports import SentenceSpan
+from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, TERMS, VECTORS
+from .stored_tree import StoredTree
+
+Value = TypeVar("Value")
+
+_REMEDY = "DROP INDEX communities, and make it anew"
+
+
+class Community(NamedTuple):
+    """A community as it was built.
+
+    Level 0 is the coarsest. ``rating`` is 10 times its number of chunks divided by that of the largest community of its
+    level. ``content`` is the digest of the material that its report is written from.
+    """
+
+    id: int
+    level: int
+    parent: int | None
+    children: tuple[int, ...]
+    entity_count: int
+    chunk_count: int
+    document_count: int
+    rating: float
+    content: bytes
+
+
+class StoredCommunities:
+    """The communities of one generation, whose vectors have ``dimension`` numbers."""
+
+    def __init__(self, rows: GenerationRows, dimension: int) -> None:
+        self._rows = rows
+        self._dimension = dimension
+        self.change = rows.change
+        self.chunk_stop = rows.chunk_stop
+        #: The number of levels.
+        self.levels: int = rows.head["levels"]
+        self._count: int = rows.head["communities"]
+        self._records: dict[int, list[Any]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
+        """Return the result of ``make``, cached for all states that read this generation.
+
+        The result must not depend on the state.
+        """
+        return self._rows.get_cached(name, lambda _: make())
+
+    def get(self, community: int) -> Community:
+        """Return a community by its number, which must be valid; raises CorruptionError if its record is missing."""
+        row = self._get_record(community)
+        level, parent, children, entity_count, chunk_count, document_count, rating, content = row[:8]
+        return Community(
+            community, level, parent, tuple(children), entity_count, chunk_count, document_count, rating / 10, content
+        )
+
+    @property
+    def tree(self) -> StoredTree:
+        """The hierarchy of communities; raises CorruptionError if the stored records do not form a tree."""
+        return self._rows.get_cached("tree", self._read_tree)
+
+    def _read_tree(self, rows: GenerationRows) -> StoredTree:
+        tree = StoredTree.from_rows(rows)
+        children = np.flatnonzero(tree.parents != NO_COMMUNITY)
+        parents = tree.parents[children]
+        if len(tree) != self._count or not ((parents >= 0) & (parents < len(tree))).all():
+            raise _make_missing_error(int(parents.max(initial=self._count)))
+        if not ((tree.levels[parents] < tree.levels[children]).all() and (tree.levels < max(self.levels, 1)).all()):
+            raise CorruptionError(f"index communities: the levels of communities contradict each other; {_REMEDY}")
+        return tree
+
+    def preload(self, communities: Sequence[int]) -> None:
+        """Load the records of several communities together, ahead of single lookups."""
+        missing = [community for community in communities if community not in self._records]
+        for community, row in zip(
+            missing, self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing))), strict=True
+        ):
+            if row is None:
+                raise _make_missing_error(community)
+            self._records[community] = row
+
+    def get_built_terms(self, communities: Sequence[int]) -> list[str]:
+        """Return the terms of titles and reports at build time, current while :attr:`Communities.is_as_built`.
+
+        Raises CorruptionError if they are not stored.
+        """
+        terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
+        if None in terms:
+            raise _make_missing_error(communities[terms.index(None)])
+        return cast(list[str], terms)
+
+    @property
+    def entity_count(self) -> int:
+        """The number of entities that were nodes of the graph."""
+        return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
+
+    def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
+        """Return the cosines of communities with a unit vector."""
+        return cosines(self._vectors, vector, communities)
+
+    def get_vectors(self, communities: Sequence[int]) -> Matrix:
+        """Return the unit vectors of communities, the centroids of their members' vectors, shape (n, dimension)."""
+        return self._vectors[np.asarray(communities, np.int64)]
+
+    def _get_record(self, community: int) -> list[Any]:
+        if community not in self._records:
+            self.preload([community])
+        return self._records[community]
+
+    def _find_stored(self, community: int | None) -> Community | None:
+        return self.get(community) if community is not None and 0 <= community < self._count else None
+
+    def _get_summary_spans(self, community: int) -> list[SentenceSpan]:
+        return [SentenceSpan(*span) for span in self._get_record(community)[9]]
+
+    def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
+        """Return the chunks, with shares, that have the community as their finest home."""
+        row = iter(self._rows.get(CHUNK_HOMES, records.encode_u32(community)) or ())
+        return [(chunk, share / 10_000) for chunk, share in zip(row, row, strict=True)]
+
+    def _iter_stored_chunks(self, community: int) -> Iterator[tuple[int, float]]:
+        yield from self._list_home_chunks(community)
+        for child in self.get(community).children:
+            yield from self._iter_stored_chunks(child)
+
+    def _get_root_path(self, community: int) -> list[int]:
+        """Return a community and its ancestors, coarsest first."""
+        path = [] if community == NO_COMMUNITY else [community]
+        while path and (parent := int(self.tree.parents[path[-1]])) != NO_COMMUNITY:
+            path.append(parent)
+        return path[::-1]
+
+    @property
+    def _first_chunks(self) -> Partition:
+        return self._rows.get_cached("first passages", lambda rows: _read_first_chunks(rows, self.tree))
+
+    def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
+        """Return the finest community of each entity and its number of chunks at build time.
+
+        A newer entity has :data:`NO_COMMUNITY` and 0.
+        """
+        positions, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
+        finest, degrees = np.full(len(entities), NO_COMMUNITY), np.zeros(len(entities), np.int64)
+        finest[positions], degrees[positions] = rows.T
+        if finest.max(initial=NO_COMMUNITY) >= len(self.tree):
+            raise _make_missing_error(int(finest.max()))
+        return finest, degrees
+
+    @property
+    def _vectors(self) -> Matrix:
+        return self._rows.get_cached("vectors", self._read_vectors)
+
+    def _read_vectors(self, rows: GenerationRows) -> Matrix:
+        blocks = [np.frombuffer(block, "<f4") for _, block in rows.scan(VECTORS)]
+        return np.concatenate([np.empty(0, np.float32), *blocks]).reshape(self._count, self._dimension)
+
+
+def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
+    """Return one home chunk of each community that has any, otherwise :data:`NO_COMMUNITY`."""
+    first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
+    for key, row in rows.scan(CHUNK_HOMES):
+        community = records.U32.unpack(key)[0]
+        while community != NO_COMMUNITY and first_chunks[community] == NO_COMMUNITY:
+            first_chunks[community] = row[0]
+            community = tree.parents[community]
+    return first_chunks
+
+
+def _make_missing_error(community: int) -> CorruptionError:
+    return CorruptionError(f"index communities: community {community} is referred to but not stored; {_REMEDY}")
