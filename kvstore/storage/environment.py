@@ -1,4 +1,4 @@
-"""The environment of one open store: snapshots, the single writer, copies, compaction, closing.
+"""The environment of one open store: opening, transactions, copies, compaction, closing.
 
 In: a path and options. On disk: see ``location.py``. Out: views (see ``view.py``). Every problem with a path, a file, a
 lock or disk space raises an error of ``kvstore.errors`` that names it and the remedy; none of them loses data.
@@ -14,34 +14,24 @@ import contextlib
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Set
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self
 
 import lmdb
 
-from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
-from .change_buffer import ChangeBufferReader
+from ..errors import CorruptionError, InputError, LockTimeoutError
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun, size_of
-from .file_lock import FileIdentity, identity_of, release_lock
+from .file_lock import identity_of
+from .file_transactions import FileTransactions, Result
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, is_creation_needed, make_directory
-from .mapped_pages import PageReleaser
 from .open_file import PAGE_SIZE, OpenFile
-from .page_transaction import PageTransaction, VerifiedTransaction
-from .transaction_gate import TransactionGate
-from .transaction_thread import TransactionThread
-from .view import LmdbView, ReadTransaction, View, WriteView
+from .view import ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
 from .writer_lock import WriterLock
-
-if TYPE_CHECKING:
-    from lmdb import _Database as Handle
-
-    #: An LMDB transaction and the handles that it can use.
-    _Begun = tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]
 
 __all__ = [
     "CompactReport",
@@ -64,32 +54,16 @@ _ROOM = FIRST_MAP // 2
 
 DURABILITIES = ("full", "relaxed")
 
-Result = TypeVar("Result")
-
 _environments: weakref.WeakSet[Environment] = weakref.WeakSet()
 
 
-class Environment:
+class Environment(FileTransactions):
     """One open store directory; see :meth:`open`. Any thread may use it."""
 
     def __init__(
         self, file: OpenFile, lock: WriterLock, *, readonly: bool, lock_timeout: float, buffered: Set[str]
     ) -> None:
-        self.path = file.path
-        self.readonly = readonly
-        #: The reason why a store opened for writing is read-only, or None.
-        self.why_readonly: str | None = None
-        self.lock_timeout = lock_timeout
-        self._file = file
-        self._writer_lock = lock
-        self._views: weakref.WeakSet[LmdbView] = weakref.WeakSet()
-        #: The thread that begins and ends write transactions.
-        self.transaction_thread = TransactionThread()
-        #: The reader of the change buffer.
-        self.buffer_reader = ChangeBufferReader(buffered)
-        self._buffered = buffered
-        #: Counts what views read, and releases pages; each view keeps the map as it is.
-        self.page_bound = PageReleaser(file.release_pages)
+        super().__init__(file, lock, readonly=readonly, lock_timeout=lock_timeout, buffered=buffered)
         _environments.add(self)
 
     # -- Opening and closing
@@ -214,107 +188,7 @@ class Environment:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def closed(self) -> bool:
-        """True if the environment can no longer be used: closed, or inherited through a fork."""
-        return self._file.unusable_reason is not None
-
-    @property
-    def identity(self) -> FileIdentity | None:
-        """Device and inode of the data file; None if it is closed."""
-        return self._file.identity
-
-    def require_place(self) -> None:
-        """Raise StoreNotFoundError if the store is no longer at its path, or another one is."""
-        self._file.require_place()
-
-    def require_open(self) -> None:
-        """Raise ClosedError if the environment can no longer be used."""
-        self._file.require_open()
-
-    @property
-    def gate(self) -> TransactionGate:
-        """The count of this process's open transactions."""
-        return self._file.gate
-
-    # -- Transactions
-
-    def snapshot(self) -> ReadTransaction:
-        """Begin a read transaction on the last commit.
-
-        Raises ClosedError after :meth:`close` or in the child of a fork.
-        """
-        while True:
-            self._file.require_open()
-            shared = None if self._file.data.registers else self._writer_lock.acquire_shared(self.lock_timeout)
-            try:
-                transaction, _ = self._file.begin_transaction(self.lock_timeout, write=False)
-                try:
-                    reading = self._file.data.begin_reading(transaction)
-                except BaseException:
-                    transaction.abort()
-                    self.gate.leave()
-                    raise
-                if reading is None:
-                    transaction.abort()
-                    self.gate.leave()
-            except BaseException:
-                if shared is not None:
-                    release_lock(shared)
-                raise
-            if reading is not None:
-                snapshot = ReadTransaction(self, reading)
-                self._views.add(snapshot)
-                snapshot.shared_lock = shared
-                return snapshot
-            if shared is not None:
-                release_lock(shared)
-
-    def write(self, timeout: float | None = None) -> WriteTransaction:
-        """Begin the store's only write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
-
-        Raises LockTimeoutError naming the holder, TransactionError if this thread already has one open, ReadOnlyError
-        for an environment opened read-only, and ClosedError.
-        """
-        self._take_writer_lock(timeout)
-        try:
-            if self._file.must_grow or self._crowded():
-                with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
-                    self._file.grow_map(0)
-            while True:
-                transaction, handles = self.transaction_thread.run(self._begin_writing, self._undo_writing)
-                if transaction.stat()["entries"] == len(handles):
-                    break
-                self.transaction_thread.run(transaction.abort)
-                self.gate.leave()
-                self._file.open_tables(handles, self.lock_timeout)
-            try:
-                pages = self._file.data.find_pages(transaction, transaction.id() - 1)
-                self._file.data.verify_for_writing(pages)
-                view = WriteTransaction(self, VerifiedTransaction(transaction, pages, handles))
-            except BaseException:
-                self.transaction_thread.run(transaction.abort)
-                self.gate.leave()
-                raise
-            self._views.add(view)
-            return view
-        except BaseException:
-            self._writer_lock.release()
-            raise
-
-    def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
-        """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
-
-        ``function`` must be able to run more than once: each run begins from the last commit. Raises StoreFullError if
-        ``max_bytes``, the system or an open snapshot prevents growth, the errors of ``function``, and those of
-        :meth:`write`.
-        """
-        while True:
-            try:
-                with self.write(timeout) as transaction:
-                    return function(transaction)
-            except MapFull:
-                self._file.grow_map(self.lock_timeout)
+    # -- Access for migrations
 
     @contextlib.contextmanager
     def raw(self, timeout: float | None = None) -> Iterator[lmdb.Environment]:
@@ -334,13 +208,6 @@ class Environment:
             self._file.open_tables(self._file.handles, self.lock_timeout)
         finally:
             self._writer_lock.release()
-
-    def exclude_other_processes(self) -> contextlib.AbstractContextManager[None]:
-        """Keep other processes from opening the store within the block, inside a write transaction.
-
-        Raises TransactionError if another process has it open.
-        """
-        return self._file.exclude_other_processes()
 
     # -- Copies and statistics
 
@@ -458,90 +325,11 @@ class Environment:
         """The maximum size of the data file."""
         return self._file.max_bytes
 
-    def refuse_changes(self, why: str) -> None:
-        """Make the environment read-only from now on, for a reason found in the store."""
-        self.readonly, self.why_readonly = True, f"{self.path}: {why}"
-
-    # -- Used by views
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the file up to the last page that was ever used, as of the last commit."""
-        return self._file.data.used
-
-    def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
-        """Create ``table`` within a write transaction."""
-        return self._file.data.create_table(transaction, table)
-
-    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the change that a transaction sees or makes."""
-        return self._file.data.change_of(transaction)
-
-    def committed(self, created: Mapping[str, Handle]) -> None:
-        """Take over the tables that a commit has added."""
-        self._file.adopt_commit(created)
-
-    def ended(self, view: LmdbView) -> None:
-        """Unregister a view whose transaction has ended; does nothing if it is not registered."""
-        if not self.gate.leave_if_counted(view):
-            return
-        self._views.discard(view)
-        if view.shared_lock is not None:
-            release_lock(view.shared_lock)
-        if view.writable:
-            self._writer_lock.release()
-
     @property
     def has_room(self) -> bool:
         """True if the map has room for anything that one transaction can write."""
         with self._file.hold_open_briefly() as data:
             return data.map_size - data.used >= _ROOM
-
-    def map_full(self) -> MapFull:
-        """Return the error for a transaction that did not fit into the map."""
-        return self._file.make_map_full_error()
-
-    # -- Locks
-
-    def _begin_writing(self) -> _Begun:
-        return self._file.begin_transaction(self.lock_timeout, write=True)
-
-    def _undo_writing(self, begun: _Begun) -> None:
-        transaction, _ = begun
-        transaction.abort()
-        self.gate.leave()
-
-    def _crowded(self) -> bool:
-        with self._file.hold_open_briefly() as data:
-            return data.used > data.map_size // 2
-
-    def _take_writer_lock(self, timeout: float | None) -> None:
-        """Acquire the writer lock, and open the file for writing."""
-        self._file.require_open()
-        if self.readonly:
-            reason = self.why_readonly or f"{self.path}: was opened read-only; open it for writing to change it"
-            raise ReadOnlyError(reason)
-        self._file.require_place()
-        self._writer_lock.acquire(self.lock_timeout if timeout is None else timeout)
-        try:
-            self._file.require_open()
-            if self._file.data.readonly:
-                self._file.open_for_writing(self.lock_timeout)
-        except BaseException:
-            self._writer_lock.release()
-            raise
-
-    def _without_writers(self) -> contextlib.AbstractContextManager[None]:
-        self._file.require_open()
-        if self._file.data.readonly:
-            return self._writer_lock.hold_shared(self.lock_timeout)
-        return self._writer_lock.hold(self.lock_timeout)
-
-    def _after_fork(self) -> None:
-        self.transaction_thread = TransactionThread()
-        self._file.reset_after_fork()
-        for view in list(self._views):
-            view._after_fork()
 
 
 def _forget_in_child() -> None:
