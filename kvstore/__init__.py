@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .answering.prompt import Prompt
     from .changes.facts import ExportReport, ImportReport, Triple
     from .database.model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport
-    from .database.queryable import Document
     from .database.snapshot import Snapshot
+    from .database.stored_document import Document
     from .database.transaction import Transaction
     from .derived.passage_graph.neighbors import Neighbour, Neighbours
     from .entry_points import Plugin
@@ -115,7 +115,7 @@ _HOMES = {
     "Column": ("sql.descriptions", "Column"),
     "CompactReport": ("storage.environment", "CompactReport"),
     "Cursor": ("language.cursor", "Cursor"),
-    "Document": ("database.queryable", "Document"),
+    "Document": ("database.stored_document", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
     "ExportReport": ("changes.facts", "ExportReport"),
     "ExtractionForecast": ("database.model_extraction", "ExtractionForecast"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kvstore
+from kvstore.database.question_retrieval import prepare_query
 from kvstore.derived.passage_graph.structure import GRAPH
 from kvstore.registry import get_strategy
 from kvstore.retrieval.dense_search import NearestChunksRequest, compute_cosines
@@ -123,7 +124,7 @@ def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
     assert found == town.retrieve("boats at Blue Harbour", using="lexical", top=10).hits
     with town.snapshot() as snapshot:
         view = snapshot._state
-        _, query = snapshot._prepare_query(view, "boats at Blue Harbour", using="lexical")
+        _, query = prepare_query(snapshot._context, view, "boats at Blue Harbour", using="lexical")
         query.abstracts = False
         view.__dict__["abstracts"] = None  # whoever reads one fails
         assert get_strategy("lexical").retrieve(query).abstracts == []

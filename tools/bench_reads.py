@@ -22,6 +22,7 @@ import click
 from evaluation.question_sets import fill, load
 
 import kvstore
+from kvstore.database.question_retrieval import prepare_query
 from kvstore.settings import FixedSettings
 from kvstore.storage.measured_view import MeasuredView
 from kvstore.structures.state import State
@@ -70,7 +71,7 @@ def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> d
         with store.snapshot() as snapshot:
             view = MeasuredView(snapshot._state.lmdb)
             state = State(view, snapshot._state.settings, snapshot._state.open_indexes)
-            chosen, query = snapshot._prepare_query(state, question, using=strategy)
+            chosen, query = prepare_query(snapshot._context, state, question, using=strategy)
             chosen.retrieve(query)
         rounds.append(query.reading.rounds)
         requests.append(query.reading.requests)

@@ -1,0 +1,244 @@
+"""The pipeline of an answer: confidence, the prompt, the distilled evidence, and the text with its citations.
+
+In: a function that opens the query of a question on one state, a function that retrieves the evidence of a query, the
+session's settings, the embedder, and the language model. Out: the confidence, the prompt, or an answer in pieces. The
+language model writes the answer if there is one; otherwise the answer is extractive. It abstains if the confidence is
+too low. Each step loads the code that it needs, because a prompt needs little of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+from ..errors import ModelUnavailableError
+from ..retrieval.query import RERANKER_OPTION, Clauses, Query, Strategy, get_reranker
+from ..structures.vectors.vectors import cosines
+
+if TYPE_CHECKING:
+    from ..models.llm import LanguageModel
+    from ..retrieval.evidence import Evidence
+    from ..settings import SessionSettings
+    from ..structures.vectors.vectors import Matrix
+    from .answer import Answer
+    from .confidence import Confidence
+    from .extractive import Relevance, ScoredPassages
+    from .prompt import Prompt
+
+#: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
+_MIN_PROMPT_CHUNKS = 4
+
+
+class RetrieveFunction(Protocol):
+    """A function that retrieves the evidence for a question, as ``Store.retrieve`` does."""
+
+    def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
+
+
+class Asker:
+    """The answers to questions, from the states of a store, a snapshot or a transaction.
+
+    ``open_query`` prepares a question's query on one state, which stays open as long as its context;
+    ``retrieve_evidence`` runs a prepared query, and ``retrieve`` does both.
+    """
+
+    def __init__(
+        self,
+        *,
+        get_session: Callable[[], SessionSettings],
+        get_language_model: Callable[[str | None], LanguageModel | None],
+        embed: Callable[[Sequence[str]], Matrix],
+        open_query: Callable[[str, Clauses], AbstractContextManager[tuple[Strategy, Query]]],
+        retrieve_evidence: Callable[[Strategy, Query], Evidence],
+        retrieve: RetrieveFunction,
+    ) -> None:
+        self._get_session = get_session
+        self._get_language_model = get_language_model
+        self._embed = embed
+        self._open_query = open_query
+        self._retrieve_evidence = retrieve_evidence
+        self._retrieve = retrieve
+
+    @property
+    def _session(self) -> SessionSettings:
+        """The session's settings, which SET can change while a model writes."""
+        return self._get_session()
+
+    def weigh(self, question: str, clauses: Clauses) -> tuple[Evidence, Confidence]:
+        """Return the evidence for a question, and the probability that it answers it."""
+        with self._open_query(question, clauses) as (strategy, query):
+            evidence = self._retrieve_evidence(strategy, query)
+            return evidence, self._weigh_confidence(query, evidence, self._score_passages(query, evidence))
+
+    def prompt(self, question: str, clauses: Clauses) -> Prompt:
+        """Return the prompt that a language model gets for a question."""
+        with self._open_query(question, clauses) as (strategy, query):
+            self._request_segments(query)
+            return self._build_prompt(self._retrieve_evidence(strategy, query), query)
+
+    def stream_answer(
+        self, question: str, model: str | None, clauses: Clauses
+    ) -> tuple[Evidence, Generator[str, None, Answer]]:
+        """Return the evidence for a question, and a generator that yields the model's text and returns the answer."""
+        from .answer import Answer, yield_finished
+        from .extractive import describe_nearest
+        from .overviews import build_overview, is_overview
+
+        language_model = self._get_language_model(model)
+        with self._open_query(question, clauses) as (strategy, query):
+            if language_model is not None:
+                self._request_segments(query)
+            evidence = self._retrieve_evidence(strategy, query)
+            scored = self._score_passages(query, evidence)
+            confidence = self._weigh_confidence(query, evidence, scored)
+            if confidence.value < self._session.least_confidence:
+                text, citations = describe_nearest(evidence, confidence.unknown, confidence.formless)
+                abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
+                return evidence, yield_finished(abstained)
+            overview = None
+            if is_overview(question, evidence.hits):
+                overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
+
+        def generate_answer() -> Generator[str, None, Answer]:
+            # The state is closed by now, because a model can write for minutes.
+            from .answer import write_answer
+            from .extractive import extract_answer
+
+            problem = None
+            if language_model is not None and evidence.hits:
+                use_cache = self._session.answer_cache
+                try:
+                    distilled = self._distill_evidence(question, strategy, evidence, language_model, clauses)
+                    if distilled.hits:
+                        prompt = self._build_prompt(distilled, query)
+                        answer = yield from write_answer(
+                            distilled, prompt, language_model, use_cache=use_cache, trace=query.trace
+                        )
+                        return replace(answer, weighed=confidence)
+                    problem = f"language model {language_model.name!r} found nothing about this in what it read."
+                except ModelUnavailableError as error:
+                    problem = f"{error}."
+                problem += " This answer is extractive."
+            with query.trace.step("choose sentences") as step:
+                extracted_answer = overview or extract_answer(evidence, scored)
+                text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
+                reason = "no language model is configured" if problem is None else "the language model did not answer"
+                step.detail, step.count = f"extractive: {reason}", len(citations)
+            final_confidence = confidence if extracted_answer else replace(confidence, value=0.0)
+            return Answer(
+                text,
+                citations,
+                True,
+                None,
+                evidence,
+                problem=problem,
+                weighed=final_confidence,
+                abstained=extracted_answer is None,
+            )
+
+        return evidence, generate_answer()
+
+    def _request_segments(self, query: Query) -> None:
+        """Request segments in addition to chunks, with about as many tokens as fit in a prompt."""
+        # A conservative estimate: a word or punctuation mark is about two tokens of a model.
+        tokens = self._session.prompt_tokens // 2
+        if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.view.settings.chunk_tokens:
+            query.segments, query.segment_tokens = "beside", tokens
+
+    def _distill_evidence(
+        self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
+    ) -> Evidence:
+        """Return the evidence that an answer is written from, distilled by the model if the strategy does that."""
+        distil = getattr(strategy, "distil", None)
+        if distil is None:
+            return evidence
+        from ..models.structured import StructuredModel
+        from .distiller import ModelDistiller
+
+        # The caller's vector belongs to the original question only.
+        base_clauses: Clauses = {**clauses, "vector": None}
+        reranker = get_reranker(clauses.get("options") or {})
+
+        def retrieve(other_question: str, using: str | None) -> Evidence:
+            if using is None:
+                return self._retrieve(other_question, **base_clauses)
+            # Options belong to one strategy, except the reranker.
+            shared_options = None if reranker is None else {RERANKER_OPTION: reranker}
+            strategy_clauses: Clauses = {**base_clauses, "using": using, "options": shared_options}
+            return self._retrieve(other_question, **strategy_clauses)
+
+        @contextmanager
+        def open_query(other_question: str) -> Iterator[Query]:
+            with self._open_query(other_question, base_clauses) as (_, query):
+                yield query
+
+        distilled: Evidence = distil(
+            evidence,
+            ModelDistiller(
+                StructuredModel(model),
+                self._session.prompt_tokens,
+                open_query=open_query,
+                retrieve=retrieve,
+            ),
+        )
+        return distilled
+
+    def _build_prompt(self, evidence: Evidence, query: Query) -> Prompt:
+        from .prompt import build_prompt
+
+        budget = self._session.prompt_tokens
+        with query.trace.step("build prompt") as step:
+            prompt = build_prompt(evidence, budget)
+            num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
+            size = f"about {prompt.tokens:,} tokens of {budget:,}"
+            step.detail, step.count = (
+                f"{num_included} of {num_available} passages, {prompt.abstracts} abstracts, {size}",
+                num_included,
+            )
+        return prompt
+
+    def _weigh_confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
+        """Estimate the probability that the evidence answers the question, and record it as a step of the query."""
+        from .confidence import estimate_confidence
+
+        with query.trace.step("weigh confidence") as step:
+            confidence = estimate_confidence(query, evidence.hits, evidence.context, lambda: scored.snippets.nearest)
+            threshold = self._session.least_confidence
+            verdict = "answers" if confidence.value >= threshold else "does not answer"
+            step.detail, step.count = f"{confidence}; {verdict} from {threshold:g} on", len(evidence.hits)
+        return confidence
+
+    def _score_passages(self, query: Query, evidence: Evidence) -> ScoredPassages:
+        """Return the passages around the evidence, from which an extractive answer is made, with their scorer."""
+        from .extractive import MAX_CHUNKS, ScoredPassages
+        from .passages import build_passages
+
+        return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.view), self._build_relevance(query))
+
+    def _build_relevance(self, query: Query) -> Relevance:
+        """Return the scorer of statements for a question; it uses words only if the store has no embedder."""
+        from ..retrieval.decomposition import decompose
+        from ..retrieval.recognition import recognize_entities
+        from ..text.words import get_stemmer
+        from .confidence import compute_question_rarities
+        from .extractive import Relevance
+
+        state = query.view
+        stem = get_stemmer(state.settings.stemmer)
+        rarities = compute_question_rarities(query.question, state)
+        if state.settings.embedder.startswith("none:"):
+            return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
+        uncounted_query = replace(query, count_hits=lambda keys: None)
+        rest_vector = query.embed_part(
+            decompose(query.question, recognize_entities(uncounted_query, capitalized_only=True)).remainder
+        )
+
+        def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
+            vectors = self._embed(texts)
+            return list(
+                zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest_vector).tolist(), strict=True)
+            )
+
+        return Relevance(query.question, rarities, stem, compute_similarities)

@@ -1,0 +1,80 @@
+"""Reading entities: their names, locations, relatives and neighbors.
+
+In: a state, and names of entities. Out: names, locations, relatives or neighbors, or an error that suggests near names.
+Each function loads the code that it needs, because a process that only searches needs none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ..text.normalize import to_entity_key
+
+if TYPE_CHECKING:
+    from ..derived.passage_graph.neighbors import Neighbours
+    from ..retrieval.evidence import Location, Relatives
+    from ..structures.state import State
+
+
+def list_names(state: State, prefix: str, limit: int) -> list[str]:
+    """Return entity names whose normal form begins with that of ``prefix``, in order, at most ``limit``."""
+    return [record.name for record in islice(state.entities.iter_with_prefix(to_entity_key(prefix)), limit)]
+
+
+def find_near_names(state: State, name: str, limit: int) -> list[str]:
+    """Return known names similar to ``name``."""
+    from ..sql import suggestions
+
+    return suggestions.find_near_names(state, name, limit)
+
+
+def find_all_locations(
+    state: State, names: Sequence[str], limit: int, count_hits: Callable[[Iterable[str]], None]
+) -> list[Location]:
+    """Return the locations of entities, and count a hit of each that is found; ``limit`` is per name."""
+    from ..retrieval.lookup import find_locations
+
+    locations: list[Location] = []
+    for name in names:
+        rows = list(find_locations(state, name, limit))
+        if rows:
+            count_hits([to_entity_key(rows[0].entity)])
+        locations += rows
+    return locations
+
+
+def expand_names(
+    state: State,
+    names: Sequence[str],
+    *,
+    direction: str,
+    depth: int,
+    tree: str | None,
+    limit: int,
+    must_exist: bool,
+) -> Relatives:
+    """Return the relatives of entities; raises EntityNotFoundError if the first must exist and is unknown."""
+    from ..retrieval.evidence import Relatives
+    from ..retrieval.expansion import expand_entity
+    from ..sql.suggestions import make_entity_error
+
+    rows = Relatives()
+    for name in names:
+        rows += expand_entity(state, name, direction=direction, depth=depth, tree=tree, limit=limit)
+    if not rows and must_exist and not state.filter.find(to_entity_key(names[0])):
+        raise make_entity_error(state, names[0])
+    return rows
+
+
+def find_neighbours(state: State, name: str, limit: int) -> Neighbours:
+    """Return the names nearest to an entity, the strongest first; raises EntityNotFoundError."""
+    from ..derived.passage_graph import neighbors
+    from ..sql.suggestions import make_entity_error
+
+    key = to_entity_key(name)
+    identity = state.resolve(key) if key else None
+    if identity is None:
+        raise make_entity_error(state, name)
+    return neighbors.find_neighbours(state, identity, limit)

@@ -1,0 +1,140 @@
+"""The retrieval of evidence for a question: the strategy that the clauses name, its query, and what it finds.
+
+In: the context of an open store, a state, a question and its clauses. Out: the strategy and the query, and then the
+evidence. An answer is made from it in :mod:`kvstore.answering.asking`, which retrieval alone does not load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from ..arguments import check_integer
+from ..errors import InputError
+from ..registry import get_index_kind, get_strategy, list_overview_strategies
+from ..retrieval.query import Clauses, Query, Strategy, check_options, split_options
+from ..structures.vectors.vectors import normalize_rows
+
+if TYPE_CHECKING:
+    from ..retrieval.evidence import Evidence
+    from ..structures.state import State
+    from .context import Context
+
+
+@contextmanager
+def open_query(
+    context: Context, open_state: Callable[[], AbstractContextManager[State]], question: str, clauses: Clauses
+) -> Iterator[tuple[Strategy, Query]]:
+    """Open a state, and prepare the query of a question on it."""
+    with open_state() as state:
+        yield prepare_query(context, state, question, **clauses)
+
+
+def prepare_query(
+    context: Context,
+    state: State,
+    question: str,
+    *,
+    using: str | None = None,
+    depth: int | None = None,
+    top: int | None = None,
+    within: int | None = None,
+    where: str | Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    vector: npt.ArrayLike | None = None,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    reranker: str | None = None,
+    as_segments: bool | None = None,
+    allow_empty: bool = False,
+) -> tuple[Strategy, Query]:
+    """Return the strategy and the query for a question; with ``allow_empty``, a vector can replace the text."""
+    session = context.session
+    strategy = get_strategy(using or session.strategy)
+    check_options(strategy, options or {}, as_segments=bool(as_segments))
+    own_options, fill, reranker_option = split_options(options)
+    if reranker is not None and reranker_option not in (None, reranker):
+        raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
+    if (missing_index := _find_missing_index(state, strategy)) is not None:
+        raise InputError(
+            f"strategy {strategy.name} needs the index {missing_index}: CREATE INDEX {missing_index}; makes it"
+        )
+    top = session.top if top is None else top
+    depth = session.depth if depth is None else depth
+    if not question.strip() and not (allow_empty and vector is not None and strategy.name != "lexical"):
+        remedy = " or give a vector" if allow_empty and strategy.name != "lexical" else ""
+        raise InputError(f"the question is empty; ask something{remedy}")
+    check_integer("top", top, 1, 10_000)
+    check_integer("depth", depth, 0, 64)
+    if within is not None:
+        check_integer("within", within, 1)
+    from ..retrieval.respelling import respell_question
+
+    query = Query(
+        question,
+        state,
+        context.store.embed_query,
+        top=top,
+        depth=depth,
+        within=within,
+        options=own_options,
+        count_hits=context.count_hits,
+        rerank=context.load_reranker(reranker or reranker_option),
+        segments="instead" if as_segments else "no",
+        fill=fill,
+        given_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
+    )
+    if where is not None:
+        from ..sql.document_filter import filter_documents
+
+        with query.trace.step("filter documents") as step:
+            allowed, step.detail = filter_documents(state, where, parameters)
+            step.count = len(allowed)
+        query.restrict(allowed)
+    query.question, respellings = respell_question(question, query.view)
+    if respellings:
+        query.original_question = question
+        with query.trace.step("respell question") as step:
+            changes = (f"{word} → {respelling}" for word, respelling in respellings)
+            step.detail, step.count = f"no document has {', '.join(changes)}", len(respellings)
+    return strategy, query
+
+
+def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
+    """Return the evidence that a strategy retrieves.
+
+    If the question asks for an overview and the strategy gives none, add a hint that names strategies that do.
+    """
+    from ..retrieval.evidence import Step
+    from ..retrieval.overview import is_overview_question
+
+    evidence = strategy.retrieve(query)
+    if query.original_question is not None:
+        evidence = replace(evidence, question=query.original_question)
+    if query.fill != "none" and len(evidence.hits) < query.top:
+        from ..retrieval.filling import fill_evidence
+
+        evidence = fill_evidence(evidence, query, get_strategy(query.fill))
+    if getattr(strategy, "overview", False) or not is_overview_question(query.question):
+        return evidence
+    overview_names = [
+        name for name in list_overview_strategies() if _find_missing_index(query.view, get_strategy(name)) is None
+    ]
+    if not overview_names:
+        return evidence
+    hint = f"the question asks for an overview; USING {' or '.join(overview_names)} gives one of all that may answer"
+    evidence.steps.append(Step("hint", hint, None, None))
+    return replace(evidence, hint=hint)
+
+
+def _find_missing_index(state: State, strategy: Strategy) -> str | None:
+    """Return the kind of index that a strategy needs and the store lacks, or None."""
+    index_name: str | None = getattr(strategy, "needs", None)
+    if index_name is None:
+        return None
+    from ..structures.indexes.indexes import Indexes
+
+    return index_name if Indexes(state.lmdb).get(get_index_kind(index_name)) is None else None

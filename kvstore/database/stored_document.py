@@ -1,0 +1,111 @@
+"""A stored document, as the reading methods return it, and what is read by its key.
+
+In: a state, and keys of documents, chunks, or a condition. Out: documents with their texts and properties, imported
+triples, vectors of chunks, or the keys that satisfy the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ..arguments import check_integer, check_text
+from ..errors import ArgumentError, InputError
+
+if TYPE_CHECKING:
+    from ..structures.documents.document_triples import Triple
+    from ..structures.state import State
+    from ..structures.vectors.vectors import Matrix
+
+_MAX_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored document.
+
+    ``bytes`` and ``chunks`` are the size of its text; ``changed`` is a UTC time in ISO 8601. ``source`` is the file it
+    came from, ``origin`` the folder that was ingested.
+    """
+
+    key: str
+    title: str | None
+    source: str | None
+    meta: dict[str, Any]
+    format: str
+    text: str
+    bytes: int
+    chunks: int
+    changed: str
+    origin: str | None = None
+
+
+def read_document(state: State, key: str) -> Document | None:
+    record = state.documents.find_by_key(key)
+    if record is None:
+        return None
+    text = state.documents.read_text(record.id).decode()
+    return Document(
+        record.key,
+        record.title,
+        record.source,
+        record.meta,
+        record.format,
+        text,
+        record.size,
+        record.chunk_count,
+        record.changed,
+        record.origin,
+    )
+
+
+def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
+    """Return the id of a chunk given by id or by (key, ordinal); an unused id if the chunk does not exist."""
+    if not isinstance(chunk, tuple):
+        return chunk
+    key, ordinal = chunk
+    record = state.documents.find_by_key(key)
+    chunk_id = None if record is None else next(islice(record.chunk_ids(), ordinal, None), None)
+    return _MAX_ID if chunk_id is None else chunk_id
+
+
+def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
+    """Raise ArgumentError unless each chunk is an id or (key, ordinal)."""
+    for chunk in chunks:
+        if not isinstance(chunk, tuple):
+            check_integer("the id of a chunk", chunk, 0, _MAX_ID)
+            continue
+        if len(chunk) != 2:
+            raise ArgumentError(f"a chunk is its id, or (key of its document, number), not {chunk!r:.60}")
+        check_text("the key of a chunk's document", chunk[0])
+        check_integer("the number of a chunk in its document", chunk[1], 0, _MAX_ID)
+
+
+def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
+    """Return the stored unit vectors of these chunks; raises InputError for a chunk that does not exist."""
+    records = [state.chunks.find(_find_chunk_id(state, chunk)) for chunk in chunks]
+    missing = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
+    if missing:
+        raise InputError(f"there is no chunk {missing[0]}; SELECT id, document, ordinal FROM chunks lists them")
+    return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
+
+
+def read_triples(state: State, key: str) -> list[Triple]:
+    """Return the triples that were imported for a document; empty if there are none."""
+    from ..structures.documents.document_triples import Triples
+
+    record = state.documents.find_by_key(key)
+    return [] if record is None else list(Triples(state.lmdb).get(record.id).triples)
+
+
+def list_matching_keys(
+    state: State, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any], prefix: str
+) -> list[str]:
+    """Return the keys that begin with ``prefix`` of the documents that satisfy a condition, in byte order."""
+    from ..sql.document_filter import filter_documents
+
+    document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()
+    keys = state.documents.get_keys(document_ids)
+    return sorted((key for key in map(keys.__getitem__, document_ids) if key.startswith(prefix)), key=str.encode)
