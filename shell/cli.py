@@ -134,7 +134,9 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 
 @cli.command()
 @STORE
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of this machine (0, as it comes: any).")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine (default 0: any free port)."
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def explore(store: Path, port: int, no_browser: bool) -> int:
     """Browse STORE in a browser on this machine until Ctrl-C; access is read-only and needs the printed address."""
@@ -142,7 +144,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 
     def announce(address: str) -> None:
         print(address, flush=True)
-        report_message("the explorer answers there until Ctrl-C; whoever has this address can read the store")
+        report_message("the explorer answers there until Ctrl-C; anyone with this address can read the store")
 
     serve(store, port=port, browser=not no_browser, announce=announce)
     return 0

@@ -125,7 +125,8 @@ class StoreTools:
             return "Nothing was found."
         passages = [
             ResultPart(
-                f"[{rank}] {format_source(document, titles.get(document))}, {format_spans(spans)} (why: {to_one_line(path)})\n",
+                f"[{rank}] {format_source(document, titles.get(document))}, {format_spans(spans)} (why: "
+                f"{to_one_line(path)})\n",
                 quote_text(text),
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
@@ -263,7 +264,8 @@ class StoreTools:
             # the condition, which may name documents. It rolls back the transaction.
             if not is_free or not self._is_allowed(transaction, key):
                 raise InputError(
-                    f"document {shorten(key)} cannot be stored here: its key is taken, or this server does not give such"
+                    f"document {shorten(key)} cannot be stored here: its key is taken, or this server does not "
+                    "give such"
                     " documents; choose another key"
                 )
         return f"{format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"

@@ -94,7 +94,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     if where is None:
         yield StoreTool(
             "expand",
-            "What stands above and below a name in the stored hierarchies.",
+            "The names above and below a name in the stored hierarchies.",
             {
                 "name": _build_text_schema("The name"),
                 "direction": {"type": "string", "enum": ["up", "down", "both"]},
@@ -151,7 +151,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     if where is None:
         yield StoreTool(
             "put_edge",
-            "State that one name stands under another in a hierarchy.",
+            "Add an edge: one name below another in a hierarchy.",
             {
                 "child": _build_text_schema("The lower"),
                 "parent": _build_text_schema("The upper"),
@@ -162,7 +162,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
         )
         yield StoreTool(
             "alias",
-            "Let a new name stand for a known one.",
+            "Make a new name an alias of a known one.",
             {"name": _build_text_schema("The new name"), "entity": _build_text_schema("The known name")},
             ("name", "entity"),
             changes=True,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from ..database.database import Database
 from ..database.queryable import Queryable
-from ..database.transaction import Transaction
 from ..errors import ReadOnlyError, StatementError, TransactionError
 from ..sql.condition import ConditionError, OffsetMap, map_offset
 from ..sql.diagnosis import make_statement_error
 
 if TYPE_CHECKING:
     from ..database.model_extraction import ExtractionProgress
+    from ..database.transaction import Transaction
     from ..ingest.ingest_interface import IngestProgress
     from ..structures.indexes.index_building import IndexProgress
 
@@ -63,7 +63,7 @@ class StatementContext:
     def require_no_transaction(self, reason: str) -> None:
         """Raise TransactionError if BEGIN has opened a transaction; ``reason`` is the reason for the error message."""
         if self.database._open_transaction is not None:
-            raise TransactionError(f"{reason}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
+            raise TransactionError(f"{reason}, so it must run outside BEGIN; COMMIT or ROLLBACK first")
 
     def require_writable(self, action: str) -> None:
         """Raise ReadOnlyError if the store was opened read-only; ``action`` completes the error message."""

@@ -58,7 +58,8 @@ _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
 
 
 class LatexSource(MacroTable):
-    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included files."""
+    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included
+    files."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

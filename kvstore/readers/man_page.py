@@ -398,19 +398,23 @@ class _ManualPage(ManualBlocks):
 
     _MACROS: Mapping[str, Callable[[_ManualPage, str], None]] = {
         "TH": _read_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
-        "PP": _start_paragraph, "P": _start_paragraph, "LP": _start_paragraph, "HP": _start_paragraph, "Pp": _start_paragraph, "Lp": _start_paragraph,
-        "sp": _add_space, "Sp": _add_space, "br": _break_line, "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
+        **dict.fromkeys("PP P LP HP Pp Lp".split(), _start_paragraph),
+        "sp": _add_space, "Sp": _add_space, "br": _break_line,
+        "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
         "RS": ManualBlocks._indent, "RE": ManualBlocks._unindent,
         "INDENT": ManualBlocks._indent, "UNINDENT": ManualBlocks._unindent,
-        "nf": _start_verbatim, "fi": _finish_verbatim, "EX": _start_verbatim, "EE": _finish_verbatim, "Vb": _start_verbatim,
-        "Ve": _finish_verbatim, "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
+        **dict.fromkeys("nf EX Vb".split(), _start_verbatim),
+        **dict.fromkeys("fi EE Ve".split(), _finish_verbatim),
+        "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
         "URL": _add_inline_link, "MTO": _add_inline_link,
         "SY": _start_synopsis, "OP": _add_option, "so": _read_include, "TS": _read_table, "EQ": _read_equation,
         "Dd": _read_document_date, "Dt": _read_document_title, "Os": _read_system, "Sh": _start_section,
-        "Ss": lambda page, rest: page._start_section(rest, 3), "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
+        "Ss": lambda page, rest: page._start_section(rest, 3),
+        "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
         "Bd": _start_display, "Ed": _finish_verbatim, "D1": _add_code_line, "Dl": _add_code_line,
         "Rs": _start_reference, "Re": _finish_reference,
-        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy ne ll in ti ta ps vs ft fam cs nop tr".split(), _ignore_macro),
+        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy".split(), _ignore_macro),
+        **dict.fromkeys("ne ll in ti ta ps vs ft fam cs nop tr".split(), _ignore_macro),
     }  # fmt: skip
 
 

@@ -53,7 +53,8 @@ _ABSTRACT_NAMES = frozenset("abstract shortdesc".split())
 _FOOTNOTE_NAMES = frozenset("footnote fn".split())
 _TITLE_NAMES = frozenset("title head".split())
 _BLOCK_NAMES = (
-    _PARAGRAPH_NAMES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES | _CODE_BLOCK_NAMES | _QUOTE_NAMES | _ADMONITION_NAMES | _TABLE_NAMES
+    _PARAGRAPH_NAMES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES | _CODE_BLOCK_NAMES | _QUOTE_NAMES
+    | _ADMONITION_NAMES | _TABLE_NAMES
     | frozenset("section sect1 sect2 sect3 sect4 sect5 sec chapter appendix preface part div div1 div2 div3 div4 div5 "
                 "refsect1 refsect2 refsect3 refsection figure informalfigure example informalexample fig boxed-text "
                 "sidebar abstract ref-list ack app body front back text body group shortdesc conbody taskbody".split())

@@ -23,7 +23,7 @@ from .stored_tree import StoredTree
 
 Value = TypeVar("Value")
 
-_REMEDY = "DROP INDEX communities, and make it anew"
+_REMEDY = "DROP INDEX communities, and create it again"
 
 
 class Community(NamedTuple):
