@@ -1,8 +1,8 @@
-"""The language model that reads passages for a strategy, each prompt within the tokens that one may have.
+"""A language model that reads passages for a strategy, with each prompt within its token budget.
 
-In: questions and passages. Out: points with their passages, ratings, and questions to ask next
-(:mod:`kvstore.retrieval.distillation`). Passages are quoted and numbered as in the prompt of an answer. What the model
-writes is JSON of a schema: a point of no score, and one that names no passage it was given, is left out.
+In: questions and passages. Out: points with their passages, ratings, and further questions
+(:mod:`kvstore.retrieval.distillation`). Passages are quoted and numbered as in the prompt of an answer. The model
+writes JSON of a schema; a point without a score, or one that names no passage of its prompt, is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .prompt import build_quotation, quote_passage
 
 Result = TypeVar("Result")
 
-#: Points that a model may make of one prompt, and the best rating of a passage.
+#: The maximum number of points per prompt, and the best rating of a passage.
 _MAX_POINTS = 20
 _MAX_RATING = 5
 
@@ -45,7 +45,8 @@ _RATINGS_TASK = (
 
 
 class ModelDistiller:
-    """A :class:`~kvstore.retrieval.distillation.Distiller` over one model; ``budget`` is the tokens of a prompt."""
+    """A :class:`~kvstore.retrieval.distillation.Distiller` with one model; ``budget`` is the number of tokens of a
+    prompt."""
 
     def __init__(
         self,
@@ -139,8 +140,8 @@ class ModelDistiller:
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
     ) -> list[Hit]:
-        """The passages that fit a prompt, in order; ``in_order`` ends with the first that does not, unless it is the
-        very first."""
+        """Return the passages that fit in a prompt, in order. With ``in_order``, stop at the first passage that does
+        not fit."""
         quotation = Quotation(())
         tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - 200
         fitting: list[Hit] = []

@@ -74,8 +74,8 @@ Stem = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class SnippetScores:
-    """The scores of the snippets that can be chosen; ``nearest`` is the greatest cosine of one, under its title and
-    heading, with the question (0 where there is none)."""
+    """The scores of the snippets that can be chosen. ``nearest`` is the highest cosine of a snippet, with its title and
+    heading, and the question (0 if there are no snippets)."""
 
     scores: Mapping[Place, float]
     nearest: float

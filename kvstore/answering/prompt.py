@@ -38,7 +38,7 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is sent to a language model.
+    """A prompt for a language model.
 
     ``passages`` are the chunks or segments, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of the
     whole prompt; ``mark`` encloses each quotation and differs in every prompt.

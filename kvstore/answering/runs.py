@@ -97,7 +97,7 @@ def _list_required(passage: Passage, place: Place) -> list[Place]:
     snippets = passage.snippets
     first = at
     while first > 0 and snippets[first - 1].section == snippets[at].section:
-        # Of a definition, the first sentence says what all others are about.
+        # The first sentence of a definition names the subject of the others.
         defines = bool(snippets[first].label) and snippets[first - 1].term == snippets[at].term
         if at - first >= (_MAX_DEFINITION_SENTENCES if defines else _MAX_SENTENCES_BEFORE) or not (
             defines or snippets[first].needs_previous
