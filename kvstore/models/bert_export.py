@@ -1,11 +1,11 @@
-"""Export of a BERT to ONNX from its weights, without torch.
+"""Export of a BERT model to ONNX from its weights, without torch.
 
 In: the folder of a sentence-transformers model (``modules.json``, ``config.json``, ``model.safetensors``,
-``tokenizer.json``) whose network is BERT (Devlin et al., "BERT", NAACL 2019) and whose vector is the mean of its
-tokens' or the first token's (Reimers and Gurevych, "Sentence-BERT", EMNLP 2019). On disk: what :mod:`.onnx_export`
-says. A text is run by itself, so that there is no padding and no mask: the network has a fifth of the operations that
-torch traces. Whatever a folder says that is not known here raises :class:`~kvstore.errors.EmbedderError`: a network of
-another kind gives other vectors, or none, but never almost the right ones.
+``tokenizer.json``) whose network is BERT (Devlin et al., "BERT", NAACL 2019) and whose vector is the mean of the
+tokens' vectors or the first token's (Reimers and Gurevych, "Sentence-BERT", EMNLP 2019). On disk: see
+:mod:`.onnx_export`. Texts are run one by one, so there is no padding and no mask: the network has a fifth of the
+operations that torch traces. Unknown settings in a folder raise :class:`~kvstore.errors.EmbedderError`, because a
+network of another kind would give wrong vectors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..errors import EmbedderError
 from .onnx_export import save_description, save_tokenizer
 from .onnx_runtime import MODEL_FILE
 
-#: What a configuration must say, where it says anything of it.
+#: The required values of a configuration, if it has the setting.
 _REQUIRED_CONFIG = {
     "model_type": "bert",
     "hidden_act": "gelu",
@@ -31,7 +31,7 @@ _REQUIRED_CONFIG = {
     "is_decoder": False,
 }
 
-#: The modules of sentence-transformers that are known; vectors are scaled to length 1 in any case.
+#: The supported modules of sentence-transformers; vectors are scaled to length 1 in any case.
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 _OPSET, _IR_VERSION = 17, 8
@@ -76,7 +76,7 @@ def _read_json(path: Path) -> Any:
 
 def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
     """True if the vector is the mean of the tokens' vectors, not the first token's."""
-    # As one word, or in the older form as a switch a mode.
+    # As one word, or in the older form as one switch per mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
     modes += [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on]
     modes = [mode.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for mode in modes]
@@ -95,14 +95,14 @@ def _read_tokenizer(network: Path) -> dict[str, Any]:
 
 
 def _read_safetensors(path: Path) -> Tensors:
-    """The tensors of a file: a length in 8 bytes, little-endian, so much JSON, and the numbers one after another
+    """Read the tensors of a file: 8 bytes of length, little-endian, that much JSON, and the numbers
     (https://huggingface.co/docs/safetensors)."""
     data = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
     tensors = {}
     for name, tensor in json.loads(data[8:start].tobytes()).items():
         if name == "__metadata__" or tensor["dtype"] not in ("F32", "F16"):
-            continue  # what is no weight: the numbers of the positions
+            continue  # position numbers, not a weight
         first, last = tensor["data_offsets"]
         numbers = data[start + first : start + last].view(np.float32 if tensor["dtype"] == "F32" else np.float16)
         tensors[name.removeprefix("bert.")] = numbers.reshape(tensor["shape"]).astype(np.float32)
@@ -110,7 +110,7 @@ def _read_safetensors(path: Path) -> Tensors:
 
 
 class _BertGraph:
-    """An ONNX graph that is being written: each operation is named as what it gives."""
+    """An ONNX graph under construction; each operation is named after its output."""
 
     def __init__(self, weights: Tensors) -> None:
         from onnx import helper, numpy_helper
@@ -121,10 +121,10 @@ class _BertGraph:
         self._nodes: list[Any] = []
 
     def add_bert(self, config: Mapping[str, Any], *, mean: bool) -> None:
-        """The network, from ``input_ids`` to ``vectors``."""
+        """Add the network, from ``input_ids`` to ``vectors``."""
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
-        # A text is of type 0 in every place.
+        # Every token of a text has type 0.
         position_table = (
             self._take_weight("embeddings.position_embeddings")
             + self._take_weight("embeddings.token_type_embeddings")[0]
@@ -166,7 +166,8 @@ class _BertGraph:
         onnx.save(self._helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION), str(path))
 
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
-        """Each token sees all others, by each of the heads: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula 1)."""
+        """Add attention of each token to all others, by each head: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula
+        1)."""
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
         parts = {}
@@ -194,7 +195,8 @@ class _BertGraph:
         )
 
     def _add_gelu(self, rows: str, name: str) -> str:
-        """x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016), in the order in which onnxruntime knows it for one."""
+        """Add x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016), in the order that onnxruntime recognizes and
+        fuses."""
         divided = self._add_operation("Div", [rows, self._add_number("root", math.sqrt(2))], f"{name}.divided")
         error = self._add_operation("Erf", [divided], f"{name}.erf")
         raised = self._add_sum(error, self._add_number("one", 1), f"{name}.raised")

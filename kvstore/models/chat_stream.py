@@ -1,10 +1,10 @@
-"""The answer of a chat model as it comes, as server-sent events or as one JSON object.
+"""The answer of a chat model as it arrives, as server-sent events or as one JSON object.
 
-In: a reply of ``/chat/completions``. Out: pieces of text, reasoning kept apart, whether a server sends it in a field of
-its own (``reasoning_content``, ``reasoning``) or between ``<think>`` and ``</think>`` at the beginning of the text.
-Both can be encoded, even if a server cuts a character in two, and do not contain the key.
-Nothing in time, a stream that ends before its answer does and an answer without end raise OSError; what is not of the
-protocol raises ValueError; an error that the server sends inside the stream raises :class:`StreamError`.
+In: a reply of ``/chat/completions``. Out: pieces of text, with reasoning separate, whether a server sends it in a field
+of its own (``reasoning_content``, ``reasoning``) or between ``<think>`` and ``</think>`` at the start of the text. All
+pieces can be encoded, even if a server cuts a character in two, and never contain the key. A timeout, a stream that
+ends before its answer, and an answer without an end raise OSError; a violation of the protocol raises ValueError; an
+error that the server sends inside the stream raises :class:`StreamError`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from .text_pieces import join_surrogates
 if TYPE_CHECKING:
     from .http_client import Reply
 
-#: Bytes of one answer, at most: a model that repeats itself without end must end.
+#: The maximum length of one answer in bytes, because a model can repeat itself without end.
 MAX_ANSWER_BYTES = 4 << 20
 
 _THINK_START, _THINK_END = "<think>", "</think>"
-#: The text in place of the key, and the characters of the key's beginning that are shown before it is known that the
-#: key follows: a piece that ends in "s" must not wait for the next because keys begin with "sk-".
+#: The replacement of the key, and the number of characters of the key's beginning that are shown before it is known
+#: that
+#: the key follows: a piece that ends in "s" must not wait for the next one because keys begin with "sk-".
 _STARS = "***"
 _MAX_SHOWN = 4
 
@@ -45,10 +46,10 @@ class Piece:
 class ChatStream:
     """The pieces of one answer.
 
-    ``secret`` becomes stars if the server repeats it.
+    If the server repeats ``secret``, it is replaced by stars.
 
-    After the last, ``is_truncated`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt
-    and answer took, 0 where the server does not say.
+    After the last piece, ``cut`` says that the model stopped at its token limit, and ``tokens`` are the numbers of
+    tokens of prompt and answer, 0 if the server does not report them.
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
@@ -72,18 +73,18 @@ class ChatStream:
             yield from self._splitter.flush()
 
     def close(self) -> None:
-        """Stop the server, where it is still writing."""
+        """Stop the server if it is still writing."""
         self._reply.close()
 
     def _iter_parts(self) -> Iterator[tuple[str, str]]:
-        """Text and reasoning of each event, up to the one that ends the answer."""
+        """Yield the text and reasoning of each event, up to the one that ends the answer."""
         finished = False
         for event in self._iter_events():
             if event.get("error"):
                 raise StreamError(json.dumps({"error": event["error"]}))
             self.tokens = _parse_usage(event) or self.tokens
             choices = event.get("choices")
-            if not choices:  # figures at the end, or the beginning of some servers
+            if not choices:  # statistics at the end, or the first event of some servers
                 continue
             choice = choices[0]
             delta = choice.get("delta") or choice.get("message") or {}
@@ -122,7 +123,8 @@ class ChatStream:
 
 
 def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """The data of each server-sent event (HTML Living Standard, section 9.2.6), comments and other fields left out."""
+    """Yield the data of each server-sent event (HTML Living Standard, section 9.2.6), without comments and other
+    fields."""
     buffer = bytearray()
     lines: list[bytes] = []
     for part in parts:
@@ -135,7 +137,7 @@ def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
             elif not line and lines:
                 yield b"\n".join(lines)
                 lines = []
-    if lines:  # the last event of a server that forgets the empty line after it
+    if lines:  # the last event, without the empty line after it
         yield b"\n".join(lines)
 
 
@@ -151,7 +153,7 @@ def _decode_event(data: bytes) -> dict[str, Any]:
 
 
 def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
-    """The tokens of prompt and answer, where an event says them."""
+    """Return the tokens of prompt and answer if an event reports them."""
     usage = event.get("usage")
     if not isinstance(usage, dict):
         return None
@@ -160,12 +162,12 @@ def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
 
 
 class _ReceivedText:
-    """Makes a text that comes in pieces fit to show and to store: halves of a surrogate pair are joined, and ``secret``
-    becomes stars, wherever the pieces are cut."""
+    """Makes text that arrives in pieces safe to show and to store: halves of a surrogate pair are joined, and
+    ``secret`` is replaced by stars, wherever the pieces are cut."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
-        self._pending = ""  # the end of the text so far, which further text may change
+        self._pending = ""  # the end of the text, which more text can change
         self._num_shown = 0  # characters of it that were returned
 
     def feed(self, text: str) -> str:

@@ -1,11 +1,11 @@
-"""HTTP endpoints that speak the OpenAI protocol: one JSON request, its answer, whole or as it comes, and clear errors.
+"""HTTP endpoints of the OpenAI protocol: one JSON request, its answer, whole or streamed, and clear errors.
 
-In: a path and a payload. Out: the decoded answer, or what the caller takes from a :class:`Reply`. Busy and broken
-connections are tried again with growing pauses, or when the server says; what remains raises the error class given,
-naming the address, the status and what the server said. The key goes into the request's header only: never along with
-a redirection to another address, and never into a message, nor into an exception that one was raised from. So a key is
-checked when it is read, what is no address is not repeated, and of what a server says the words that share a part with
-the key are left out.
+In: a path and a payload. Out: the decoded answer, or what the caller reads from a :class:`Reply`. Busy servers and
+broken connections are retried with growing pauses, or when the server says. A final failure raises the given error
+class, with the address, the status and the server's message. The key is sent only in the header of the request: never
+along with a redirection to another address, and never in a message or in an exception that caused it. Therefore a key
+is checked when it is read, an invalid address is not repeated, and words of the server's message that share a part with
+the key are masked.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _log = logging.getLogger("kvstore")
 
-#: Seconds before the second attempt, doubled for each further one, and the longest wait that a server may ask for.
+#: Seconds before the second attempt, doubled for each further one, and the longest wait that a server can request.
 FIRST_PAUSE = 0.5
 MAX_PAUSE = 30.0
 
 Taken = TypeVar("Taken")
 
 
-#: Characters that a word of a server's message and the key must share for the word to be left out.
+#: The number of characters that a word of a server's message and the key must share for the word to be masked.
 _MIN_SHARED_LENGTH = 5
 
 
 def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -> None:
-    """Raise ``error`` for what is no address of a server, or holds a password or a key, which would be shown.
+    """Raise ``error`` for an invalid server address, or for one with a password or a key, which would be shown.
 
-    ``name`` says where the address was given. The message does not repeat it: it may be anything.
+    ``name`` is the source of the address. The message does not repeat the address, which can contain anything.
     """
     with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(url)
@@ -77,11 +77,11 @@ def _check_key(key: str, error: type[KvstoreError], name: str) -> str | None:
 
 
 class Endpoint:
-    """One server; ``base_url`` and ``api_key`` come from the arguments, else from the environment.
+    """One server. ``base_url`` and ``api_key`` come from the arguments, else from the environment.
 
-    ``base_url_name`` is what an error calls the address that was given, ``key_variables`` are asked in their order.
-    What cannot work raises ``error``; a server that is down, busy or too slow ``unavailable`` (default: ``error``),
-    with ``remedy``.
+    ``base_url_name`` is the name of the address in errors; ``key_variables`` are tried in order. Permanent failures
+    raise ``error``; a server that is down, busy or too slow raises ``unavailable`` (default: ``error``), with
+    ``remedy``.
     """
 
     def __init__(
@@ -115,7 +115,8 @@ class Endpoint:
     def secret(self) -> str:
         """The key, which an answer must not repeat; empty without one.
 
-        A short key, such as ``none`` or ``ollama``, is a word that a local server wants, and may be part of an answer.
+        A short key, such as ``none`` or ``ollama``, is a word that a local server requires, and can be part of an
+        answer.
         """
         return self._key if self._key is not None and len(self._key) >= 2 * _MIN_SHARED_LENGTH else ""
 
@@ -129,10 +130,10 @@ class Endpoint:
     def exchange(
         self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Taken], seconds: float = math.inf
     ) -> Taken:
-        """Send ``payload`` and return what ``read_reply`` makes of the reply, which stays open; raises the error class.
+        """Send ``payload`` and return the result of ``take`` for the reply, which stays open. Raises the error class.
 
-        ``seconds`` limits each attempt, from the connection to the last byte.
-        An OSError in ``read_reply`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
+        ``seconds`` limits each attempt, from the connection to the last byte. An OSError in ``take`` counts as a broken
+        connection and is retried; a ValueError counts as a broken answer.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
@@ -196,7 +197,8 @@ class Endpoint:
         return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:300]
 
     def _mask_key(self, word: str) -> str:
-        """A word, or stars where it shares a part with the key: OpenAI's server repeats the first and last letters."""
+        """Return a word, or stars if it shares a part with the key: OpenAI's server repeats the first and last
+        letters."""
         key = self._key or ""
         if len(key) < 2 * _MIN_SHARED_LENGTH:
             return word.replace(key, "***") if key else word
@@ -219,7 +221,7 @@ class Endpoint:
 
 
 def _parse_retry_after(header: str | None) -> float | None:
-    """Seconds to wait, of a Retry-After that gives them or a time; None where it gives neither."""
+    """Return the seconds to wait from a Retry-After header with seconds or a time, or None."""
     from email.utils import parsedate_to_datetime
 
     if header is None:

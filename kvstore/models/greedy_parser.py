@@ -1,9 +1,9 @@
-"""spaCy's parser of dependencies with a kernel of its own in place of spaCy's loop.
+"""spaCy's dependency parser with a kernel instead of spaCy's loop.
 
-In: documents of spaCy with vectors of their words, and a parser as it was trained. Out: the heads and labels that
-spaCy's gives, at a fraction of the time: that one takes the interpreter's lock many times a word. Its last product
-comes from a library that promises no row the same bits in every product; here the parse of a text depends on nothing
-but the text. Imports spaCy.
+In: documents of spaCy with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser gives, in
+a fraction of the time: spaCy takes the interpreter's lock many times per word. spaCy's last matrix product comes from a
+library that does not guarantee equal bits for a row in every product; here the parse of a text depends only on the
+text. Imports spaCy.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from spacy.tokens import Doc
 
 from kvstore_cext.arc_eager import MOVE_LETTERS, parse
 
-#: Documents whose words go through the network's first layer together.
+#: The number of documents whose words pass the network's first layer together.
 BATCH_DOCUMENTS = 4
-#: The kernel takes scores of so many moves at a time.
+#: The maximum number of moves that the kernel scores at a time.
 _MOVES_PER_BLOCK = 32
 
 
@@ -33,7 +33,7 @@ class GreedyParser:
         moves = [parser.moves.get_class_name(number) for number in range(parser.moves.n_moves)]
         self._kinds = np.array([MOVE_LETTERS.index(move[0]) for move in moves], np.uint8)
         strings = parser.vocab.strings
-        # The last is the label of a word without a head, as of one whose move is -1.
+        # The last label is that of a word without a head, which also has move -1.
         labels = [strings.add(move.partition("-")[2]) for move in moves] + [strings.add("ROOT")]
         self._labels = np.array(labels, np.uint64)
         self._lower = self.model.get_ref("lower")

@@ -1,9 +1,9 @@
-"""The hashing embedder: no model and no dependency, and as poor as that sounds.
+"""The hashing embedder: no model, no dependency, and low quality.
 
 In: texts. Out: signed sums of hashed features (feature hashing: Weinberger et al., "Feature Hashing for Large Scale
 Multitask Learning", ICML 2009, section 2): each word, and the letter trigrams of each word, so that *vacuum* and
-*vacuums* come near each other. It matches words and never meanings. The same text gives the same vector in every
-process and on every machine. A text without a word gives the zero vector.
+*vacuums* are near each other. It matches words, never meanings. The same text has the same vector in every process and
+on every machine. A text without a word has the zero vector.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy.typing as npt
 from .protocol import Embeddings, normalised
 
 DEFAULT_DIMENSION = 256
-#: How much all the trigrams of a word weigh together, beside 1 for the word itself.
+#: The weight of all trigrams of a word together, compared with 1 for the word itself.
 TRIGRAM_WEIGHT = 0.5
-#: Shorter words are mostly grammar and weigh less, in proportion.
+#: Shorter words are mostly function words and weigh less, in proportion.
 FULL_WEIGHT_LENGTH = 6
 
 WORD_PATTERN = re.compile(r"\w+")
@@ -44,7 +44,7 @@ class HashingEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """The vectors of ``texts``: shape (len(texts), dimension)."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension)."""
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             counts = Counter(WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).casefold()))
@@ -61,14 +61,14 @@ class HashingEmbedder:
         return normalised(rows)
 
     def embed_query(self, text: str) -> Embeddings:
-        """The vector of ``text``: shape (dimension,)."""
+        """Return the vector of ``text``, shape (dimension,)."""
         row: Embeddings = self.embed([text])[0]
         return row
 
 
-@lru_cache(maxsize=8192)  # as with stems, a process must not grow for long by words that come once
+@lru_cache(maxsize=8192)  # bounded, because many words occur only once
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """The places that a word's features fall on, and their signed weights."""
+    """Return the indices of a word's features and their signed weights."""
     framed = f"<{word}>"
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     hashes = [_hash_feature(f"word {word}"), *map(_hash_trigram, trigrams)]
@@ -79,7 +79,7 @@ def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], 
     return positions, np.array(weights)
 
 
-@lru_cache(maxsize=1 << 15)  # many words are made of few trigrams
+@lru_cache(maxsize=1 << 15)  # many words consist of few trigrams
 def _hash_trigram(trigram: str) -> int:
     return _hash_feature(f"trigram {trigram}")
 

@@ -30,11 +30,11 @@ from .timeouts import Timeouts
 
 Result = TypeVar("Result")
 
-#: Bytes of the largest answer that is read as a whole: 128 vectors of 16,384 numbers in 24 characters are 50 MB.
+#: The maximum size in bytes of an answer that is read whole: 128 vectors of 16,384 numbers in 24 characters are 50 MB.
 LARGEST = 1 << 26
-#: Bytes of what a server says of an error that are read.
+#: The number of bytes of a server's error message that are read.
 MAX_ERROR_BYTES = 1 << 16
-#: Seconds that the end of a stream may take after the last of its events.
+#: The seconds that the end of a stream can take after its last event.
 _FINISH_SECONDS = 0.1
 
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -43,7 +43,7 @@ _ENVIRONMENT_VARIABLES = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), 
 
 
 class Reply:
-    """An answer that is being received; ``close`` it, or leave its context."""
+    """An answer that is being received. Close it with ``close`` or by leaving its context."""
 
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
         self._response = response
@@ -70,8 +70,8 @@ class Reply:
         return b""
 
     def read_beginning(self) -> bytes:
-        """The first :data:`MAX_ERROR_BYTES` bytes or so, and the reply closed; what breaks off, or takes longer than
-        one part may, ends there."""
+        """Return about the first :data:`SAID` bytes, and close the reply. A broken connection or a timeout ends the
+        text."""
         data = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
         with self, suppress(OSError, ValueError):  # the status says enough
@@ -80,7 +80,8 @@ class Reply:
         return data[:MAX_ERROR_BYTES]
 
     def read_json(self) -> Any:
-        """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON, or too long."""
+        """Return the whole answer, decoded, and close the reply. Raises ValueError for invalid JSON or a too long
+        answer."""
         data = bytearray()
         with self:
             while part := self.read(self._timeouts.between):
@@ -93,12 +94,12 @@ class Reply:
             raise ValueError(f"the answer is not JSON ({problem})") from None
 
     def finish(self) -> None:
-        """Read the end of an answer that has come wholly, where it comes at once: its connection can serve again."""
+        """Read the end of a complete answer if it is available at once, so that the connection can be reused."""
         with suppress(OSError, ValueError):
             self.read(_FINISH_SECONDS)
 
     def close(self) -> None:
-        """Let the connection go, which stops a server that is still writing."""
+        """Close the connection, which stops a server that is still writing."""
         with suppress(OSError, ValueError):
             self._connections.run(self._response.aclose(), self._timeouts.connect)
 
@@ -117,14 +118,15 @@ def post(
     deadline: float,
     error: type[KvstoreError],
 ) -> Reply:
-    """Send a request, and return the answer when its head has come; nothing is awaited past ``deadline`` (monotonic).
+    """Send a request and return the reply once its header has arrived. Nothing is awaited past ``deadline``
+    (monotonic).
 
-    Raises ``error`` where httpx is not installed.
+    Raises ``error`` if httpx is not installed.
     """
     httpx = import_extra("httpx", "llm", "to ask an endpoint", error=error)
     connections = _get_connections()
     remaining = deadline - time.monotonic()
-    # What is sent must not be compressed: a part of a stream would wait for more of it.
+    # Answers must not be compressed: a part of a stream would wait for more data.
     all_headers = {"Accept-Encoding": "identity", **headers}
     connect, first_part = min(timeouts.connect, remaining), min(timeouts.first, remaining)
     timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
@@ -135,18 +137,18 @@ def post(
             client.build_request("POST", url, headers=all_headers, content=body, timeout=timeout), stream=True
         )
 
-    # Within the timeouts of each wait, those of all together.
+    # The limit of the whole request, in addition to the timeouts of each wait.
     return Reply(connections.run(send(), min(connect + first_part, remaining)), connections, timeouts, deadline)
 
 
-#: The thread of all requests. What httpx logs there is what servers say, in which a key may be repeated.
+#: The thread of all requests. httpx must not log there: servers can repeat a key.
 _THREAD = "kvstore-http"
 for _logger in ("httpx", "httpcore.http11"):
     logging.getLogger(_logger).addFilter(lambda record: record.threadName != _THREAD)
 
 
 class _Connections:
-    """The event loop in its thread, and a client for each environment that there was."""
+    """The event loop in its thread, and a client for each environment so far."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -163,7 +165,7 @@ class _Connections:
             raise
 
     def get_client(self, httpx: Any) -> Any:
-        """The client for the environment as it is; raises ValueError where that names what cannot be used."""
+        """Return the client for the current environment. Raises ValueError if a setting in it cannot be used."""
         environment = tuple(os.environ.get(name) for name in _ENVIRONMENT_VARIABLES)
         if environment not in self._clients:
             self._clients[environment] = _create_client(httpx)
@@ -197,7 +199,7 @@ def _create_client(httpx: Any) -> Any:
     except ImportError:
         raise ValueError("a proxy of the kind socks needs socksio; pip install 'httpx[socks]'") from None
     except Exception:
-        # The message may hold the password of a proxy.
+        # The message can contain the password of a proxy.
         message = "the environment names a proxy that is not an address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY)"
     raise ValueError(message)
 
@@ -219,7 +221,7 @@ def _convert_error(problem: Exception) -> Exception:
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
-    """An exception, and those that it came of, in order."""
+    """Return an exception and its causes, in order."""
     causes: list[BaseException] = []
     while problem is not None and problem not in causes:
         causes.append(problem)
@@ -229,7 +231,7 @@ def _list_causes(problem: BaseException | None) -> list[BaseException]:
 
 
 def _get_reason(problem: BaseException) -> str:
-    """Why, in the system's words where it is a matter of the system."""
+    """Return the reason of an error, in the system's words for a system error."""
     for cause in _list_causes(problem):
         if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:
             return str(cause.strerror)
@@ -252,7 +254,7 @@ def _get_connections() -> _Connections:
 
 
 def _reset_after_fork() -> None:
-    """A forked child has no thread of its parent's."""
+    """Drop the connections in a forked child, which lacks the parent's thread."""
     global _process_connections, _lock
     _process_connections, _lock = None, threading.Lock()
 

@@ -1,9 +1,9 @@
-"""Language pipelines of spaCy: words, their kinds, base forms and dependencies.
+"""Language pipelines of spaCy: words, parts of speech, lemmas and dependencies.
 
-In: texts of any length. Out: what a function makes of their parses. ``en`` is the pipeline that kvstore ships, trained
-by ``tools/train_language.py`` on Universal Dependencies and loaded without network; any pipeline of spaCy that is
-installed goes by its name (``en_core_web_trf``, ``de_core_news_sm``) or its folder. spaCy is imported when a pipeline
-first reads. What is missing raises :class:`~kvstore.errors.LanguageError` that says what to install.
+In: texts of any length. Out: the results of a function for their parses. ``en`` is the pipeline included in kvstore,
+trained by ``tools/train_language.py`` on Universal Dependencies and loaded without network. Installed pipelines of
+spaCy are used by name (``en_core_web_trf``, ``de_core_news_sm``) or folder. spaCy is imported when a pipeline first
+parses. A missing pipeline raises :class:`~kvstore.errors.LanguageError` that says what to install.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
     from spacy.tokens import Doc
 
-    #: A pipeline, and how its ``pipe`` takes several texts without an effect of one on another's parse.
+    #: A pipeline, and its ``pipe`` for several texts, without an effect of one text on another's parse.
     _LoadedPipeline = tuple[SpacyLanguage, dict[str, Any]]
 
-#: The pipeline that kvstore ships, and the name that asks for none.
+#: The included pipeline, and the name for no pipeline.
 ENGLISH = "en"
 RULES = "rules"
 
-#: Characters that are parsed as one document at most, and characters of texts that are parsed together.
+#: The maximum number of characters of one spaCy document, and of texts that are parsed together.
 MAX_PIECE_LENGTH = 20_000
 BATCH = 8_000
 
-#: Words that are kept, with all that is known of them: the first ones met, which are the most frequent.
+#: The number of cached words with their attributes: the first ones, which are the most frequent.
 KEPT_WORDS = 8192
 
 Result = TypeVar("Result")
@@ -49,14 +49,14 @@ _BORDER_PATTERNS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """The parse of a piece of a text; ``start`` is where the piece begins in the text, in characters."""
+    """The parse of a piece of a text; ``start`` is the offset of the piece in the text, in characters."""
 
     start: int
     doc: Doc
 
 
 class LanguagePipeline:
-    """One pipeline; it is loaded when it first reads, and may be shared between threads."""
+    """One pipeline. It is loaded when it first parses, and threads can share it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -64,13 +64,13 @@ class LanguagePipeline:
         self._loaded: _LoadedPipeline | None = None
 
     def load(self) -> None:
-        """Load the pipeline now; raises LanguageError where there is none."""
+        """Load the pipeline now. Raises LanguageError if it is missing."""
         with self._lock:
             self._get_pipeline()
 
     def load_lean(self) -> None:
-        """The same without what ``en`` has no use for; spaCy is imported once, so this is for processes that run
-        nothing but ours."""
+        """Load the pipeline without modules that ``en`` does not need. spaCy is imported once per process, so this is
+        for processes that only run kvstore."""
         from .lean_import import lean_import
 
         with lean_import() if self.name == ENGLISH else nullcontext():
@@ -99,7 +99,7 @@ class LanguagePipeline:
             return []
         with self._lock:
             nlp, pipe_options = self._get_pipeline()
-            # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
+            # New words are forgotten at the end of the zone; otherwise the vocabulary would grow forever.
             with nlp.memory_zone() if len(nlp.vocab) >= KEPT_WORDS else nullcontext():
                 docs = nlp.pipe(
                     (text[start:end] for text in texts for start, end in split_pieces(text)), **pipe_options
@@ -139,7 +139,7 @@ def get_language_version(name: str) -> str:
         return str(description["version"])
     except (OSError, ValueError, KeyError):
         pass
-    # Loaded for pipelines of spaCy only: with what it needs it takes as long as a tenth of opening a store.
+    # Loaded only for pipelines of spaCy, because it takes a tenth of the time to open a store.
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -155,7 +155,7 @@ def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, in
     while len(text) - start > limit:
         end = start + limit
         for border in _BORDER_PATTERNS:
-            # Only the second half is searched, so that pieces do not become many and small.
+            # Only the second half is searched, so that pieces do not become small and many.
             ends = [match.end() for match in border.finditer(text, start + limit // 2, end)]
             if ends:
                 end = ends[-1]

@@ -30,7 +30,7 @@ MODEL_VARIABLE = "KVSTORE_LLM_MODEL"
 URL_VARIABLE = "KVSTORE_LLM_URL"
 KEY_VARIABLE = "KVSTORE_LLM_KEY"
 
-#: The name that stands for no model, where the environment or the session names one.
+#: The name for no model, in the environment or the session.
 NO_MODEL = "none"
 
 Message = Mapping[str, str]
@@ -103,8 +103,8 @@ class LanguageModel:
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
     ) -> Generator[str, None, ModelAnswer]:
-        """The pieces of what :meth:`write` gives, as they come, without the reasoning; closed early, the server is
-        stopped."""
+        """Yield the pieces of the text of :meth:`write` as they arrive, without the reasoning. Closing the generator
+        early stops the server."""
         try:
             stream, pieces = self._open_stream(messages, response_format)
         except ModelError as problem:
@@ -126,12 +126,12 @@ class LanguageModel:
         return ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
-        """The next piece, None after the last."""
+        """Return the next piece, or None after the last."""
         try:
             return next(pieces, None)
         except (OSError, StreamError, ValueError) as problem:
             message = self._endpoint.extract_message(str(problem)) or type(problem).__name__
-        # Outside of the except clause: what it was raised from may hold what the server repeated.
+        # Raised outside of the except clause, because the cause can contain what the server repeated.
         failure = f"{self.url}: the answer broke off after {sum(map(len, received))} characters ({message})"
         remedy = "SET token_timeout or answer_timeout where it was too slow"
         raise self._add_model_name(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
@@ -139,7 +139,7 @@ class LanguageModel:
     def _open_stream(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """The stream of the answer, its first piece having come: until then a broken connection is tried again."""
+        """Open the stream of the answer and read its first piece; until then a broken connection is retried."""
         payload: dict[str, Any] = {
             "model": self.name,
             "messages": [dict(message) for message in messages],
@@ -173,9 +173,10 @@ class LanguageModel:
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
-    """The model of this name, else of the session, else of the environment; None where none is named, or ``none``.
+    """Return the model with a name, else the session's, else the environment's; None if there is none or it is
+    ``none``.
 
-    Raises ModelError for an address that is none.
+    Raises ModelError for an invalid address.
     """
     model_name = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
     if model_name.lower() == NO_MODEL:
