@@ -1,9 +1,9 @@
 """Embedders by name.
 
-In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store keeps the embedder's name, and
-``open_embedder(name)`` must give the same vectors in every later process. A name that is not one of ours may be that of
-an installed package (:mod:`.plugin_embedder`). A name or an option that is unknown raises
-:class:`~kvstore.errors.EmbedderError` that says which there are.
+In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store records the embedder's name, and
+``open_embedder(name)`` must return the same vectors in every later process. Other names can belong to installed
+packages (:mod:`.plugin_embedder`). An unknown name or option raises :class:`~kvstore.errors.EmbedderError` that lists
+the valid ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .protocol import DEFAULT_EMBEDDER, Embedder
 
 __all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_english_only", "open_embedder"]
 
-#: The forms a name may take, and the options that may come with each.
+#: The valid forms of a name, and the options of each.
 EMBEDDER_FORMS = {
     "all-MiniLM-L6-v2": frozenset({"device"}),
     "all-MiniLM-L6-v2-int8": frozenset[str](),
@@ -29,21 +29,21 @@ EMBEDDER_FORMS = {
     "none:DIMENSION": frozenset[str](),
 }
 
-#: Those of installed packages, by what stands before the colon of their names.
+#: Embedders of installed packages, by the part of their names before the colon.
 EMBEDDERS = PluginGroup(
     "embedder", get_reserved_names=lambda: {form.partition(":")[0] for form in EMBEDDER_FORMS}, convert=build_factory
 )
 
 
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
-    """The embedder called ``name``; nothing is loaded or asked for until it embeds.
+    """Return the embedder called ``name``. It loads its model or contacts its server on first use.
 
     Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, from the extra ``local``); ``sentence-transformers:NAME``
-    or ``:PATH``; ``all-MiniLM-L6-v2-int8`` and ``sentence-transformers-int8:NAME``, the same with weights of 8 bits,
-    faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
-    ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user brings the vectors).
-    Further names, ``KIND`` or ``KIND:REST``, are those of installed packages, whose options are their own.
-    Raises EmbedderError for a name or an option that is unknown, PluginError for a package that is broken.
+    or ``:PATH``; ``all-MiniLM-L6-v2-int8`` and ``sentence-transformers-int8:NAME``, the same with 8-bit weights, faster
+    and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
+    ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user supplies the vectors). Other
+    names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options. Raises
+    EmbedderError for an unknown name or option, and PluginError for a broken package.
     """
     kind, _, argument = name.partition(":")
     form = _find_form(kind)
@@ -62,7 +62,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     if unknown:
         allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
         raise EmbedderError(f"embedder {name!r} takes no option {unknown[0]!r}; its options: {allowed}")
-    # Each adapter is imported when it is asked for: importing one may be slow, and its package may be missing.
+    # Adapters are imported on demand: the import can be slow, and the package can be missing.
     if kind.removesuffix("-int8") == DEFAULT_EMBEDDER:
         from .sentence_transformer import PackagedEmbedder
 
@@ -85,7 +85,8 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
 
 
 def is_named_embedder(name: str) -> bool:
-    """True if ``name`` is of a kind that kvstore or an installed package has; one of the user's own is an object."""
+    """True if ``name`` is of a kind that kvstore or an installed package provides; otherwise the embedder is an object
+    of the user."""
     kind = name.partition(":")[0]
     return _find_form(kind) is not None or EMBEDDERS.get(kind) is not None
 
@@ -95,7 +96,7 @@ def _find_form(kind: str) -> str | None:
 
 
 def is_english_only(name: str) -> bool:
-    """True if an embedder is known to be trained on English texts alone."""
+    """True if an embedder is known to be trained on English texts only."""
     return name.removesuffix("-int8") == DEFAULT_EMBEDDER
 
 

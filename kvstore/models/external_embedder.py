@@ -1,6 +1,6 @@
-"""No embedder: the user brings the vectors.
+"""No embedder: the user supplies the vectors.
 
-In and out: nothing; embedding raises EmbedderError that says what to give instead.
+In and out: nothing. Embedding raises EmbedderError that says what to supply.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .protocol import Embeddings
 
 
 class NullEmbedder:
-    """Stands for an embedder in a store whose vectors come from outside."""
+    """The embedder of a store whose vectors come from outside."""
 
     poor = False
 
@@ -22,12 +22,12 @@ class NullEmbedder:
         self.description = f"no embedder: vectors of {dimension} components are given with every document and question"
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Always raises EmbedderError."""
+        """Raise EmbedderError."""
         raise EmbedderError(
             f"this store has no embedder ({self.name}); give the vectors of {self.dimension} components yourself, or "
             "create a store with an embedder"
         )
 
     def embed_query(self, text: str) -> Embeddings:
-        """Always raises EmbedderError."""
+        """Raise EmbedderError."""
         return self.embed([text])

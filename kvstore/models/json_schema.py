@@ -15,7 +15,7 @@ from typing import Any
 
 from .text_pieces import join_surrogates
 
-#: A fence of Markdown around the whole answer, which many models write unasked.
+#: A Markdown fence around the whole answer, which many models add.
 _FENCE_PATTERN = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -34,12 +34,12 @@ _KNOWN_KEYWORDS = frozenset(
 
 
 def build_object_schema(**properties: Any) -> dict[str, Any]:
-    """The schema of an object with exactly these properties."""
+    """Return the schema of an object with exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def parse_json(text: str) -> Any:
-    """The JSON object or array that a model wrote, whether or not it put words around it; raises ValueError."""
+    """Return the JSON object or array that a model wrote, even with words around it. Raises ValueError."""
     fence_match = _FENCE_PATTERN.match(text)
     body = (fence_match.group(1) if fence_match else text).strip()
     start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)
@@ -53,7 +53,7 @@ def parse_json(text: str) -> Any:
         raise ValueError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as problem:
         raise ValueError(f"the answer is not JSON: {problem.msg} at character {problem.pos}") from None
-    joined = join_surrogates(encoded)  # an escape in a string may be half of a surrogate pair
+    joined = join_surrogates(encoded)  # an escape in a string can be half of a surrogate pair
     return value if joined == encoded else json.loads(joined)
 
 
@@ -62,7 +62,7 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with a keyword that :func:`check_value` does not hold a value against."""
+    """Raise ValueError for a schema with a keyword that :func:`check_value` does not support."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")
@@ -73,7 +73,7 @@ def check_keywords(schema: Mapping[str, Any]) -> None:
 
 
 def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answer") -> None:
-    """Raise ValueError naming the first place where a value is not as its schema says."""
+    """Raise ValueError that names the first location where a value violates its schema."""
     type_names = schema.get("type", ())
     type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
     if type_names and not any(_is_type(value, kind) for kind in type_names):

@@ -22,12 +22,12 @@ from typing import Any
 from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE
 from .protocol import TextKind
 
-#: Names under which models keep the prompt of each kind, the first that there is.
+#: Names under which models store the prompt of each kind; the first one present is used.
 PROMPT_NAMES: dict[TextKind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
 def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
-    """Make ``folder``, or leave another process's; raises EmbedderError, or OSError where it cannot be written."""
+    """Create ``folder``, or keep that of another process. Raises EmbedderError, or OSError if it cannot be written."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary_folder = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
@@ -39,7 +39,7 @@ def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = Fa
                 os.fsync(file.fileno())
         temporary_folder.rename(folder)
     except OSError:
-        # Of two processes that export at once, one comes second; what the first made is as good.
+        # If two processes export at once, the first result is used; both are equivalent.
         if not (folder / DESCRIPTION_FILE).is_file():
             raise
     finally:
@@ -56,7 +56,7 @@ def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> 
 def save_description(
     folder: Path, dimension: int, inputs: Sequence[str], prompts: Mapping[str, str], default: str | None
 ) -> None:
-    """Write what the runtime must know; ``prompts`` are the model's, by name, and ``default`` the name of one."""
+    """Write the settings of the runtime. ``prompts`` are the model's, by name, and ``default`` is the name of one."""
     prompt_by_kind = {}
     for kind, names in PROMPT_NAMES.items():
         name = next((name for name in names if name in prompts), default)
@@ -70,9 +70,11 @@ def _write_description(folder: Path, description: dict[str, Any]) -> None:
 
 
 def _quantize_model(folder: Path) -> None:
-    """Weights of matrices as 8-bit integers, each output's with a scale of its own; activations as they come.
+    """Quantize the weights of matrices to 8-bit integers, with one scale per output; activations are quantized
+    dynamically.
 
-    Seven of the bits are used, so that processors without 32-bit accumulation do not saturate and give the same.
+    Only seven bits are used, so that processors without 32-bit accumulation do not saturate and return the same
+    results.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -89,7 +91,7 @@ def _quantize_model(folder: Path) -> None:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Keep what exporters warn about out of our output."""
+    """Suppress the warnings of exporters."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,9 +1,9 @@
-"""An exported model run by onnxruntime: neither torch nor its libraries are imported.
+"""Exported models run by onnxruntime, without importing torch.
 
-In: a folder that ``onnx_export.py`` made (``model.onnx``, ``tokenizer.json``, ``embedder.json``), and texts. Out: the
-model's vectors, scaled to length 1, the same as the original's to 1e-5 unless the model is quantised, and the same bits
-whatever texts a text is embedded with. A folder that cannot be read raises ValueError, and so does one whose files have
-not the sizes that they were written with. A lack of memory raises OutOfMemoryError.
+In: a folder written by ``onnx_export.py`` (``model.onnx``, ``tokenizer.json``, ``embedder.json``), and texts. Out: the
+model's vectors, scaled to length 1. They equal the original's to 1e-5 unless the model is quantized, and have the same
+bits regardless of the other texts in the batch. An unreadable folder, or one with files of other sizes than recorded,
+raises ValueError. Lack of memory raises OutOfMemoryError.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ import numpy.typing as npt
 from ..errors import EmbedderError, OutOfMemoryError
 from .protocol import Embeddings, TextKind, normalised
 
-#: Texts that are tokenized together, so that memory stays bounded.
+#: The number of texts tokenized together, which bounds memory.
 BLOCK_SIZE = 1024
 
-#: Read by onnxruntime once, when it is first imported.
+#: onnxruntime reads this once, when it is first imported.
 TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
-#: How onnxruntime says that there was too little memory; it has no class of errors for it.
+#: onnxruntime's messages about lack of memory; it has no error class for it.
 _OUT_OF_MEMORY_PATTERN = re.compile(r"allocate memory|bad_alloc|bad allocation")
 
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "model.onnx", "tokenizer.json", "embedder.json"
 
 
 class OnnxRuntime:
-    """The model exported to ``folder``, loaded at once. OMP_NUM_THREADS bounds its threads, as it does torch's.
+    """The model exported to ``folder``, loaded at once. OMP_NUM_THREADS bounds its threads, as for torch.
 
-    Every text is run by itself, in one thread: in a batch the library adds up in another order for another number of
-    texts and another length of the longest, and a quantised model takes its scale from all of them. Several texts run
-    side by side. It takes no longer: nothing is padded, and no thread waits for another within a text.
+    Every text is run by itself, in one thread: in a batch the library sums in another order, depending on the number of
+    texts and the longest one, and a quantized model takes its scale from all of them. Several texts run in parallel.
+    This takes no longer: nothing is padded, and no thread waits for another within a text.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,17 +58,17 @@ class OnnxRuntime:
             self.dimension = int(description["dimension"])
             self._prompts: dict[str, str] = description["prompts"]
             self._inputs: list[str] = description["inputs"]
-            # Truncation is part of the tokenizer as it was saved.
+            # The saved tokenizer includes truncation.
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
             self._session = onnxruntime.InferenceSession(
                 str(folder / MODEL_FILE), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # Both libraries raise what they like at a damaged file.
+        except Exception as error:  # Both libraries raise arbitrary errors for a damaged file.
             _raise_if_out_of_memory(error)
             raise ValueError(f"{folder} holds no exported model: {error}") from error
 
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
-        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK_SIZE):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK_SIZE]]
@@ -82,7 +82,7 @@ class OnnxRuntime:
         return normalised(vectors)
 
     def _run(self, tokens: Sequence[int]) -> Embeddings:
-        """The vector of one text."""
+        """Return the vector of one text."""
         ids = np.array([tokens], dtype=np.int64)
         inputs: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,
@@ -91,7 +91,7 @@ class OnnxRuntime:
         }
         try:
             vector: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
-        except Exception as error:  # The library's errors have no class in common.
+        except Exception as error:  # The errors of the library have no common class.
             _raise_if_out_of_memory(error)
             raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
         return vector
@@ -103,8 +103,8 @@ def _raise_if_out_of_memory(error: Exception) -> None:
 
 
 def _import_onnxruntime() -> Any:
-    """The library, with the reports to its makers turned off: it would write an identifier of this machine to the
-    cache directory and send what it runs over the network."""
+    """Import the library with its telemetry turned off, which would write an identifier of this machine to the cache
+    directory and report usage over the network."""
     previous = os.environ.get(TELEMETRY_VARIABLE)
     os.environ[TELEMETRY_VARIABLE] = "1"
     try:

@@ -16,15 +16,15 @@ from .endpoint import Endpoint
 from .protocol import Embeddings, normalised
 from .timeouts import Timeouts
 
-#: Texts a request.
+#: The number of texts per request.
 BATCH_SIZE = 128
 
 
 class OpenAIEmbedder:
     """Vectors from a server.
 
-    ``dimension`` asks the server for vectors of that many components; without it, the model's own number is learnt from
-    its first answer. ``timeout`` is in seconds: an attempt may take that long for one text, and up to twice as long for
+    ``dimension`` requests vectors with that many components; without it, the number is taken from the first answer.
+    ``timeout`` is in seconds: an attempt can take that long for one text, and up to twice as long for
     :data:`BATCH_SIZE` texts, from the connection to the last byte of the answer.
     """
 
@@ -51,13 +51,13 @@ class OpenAIEmbedder:
 
     @property
     def dimension(self) -> int:
-        """The number of components of a vector; asks the server once, where it was not given."""
+        """The number of components of a vector; without the option, the server is asked once."""
         if self._known_dimension is None:
             self._known_dimension = int(self.embed(["dimension"]).shape[1])
         return self._known_dimension
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         batches = [self._fetch_vectors(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
@@ -68,12 +68,12 @@ class OpenAIEmbedder:
         return normalised(np.concatenate(batches))
 
     def embed_query(self, text: str) -> Embeddings:
-        """The vector of a question: shape (dimension,); raises EmbedderError."""
+        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
         row: Embeddings = self.embed([text])[0]
         return row
 
     def _fetch_vectors(self, texts: Sequence[str]) -> Embeddings:
-        # An empty input is an error to such servers; a blank is not.
+        # Such servers reject an empty input, but accept a blank.
         payload: dict[str, Any] = {
             "model": self._model,
             "input": [text or " " for text in texts],

@@ -1,6 +1,6 @@
-"""Texts of documents as a prompt quotes them: between two marks that occur in none of them.
+"""Quotation of documents in a prompt: between two marks that occur in none of the texts.
 
-In: the texts of a prompt. Out: their quotations. Documents are quoted, never believed: the marks are drawn for each
+In: the texts of a prompt. Out: their quotations. Documents are quoted and never trusted: the marks are random for each
 prompt, so that no text can end its own quotation (the random delimiters of Hines et al., "Defending Against Indirect
 Prompt Injection Attacks With Spotlighting", 2024, section 4.1).
 """
@@ -11,9 +11,9 @@ import os
 import re
 from collections.abc import Iterable
 
-#: Bytes that a mark is drawn from.
+#: The number of random bytes of a mark.
 _MARK_BYTES = 6
-#: Control characters but the line end and the tab, and what is written for one.
+#: Control characters except the line end and the tab, and their replacement.
 _CONTROL_PATTERN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _REPLACEMENT = "\ufffd"
 
@@ -29,7 +29,7 @@ class Quotation:
             self.mark = os.urandom(_MARK_BYTES).hex()
 
     def quote(self, text: str) -> str:
-        """A text between the marks."""
+        """Return a text between the marks."""
         return f"<<{self.mark}\n{text}\n{self.mark}>>"
 
     @property
@@ -47,5 +47,5 @@ def to_printable(text: str) -> str:
 
 
 def replace_controls(text: str) -> str:
-    """Return a text with a mark in place of each control character but the line end and the tab."""
+    """Return a text with a mark instead of each control character except the line end and the tab."""
     return _CONTROL_PATTERN.sub(_REPLACEMENT, text)

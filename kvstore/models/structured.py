@@ -1,10 +1,9 @@
-"""Answers of a language model in JSON of a schema, within a number of tokens.
+"""Answers of a language model as JSON of a schema, within a token limit.
 
-In: a :class:`StructuredPrompt`: messages, a JSON Schema, and what the schema cannot say. Out: the value that the model
-wrote, held against both. The schema goes along as ``response_format`` (``json_schema``); a server that refuses this is
-asked for ``json_object``, and one that refuses that for plain text, with the schema in words. An answer that is not of
-the schema is asked for once more, with what is wrong with it; it is never taken for a text. What is sent is counted
-before it is sent, so that a limit of tokens is kept.
+In: a :class:`StructuredPrompt`: messages, a JSON Schema, and checks beyond the schema. Out: the value that the model
+wrote, validated against both. The schema is sent as ``response_format`` (``json_schema``); a server that rejects this
+gets ``json_object``, and one that rejects that gets plain text with the schema in words. An invalid answer is requested
+once more, with its errors; it is never taken as text. Tokens are counted before they are sent, so a token limit holds.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: What servers answer who do not know a ``response_format``.
+#: Status codes of servers that do not support a ``response_format``.
 _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
-#: Characters of an answer that is not of the schema that the model is shown again.
+#: The number of characters of an invalid answer that are shown to the model again.
 _MAX_SHOWN_CHARACTERS = 2000
 
 
@@ -52,21 +51,22 @@ class StructuredPrompt(Generic[Result]):
 
     @property
     def tokens(self) -> int:
-        """About how many tokens one request sends, the schema included."""
+        """The estimated number of tokens that one request sends, including the schema."""
         return estimate_message_tokens(self.messages) + MESSAGE_TOKENS + token_estimate(self.schema_text)
 
     @property
     def schema_text(self) -> str:
-        """The schema in words, for a server that takes none beside the messages."""
+        """The schema in words, for a server that does not accept it separately."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return f"Answer with JSON of this JSON Schema, and with nothing else: {schema}"
 
 
 class StructuredModel:
-    """A language model that answers in JSON; ``limit`` is the most tokens that all its requests together may send.
+    """A language model that answers in JSON; ``limit`` is the maximum number of tokens that all its requests together
+    send.
 
-    ``num_calls`` is how many requests were answered, ``sent_tokens`` and ``written_tokens`` how many tokens they took:
-    the estimate, or what the server says where that is more.
+    ``num_calls`` is the number of answered requests; ``sent_tokens`` and ``written_tokens`` are their tokens: the
+    estimate, or the server's number if it is higher.
     """
 
     def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
@@ -141,7 +141,7 @@ class StructuredModel:
             self.sent_tokens += max(prompt.tokens + estimate_message_tokens(extra_messages), answer.prompt_tokens)
             self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
             return answer.text, answer.is_truncated
-        assert first_refusal is not None  # there is a form left, and it was refused
+        assert first_refusal is not None  # at least one form was tried and refused
         raise first_refusal
 
 
@@ -154,7 +154,7 @@ def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[
 
 
 def _check_answer(text: str, is_truncated: bool, prompt: StructuredPrompt[Result]) -> Result:
-    """The answer, if it is one; raises ValueError."""
+    """Parse and check an answer. Raises ValueError if it is invalid."""
     try:
         value = parse_json(text)
         check_value(value, prompt.schema)

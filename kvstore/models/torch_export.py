@@ -1,8 +1,7 @@
-"""Export of any sentence-transformers model to ONNX by torch, checked against the original.
+"""Export of any sentence-transformers model to ONNX by torch, verified against the original.
 
-In: a :class:`~kvstore.models.torch_runtime.TorchRuntime` and a folder. On disk: what :mod:`.onnx_export` says. A model
-whose export fails, or gives other vectors than the original, raises :class:`~kvstore.errors.EmbedderError`, which says
-why.
+In: a :class:`~kvstore.models.torch_runtime.TorchRuntime` and a folder. On disk: see :mod:`.onnx_export`. A failed
+export, or one with other vectors than the original, raises :class:`~kvstore.errors.EmbedderError` with the reason.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from .onnx_export import PROMPT_NAMES, save_description, save_tokenizer, suppres
 from .onnx_runtime import MODEL_FILE, OnnxRuntime
 from .torch_runtime import TorchRuntime
 
-#: The largest difference of a component, between vectors of length 1 of the original and of the export.
+#: The largest allowed difference of a component between unit vectors of the original and of the export.
 TOLERANCE = 1e-5
 
-#: What both are compared on: short, empty, long beyond any limit, of several scripts, and of very different lengths.
+#: Texts for the comparison: short, empty, beyond any limit, of several scripts, and of very different lengths.
 SAMPLES = [
     "What is the capital of France?",
     "",
@@ -35,7 +34,7 @@ SAMPLES = [
 
 
 def write_traced(original: TorchRuntime, folder: Path) -> None:
-    """Write the model to ``folder`` as torch traces it; raises EmbedderError, or OSError."""
+    """Write the model to ``folder``, traced by torch. Raises EmbedderError, or OSError."""
     import torch
 
     model = original.model.eval()
@@ -72,7 +71,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
                 opset_version=17,
                 dynamo=False,
             )
-    except Exception as error:  # Tracing runs the model's own code, which may raise anything.
+    except Exception as error:  # Tracing runs the model's own code, which can raise anything.
         raise EmbedderError(f"torch cannot export it: {error}") from error
     save_tokenizer(folder, json.loads(tokenizer.to_str()), int(model.max_seq_length))
     save_description(folder, original.dimension, inputs, model.prompts, model.default_prompt_name)

@@ -1,8 +1,8 @@
-"""A sentence-transformers model run by torch: on any device, and the original that exports are checked against.
+"""Sentence-transformers models run by torch: on any device, and as the original that exports are verified against.
 
-In: texts, as questions or as passages. Out: the model's vectors, scaled to length 1; on another device than the
-processor they move by about 1e-7 with the texts that a text is embedded with. A package or model that is missing
-raises :class:`~kvstore.errors.EmbedderError` naming what to install.
+In: texts, as questions or as passages. Out: the model's vectors, scaled to length 1. On devices other than the CPU, the
+other texts of a batch change a vector by about 1e-7. A missing package or model raises
+:class:`~kvstore.errors.EmbedderError` that says what to install.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TorchRuntime:
             raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
         with _use_hub_offline() if offline else nullcontext():
             self.model = _load_model(name, model, device)
-        # On the processor every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
+        # On the CPU every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
         self._batch = 1 if self.model.device.type == "cpu" else BATCH_SIZE
         get_dimension = (
             getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
@@ -36,15 +36,15 @@ class TorchRuntime:
         self.dimension = int(get_dimension())
 
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
-        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         encode = self.model.encode_query if kind == "query" else self.model.encode_document
         return normalised(self._run_encoder(encode, texts, convert_to_numpy=True))
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
-        """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
-        out; raises EmbedderError."""
+        """Return the contextual vectors of the tokens of each text, shape (tokens, dimension), without begin and end
+        tokens. Raises EmbedderError."""
         token_rows = self._run_encoder(
             self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False
         )
@@ -85,7 +85,7 @@ def hide_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def _use_hub_offline() -> Iterator[None]:
-    """Keep the model hub's library from asking the network while it is first imported and loads."""
+    """Keep the model hub's library off the network while it is imported and loads."""
     previous = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
