@@ -189,7 +189,7 @@ class Model:
         edge = StatedEdge(" ".join(child.split()), " ".join(parent.split()), tree)
         stated = edge.key in self.edges
         if edge.key[1] == edge.key[2]:
-            with pytest.raises(InputError, match="under itself"):
+            with pytest.raises(InputError, match="its own parent"):
                 getattr(transaction, action)(child, parent, tree=tree)
         elif action == "put_edge":
             assert transaction.put_edge(child, parent, tree=tree) == (not stated)

@@ -243,7 +243,7 @@ def test_minilm_gives_a_text_the_same_vector_in_any_company(minilm: Embedder) ->
 
 @pytest.mark.slow
 def test_minilm_gives_tokens_vectors_that_know_their_context(minilm: Any) -> None:
-    river, money, shore = minilm.token_vectors(["the river bank", "the savings bank", "the river shore"])
+    river, money, shore = minilm.embed_tokens(["the river bank", "the savings bank", "the river shore"])
     for vectors in (river, money, shore):
         assert_unit_rows(vectors, 3, 384)
     assert river[2] @ money[2] < 0.999
