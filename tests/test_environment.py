@@ -35,12 +35,13 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.registry import get_buffered_tables
-from kvstore.storage import change_buffer, mapped_pages, write_transaction
+from kvstore.storage import change_buffer, data_file, mapped_pages, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.new_file import create_file_atomically
 from kvstore.storage.writer_lock import MaintenanceThread
 from kvstore.structures import tables
+from kvstore_cext.pages import Pages
 
 SMALL_MAP = 1 << 20
 
@@ -698,6 +699,28 @@ with Environment.open(path, readonly=True) as environment:
                 for table in "abc":
                     transaction.put(table, b"number", b"%d" % number)
         assert said(first) == said(second) == "done"
+
+
+def test_a_snapshot_that_a_commit_overtakes_begins_again(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two commits later, the meta page that the snapshot reads is overwritten: with the roots first, its number last.
+    put(environment, b"key", b"before")
+    values = iter([b"first", b"second"])
+
+    def read_pages_slowly(*arguments: int) -> Pages:
+        pages = Pages(*arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(data_file, "Pages", Pages)
+            if (new := next(values, None)) is not None:
+                put(environment, b"key", new)
+        return pages
+
+    monkeypatch.setattr(data_file, "Pages", read_pages_slowly)
+    with environment.snapshot() as snapshot:
+        assert bytes(snapshot.get("a", b"key") or b"") == b"second"
+        with environment.snapshot() as later:
+            assert later.change == snapshot.change
 
 
 def test_tables_made_by_another_process_appear(environment: Environment) -> None:

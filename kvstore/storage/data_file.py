@@ -208,21 +208,39 @@ class DataFile:
         """
         if self._address is None:
             self._address = self._find_address(transaction, change)
-        return None if self._address is None else self._pages_at(self._address, change)
-
-    def _pages_at(self, address: int, change: int) -> Pages:
+        if self._address is None:
+            return None
         try:
-            return Pages(address, self._page_size, change)
+            pages = Pages(self._address, self._page_size, change)
         except PageError as error:
+            self._verify_not_overtaken(change)
             raise translate_error(error, str(self.path)) from error
+        self._verify_not_overtaken(change)
+        return pages
+
+    def _verify_not_overtaken(self, change: int) -> None:
+        """Raise OvertakenError if the meta page of a commit may have been overwritten before this call.
+
+        The second commit after it overwrites the page, first the roots of the trees and then the number of the change,
+        so a process may read new roots with the old number. That commit starts only when a new transaction sees the
+        first one.
+        """
+        if self.environment.info()["last_txnid"] == change:
+            return
+        try:
+            with self.begin(write=False) as latest:
+                overtaken = latest.id() != change
+        except lmdb.Error:  # the caller begins again, and gets the same error if it lasts
+            overtaken = True
+        if overtaken:
+            raise OvertakenError
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Find the address of LMDB's map from the first record of the main tree, whose page number is known."""
         page_size = self._page_size = self.environment.stat()["psize"]
         descriptor = self._get_descriptor()
         meta = os.pread(descriptor, page_size, (change & 1) * page_size)
-        if _META.unpack_from(meta)[-1] != change:
-            raise OvertakenError
+        self._verify_not_overtaken(change)
         depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
         if number == _NO_PAGE:
             return None
@@ -243,12 +261,10 @@ class DataFile:
 
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
         """Wrap a read transaction so that it reads verified pages; None if later commits have overtaken it already."""
-        change = transaction.id()
         try:
-            pages = self.find_pages(transaction, change)
+            return PageTransaction(transaction, self.find_pages(transaction, transaction.id()))
         except OvertakenError:
             return None
-        return None if pages is not None and pages.change != change else PageTransaction(transaction, pages)
 
     def verify_for_writing(self, pages: Pages | None) -> None:
         """Verify once the structure that every write transaction reads: the list of free pages."""
