@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from .database.stored_document import Document
     from .database.transaction import Transaction
     from .derived.passage_graph.neighbors import Neighbour, Neighbours
-    from .entry_points import Plugin
+    from .extensions.entry_points import Plugin
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
     from .ingest.ingest_interface import Ingestion, IngestProgress, IngestReport
     from .language.cursor import Cursor
     from .models.token_estimate import token_estimate
-    from .opening import migrate_store as migrate
-    from .opening import open_store as open
-    from .plugin_listing import plugins
     from .readers import FORMATS, RawDocument, ReadFailure
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Relatives, Step, TextSpan
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
-    from .store import Store
+    from .store.opening import migrate_store as migrate
+    from .store.opening import open_store as open
+    from .store.plugin_listing import plugins
+    from .store.store import Store
     from .structures.indexes.generation_building import WritingForecast
     from .structures.indexes.generations import Outline, OutlineRow
     from .structures.indexes.index import IndexStatus
@@ -137,7 +137,7 @@ _HOMES = {
     "Outline": ("structures.indexes.generations", "Outline"),
     "OutlineRow": ("structures.indexes.generations", "OutlineRow"),
     "WritingForecast": ("structures.indexes.generation_building", "WritingForecast"),
-    "Plugin": ("entry_points", "Plugin"),
+    "Plugin": ("extensions.entry_points", "Plugin"),
     "Prompt": ("answering.prompt", "Prompt"),
     "RawDocument": ("readers", "RawDocument"),
     "ReadFailure": ("readers", "ReadFailure"),
@@ -146,12 +146,12 @@ _HOMES = {
     "Snapshot": ("database.snapshot", "Snapshot"),
     "TextSpan": ("retrieval.evidence", "TextSpan"),
     "Step": ("retrieval.evidence", "Step"),
-    "Store": ("store", "Store"),
+    "Store": ("store.store", "Store"),
     "Table": ("sql.descriptions", "Table"),
     "Transaction": ("database.transaction", "Transaction"),
-    "migrate": ("opening", "migrate_store"),
-    "open": ("opening", "open_store"),
-    "plugins": ("plugin_listing", "plugins"),
+    "migrate": ("store.opening", "migrate_store"),
+    "open": ("store.opening", "open_store"),
+    "plugins": ("store.plugin_listing", "plugins"),
     "token_estimate": ("models.token_estimate", "token_estimate"),
 }
 
@@ -167,7 +167,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .collection_pause import pause_collection, promote_objects
+    from .process.collection_pause import pause_collection, promote_objects
 
     module, attribute = _HOMES[name]
     with pause_collection():  # imported objects live on

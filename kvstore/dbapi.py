@@ -33,7 +33,7 @@ from .language import tokens
 
 if TYPE_CHECKING:
     from .language import Cursor
-    from .store import Store
+    from .store.store import Store
 
 #: The version of the API, the level of thread safety (threads must not share connections), and the parameter style.
 apilevel = "2.0"
@@ -175,8 +175,8 @@ def connect(
     :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``, ``durability``). Raises OperationalError
     or ProgrammingError.
     """
-    from .opening import open_store
-    from .store import Store
+    from .store.opening import open_store
+    from .store.store import Store
 
     with _translate_errors():
         if isinstance(store, Store):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import kvstore
 from kvstore import sample
-from kvstore.extras import find_first_missing
+from kvstore.extensions.extras import find_first_missing
 from kvstore.language import literal
 
 from . import render

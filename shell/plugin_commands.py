@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from kvstore.entry_points import Plugin, PluginGroup
 from kvstore.errors import PluginError
+from kvstore.extensions.entry_points import Plugin, PluginGroup
 
 
 class CommandGroup(click.Group):

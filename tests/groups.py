@@ -41,7 +41,7 @@ GROUPS = {
     ),
     "explorer": Group(
         ("test_explorer*.py",),
-        ("kvstore/integrations/*", "kvstore/drawing/*", "kvstore/answering/*", "kvstore/markup.py"),
+        ("kvstore/integrations/*", "kvstore/rendering/*", "kvstore/answering/*"),
     ),
     "ray": Group(("test_engines.py",), ("kvstore/ingest/*", "kvstore/extraction/*", "kvstore/models/*")),
     # Killed processes, full disks, and each table with each damage.

@@ -38,7 +38,7 @@ EXAMPLES = {
     if (examples := doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""))
 }
 #: The store that the examples of its methods go on with.
-SETUP = EXAMPLES["kvstore.store.Store"]
+SETUP = EXAMPLES["kvstore.store.store.Store"]
 
 
 @pytest.mark.slow
@@ -64,4 +64,4 @@ def test_every_method_has_an_example(of: type) -> None:
 
 def test_what_is_public_is_documented() -> None:
     assert [name for name, value in documented() if not inspect.getdoc(value)] == []
-    assert {"kvstore", "kvstore.opening.open_store", "kvstore.opening.migrate_store"} <= set(EXAMPLES)
+    assert {"kvstore", "kvstore.store.opening.open_store", "kvstore.store.opening.migrate_store"} <= set(EXAMPLES)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kvstore import errors, extras
+from kvstore import errors
+from kvstore.extensions import extras
 
 
 def test_a_package_that_is_missing_is_named_with_its_extra() -> None:

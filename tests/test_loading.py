@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
-from kvstore.collection_pause import pause_collection, promote_objects
 from kvstore.derived.passage_graph import edges
 from kvstore.derived.passage_graph.rows import classify_form, count_mentions, mark_nested
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
+from kvstore.process.collection_pause import pause_collection, promote_objects
 from kvstore.registry.contract import AddedChunk
 from kvstore.storage.environment import FIRST_MAP
 from kvstore.storage.lmdb_errors import MapFull

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore import markup
+from kvstore.rendering import markup
 from kvstore.retrieval.evidence import Relatives
 from kvstore.structures.indexes.generations import Outline
 

@@ -15,9 +15,9 @@ import kvstore
 import kvstore_migrations as migrations
 from kvstore.changes.dump import dump
 from kvstore.errors import CorruptionError, StoreFormatError
-from kvstore.opening import Migrated
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
+from kvstore.store.opening import Migrated
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ import page_running
 import pytest
 
 import kvstore
-from kvstore import entry_points, errors
+from kvstore import errors
+from kvstore.extensions import entry_points
 from kvstore.models.embedder import EMBEDDERS, open_embedder
 from kvstore.readers import READERS
 from kvstore.registry.plugin_strategy import STRATEGY_PLUGINS

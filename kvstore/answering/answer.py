@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..columnar import Columnar, NamedRows
 from ..errors import InputError
 from ..models.text_pieces import TextPieces
+from ..rendering.columnar import Columnar, NamedRows
 from ..retrieval.evidence import Evidence, Trace
 from .citations import Citation, CitationFilter, cite_hit
 

@@ -1,15 +1,15 @@
 """HTML of an answer for notebooks: its text, then the cited passages with the cited bytes marked.
 
-In: the parts of an :class:`~kvstore.answering.answer.Answer`. Out: HTML made by :mod:`kvstore.markup`. A citation is
-shown within the hit that contains all of its spans. If no hit does, or the hit's text is not a slice of its document,
-only the cited text is shown.
+In: the parts of an :class:`~kvstore.answering.answer.Answer`. Out: HTML made by :mod:`kvstore.rendering.markup`. A
+citation is shown within the hit that contains all of its spans. If no hit does, or the hit's text is not a slice of its
+document, only the cited text is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import markup
+from ..rendering import markup
 from ..retrieval.evidence import Evidence, Hit
 from .citations import Citation
 

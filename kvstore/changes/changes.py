@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from ..collection_pause import pause_collection
 from ..extraction.extraction import ExtractedDocument
 from ..extraction.own_chunks import pack_chunks
+from ..process.collection_pause import pause_collection
 from ..registry import list_structures
 from ..registry.contract import RELATION_LINK
 from ..registry.fact import ChangeContext, DocumentFact, StatedFact

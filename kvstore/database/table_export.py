@@ -15,11 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from ..columnar import ARROW_TYPES, to_plain_text
 from ..errors import InputError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from ..registry.sql_table import SqlTable, SqlValue
 from ..registry.table_reader import Reader
+from ..rendering.columnar import ARROW_TYPES, to_plain_text
 from ..sql.document_tables import CHUNKS
 from ..sql.store_tables import get_sql_table
 from ..storage.new_file import create_file_atomically

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..collection_pause import pause_collection, promote_objects
 from ..errors import InputError
 from ..models.language import ENGLISH, open_language
+from ..process.collection_pause import pause_collection, promote_objects
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
 from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_parts, to_plain_text

@@ -13,7 +13,7 @@ import re
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from ..readers.content_format import is_hidden
 
 _ADDRESS_PATTERN = re.compile(r"[a-z][a-z0-9+.-]*://")

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ..errors import InputError, KvstoreError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 
 import_extra("mcp.server.lowlevel", "mcp", "a server of the Model Context Protocol", package="mcp")
 

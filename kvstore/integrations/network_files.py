@@ -16,9 +16,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..drawing.network import MAX_DRAWN_NAMES, DrawnEdge, DrawnName, draw_network, lay_out_names
-from ..drawing.svg import escape_text
 from ..errors import InputError
+from ..rendering.network import MAX_DRAWN_NAMES, DrawnEdge, DrawnName, draw_network, lay_out_names
+from ..rendering.svg import escape_text
 from .entity_network import EntityNetwork, NetworkEdge
 from .explore.guard import hash_source
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InputError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 
 import_extra("sqlalchemy", "sqlalchemy", "the dialect of SQLAlchemy", package="SQLAlchemy")
 

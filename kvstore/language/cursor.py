@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ..arguments import check_integer
-from ..columnar import Columnar, NamedRows
+from ..rendering.columnar import Columnar, NamedRows
 
 Row = tuple[Any, ...]
 
@@ -125,7 +125,7 @@ class Cursor(Columnar):
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook displays: the first remaining rows, which can still be fetched."""
-        from .. import markup
+        from ..rendering import markup
 
         rows = self._read_ahead(markup.MAX_TABLE_ROWS + 1)
         if self.kind == "EXPLAIN" and self.columns == ("svg",):

@@ -50,7 +50,7 @@ def explain(context: StatementContext, statement: s.Explain) -> Cursor:
 
 def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
     """Draw the steps and their hits as SVG."""
-    from ..drawing.explained import DrawnHit, DrawnStep, draw_explanation
+    from ..rendering.explained import DrawnHit, DrawnStep, draw_explanation
 
     explained = _explain_statement(context, statement.statement, analyze=statement.analyze)
     steps = [

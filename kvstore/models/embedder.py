@@ -11,8 +11,8 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ..entry_points import PluginGroup
 from ..errors import EmbedderError
+from ..extensions.entry_points import PluginGroup
 from .plugin_embedder import build_factory
 from .protocol import DEFAULT_EMBEDDER, Embedder
 

@@ -25,7 +25,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Self, TypeVar
 
 from ..errors import KvstoreError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .timeouts import Timeouts
 
 Result = TypeVar("Result")

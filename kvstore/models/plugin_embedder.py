@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..entry_points import Plugin, format_error
 from ..errors import EmbedderError, KvstoreError, PluginError
+from ..extensions.entry_points import Plugin, format_error
 from .protocol import Embedder, Embeddings
 
 Given = TypeVar("Given")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RerankerError
-from ..extras import find_first_missing
+from ..extensions.extras import find_first_missing
 from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES
 from .torch_runtime import hide_progress_bars
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import EmbedderError
-from ..extras import find_first_missing
+from ..extensions.extras import find_first_missing
 from .bert_export import write_bert
 from .onnx_export import export_model
 from .onnx_runtime import OnnxRuntime

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from ..extras import find_first_missing
+from ..extensions.extras import find_first_missing
 from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, TextKind, normalised
 
 

@@ -20,8 +20,8 @@ from math import inf
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
-from ..entry_points import PluginGroup
 from ..errors import InputError, ReaderError
+from ..extensions.entry_points import PluginGroup
 from .code_languages import LANGUAGES
 from .content_format import MAX_START_BYTES, detect_format
 from .decoding import detect_marked_encoding

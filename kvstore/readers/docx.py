@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .markdown_blocks import join_blocks
 from .packages import Package, open_main_part
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .pdf_fonts import PenTracker
 from .pdf_lines import PageLine, read_page_lines

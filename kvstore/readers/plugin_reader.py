@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from ..entry_points import Plugin, format_error
 from ..errors import KvstoreError, PluginError, ReaderError
+from ..extensions.entry_points import Plugin, format_error
 from .raw_document import FormatReader, Item, Origin, RawDocument, RawFact, ReadFailure, ReadOptions
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .raw_document import Origin, RawDocument, ReadOptions
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .list_nesting import BlockBuilder
 from .markdown_blocks import InlineBuilder, MarkdownBlock, join_blocks, make_heading, make_paragraph, make_table
 from .packages import Package, open_main_part

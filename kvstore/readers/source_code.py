@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .code_languages import LANGUAGES, Language
 from .decoding import decode_text
 from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_heading

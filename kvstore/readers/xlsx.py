@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from ..errors import ReaderError
-from ..extras import import_extra
+from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .packages import Package
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..arguments import Choice, Option
-from ..entry_points import Plugin, PluginGroup, format_error
 from ..errors import KvstoreError, PluginError
+from ..extensions.entry_points import Plugin, PluginGroup, format_error
 from ..retrieval.evidence import Evidence
 from ..retrieval.query import Query, Strategy
 

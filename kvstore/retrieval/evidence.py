@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from typing import Literal
 
-from ..columnar import Columnar, NamedRows
+from ..rendering.columnar import Columnar, NamedRows
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
 from ..structures.read_requests import BatchedReader
@@ -147,7 +147,7 @@ class Evidence(Columnar):
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: the hits and the path of each."""
-        from ..markup import render_table
+        from ..rendering.markup import render_table
 
         columns = ("rank", "score", "document", "ordinal", "text", "path")
         rows = [(hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in self.hits]
@@ -242,6 +242,6 @@ class Relatives(Columnar, list[Relative]):
         return ("entity", "tree", "level", "relative", "via", "text"), [*map(astuple, self)], _RELATIVE_TYPES
 
     def _repr_html_(self) -> str:
-        from ..markup import render_relatives
+        from ..rendering.markup import render_relatives
 
         return render_relatives(map(astuple, self))

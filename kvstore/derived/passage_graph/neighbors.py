@@ -21,8 +21,8 @@ from dataclasses import astuple, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...columnar import Columnar, NamedRows
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
+from ...rendering.columnar import Columnar, NamedRows
 from ...structures.display_entities import DisplayEntities, load_display_entities
 from ...structures.filter import addresses
 from ...structures.names.aliases import Identity
@@ -70,7 +70,7 @@ class Neighbours(Columnar, list[Neighbour]):
 
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook."""
-        from ...markup import render_table
+        from ...rendering.markup import render_table
 
         return render_table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
 

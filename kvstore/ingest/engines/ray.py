@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 from ...errors import EngineError
-from ...extras import import_extra
+from ...extensions.extras import import_extra
 from ...registry.stored_derivations import StoredDerivation, get_derivation, list_maintained_derivations
 from ...structures.state import State
 from ..sources import Source

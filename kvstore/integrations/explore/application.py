@@ -23,7 +23,7 @@ from ...errors import (
     StatementError,
     StoreNotFoundError,
 )
-from ...extras import import_extra
+from ...extensions.extras import import_extra
 
 import_extra("starlette", "explore", "the explorer")
 import_extra("jinja2", "explore", "the explorer")

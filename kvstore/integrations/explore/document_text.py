@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from ...markup import escape
+from ...rendering.markup import escape
 from .addresses import build_entity_address
 
 #: The start and end of a span, in bytes.

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...extras import import_extra
+from ...extensions.extras import import_extra
 from .addresses import build_document_address, build_entity_address, build_page_address, build_places_address
 
 import_extra("jinja2", "explore", "the explorer")

@@ -20,7 +20,7 @@ from html import escape
 from pathlib import Path
 
 from ...errors import InputError, KvstoreError, TransactionError
-from ...extras import import_extra
+from ...extensions.extras import import_extra
 from .followed_store import FollowedStore
 
 import_extra("uvicorn", "explore", "the explorer")

@@ -16,7 +16,7 @@ other ways. Needs the extra ``langchain``.
 
 from __future__ import annotations
 
-from ...extras import import_extra
+from ...extensions.extras import import_extra
 
 import_extra("langchain_core", "langchain", "kvstore.integrations.langchain", package="langchain-core")
 

@@ -16,7 +16,7 @@ adapters also read stores that were filled in other ways. Needs the extra ``llam
 
 from __future__ import annotations
 
-from ...extras import import_extra
+from ...extensions.extras import import_extra
 
 import_extra("llama_index.core", "llamaindex", "kvstore.integrations.llamaindex", package="llama-index-core")
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...columnar import Columnar, NamedRows
 from ...errors import CorruptionError
+from ...rendering.columnar import Columnar, NamedRows
 from ...storage import index_file, number_records, records
 from ...storage.engine_tables import LmdbTable
 from .index import BuildTools, Index, IndexRecord, IndexStatus, States
@@ -94,7 +94,7 @@ class Outline(Columnar, list[OutlineRow]):
         return tuple(columns), [*map(astuple, self)], tuple(columns.values())
 
     def _repr_html_(self) -> str:
-        from ...markup import render_outline
+        from ...rendering.markup import render_outline
 
         return render_outline((row.level, f"{row.title} ({row.count:,})", row.detail) for row in self)
 

@@ -5,10 +5,10 @@ In: the plugin groups of the packages of kvstore that use them. Out: each plugin
 
 from __future__ import annotations
 
-from .entry_points import Plugin, list_misplaced
-from .ingest import READERS
-from .models.embedder import EMBEDDERS
-from .registry.plugin_strategy import STRATEGY_PLUGINS
+from ..extensions.entry_points import Plugin, list_misplaced
+from ..ingest import READERS
+from ..models.embedder import EMBEDDERS
+from ..registry.plugin_strategy import STRATEGY_PLUGINS
 
 
 def plugins() -> list[Plugin]:

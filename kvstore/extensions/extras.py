@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module, util
 from typing import Any
 
-from .errors import KvstoreError, MissingExtraError
+from ..errors import KvstoreError, MissingExtraError
 
 
 def import_extra(

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from kvstore import Store, language
-from kvstore.drawing import svg
-from kvstore.drawing.explained import DrawnHit, DrawnStep, draw_explanation
-from kvstore.drawing.stress import compute_layout
 from kvstore.errors import InputError, StatementError
 from kvstore.integrations.entity_network import EntityNetwork, NetworkEdge, NetworkName, build_network_around
 from kvstore.integrations.network_files import FORMATS, format_network
+from kvstore.rendering import svg
+from kvstore.rendering.explained import DrawnHit, DrawnStep, draw_explanation
+from kvstore.rendering.stress import compute_layout
 from kvstore_shell.cli import run
 
 HOSTILE = "</text><script>alert(1)</script>&\x00\x0b \\ \"'\u202e כ 漢字 é"

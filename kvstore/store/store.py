@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .database.database import Database
-from .settings import QUERY_ROWS, QUERY_TIMEOUT
+from ..database.database import Database
+from ..settings import QUERY_ROWS, QUERY_TIMEOUT
 
 if TYPE_CHECKING:
-    from .database.model_extraction import ExtractionProgress
-    from .ingest.ingest_interface import IngestProgress
-    from .language.bounded_query import BoundedQueries
-    from .language.cursor import Cursor
-    from .retrieval.evidence import Step
-    from .sql.descriptions import Table
-    from .structures.indexes.index_building import IndexProgress
+    from ..database.model_extraction import ExtractionProgress
+    from ..ingest.ingest_interface import IngestProgress
+    from ..language.bounded_query import BoundedQueries
+    from ..language.cursor import Cursor
+    from ..retrieval.evidence import Step
+    from ..sql.descriptions import Table
+    from ..structures.indexes.index_building import IndexProgress
 
 
 class Store(Database):
@@ -57,7 +57,7 @@ class Store(Database):
         >>> cursor.columns, cursor.fetchall()
         (('key', 'chunks'), [('tea', 1)])
         """
-        from .language.executor import execute
+        from ..language.executor import execute
 
         return execute(self, sql, parameters, progress=progress, on_text=on_text)
 
@@ -94,7 +94,7 @@ class Store(Database):
 
     @cached_property
     def _bounded_queries(self) -> BoundedQueries:
-        from .language.bounded_query import BoundedQueries
+        from ..language.bounded_query import BoundedQueries
 
         return BoundedQueries()
 
@@ -109,7 +109,7 @@ class Store(Database):
         >>> [step.detail for step in store.explain("SELECT title FROM documents WHERE key = 'tea'")]
         ['SCAN documents BY key = ?']
         """
-        from .language.executor import explain
+        from ..language.executor import explain
 
         return explain(self, sql, parameters, analyze=analyze)
 
@@ -119,7 +119,7 @@ class Store(Database):
         >>> [table.name for table in store.tables()][:3]
         ['documents', 'chunks', 'abstracts']
         """
-        from .sql import descriptions
+        from ..sql import descriptions
 
         return descriptions.list_tables()
 
@@ -129,6 +129,6 @@ class Store(Database):
         >>> store.describe_table("documents").columns[0]
         Column(name='key', type='TEXT', index='equality, range')
         """
-        from .sql import descriptions
+        from ..sql import descriptions
 
         return descriptions.get_table(name)

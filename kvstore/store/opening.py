@@ -19,24 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 import kvstore_migrations
 
-# Before any import of numpy below:
-from . import numpy_start  # noqa: F401
-from .arguments import check_arguments, format_value
-from .database.open_store import OpenStore
-from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
-from .registry import get_buffered_tables
-from .registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
-from .settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
-from .storage import records
-from .storage.environment import Environment, View, WriteTransaction, WriteView
-from .storage.file_lock import identity_of
-from .storage.location import DATA_FILE
+from ..arguments import check_arguments, format_value
+from ..database.open_store import OpenStore
+from ..errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
+from ..registry import get_buffered_tables
+from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
+from ..settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
+from ..storage import records
+from ..storage.environment import Environment, View, WriteTransaction, WriteView
+from ..storage.file_lock import identity_of
+from ..storage.location import DATA_FILE
+from ..structures import tables
 from .store import Store
-from .structures import tables
 
 if TYPE_CHECKING:
-    from .changes.repair import RebuildReport
-    from .models.embedder import Embedder
+    from ..changes.repair import RebuildReport
+    from ..models.embedder import Embedder
 
 _FORMAT = b"format"
 #: The first format with the current change buffer.
@@ -90,7 +88,7 @@ def open_store(
             f"open(): embedder is a name or an Embedder, which has a name and embeds, not {format_value(own_embedder)}"
         )
     if embedder is not None:
-        from .models.embedder import open_embedder
+        from ..models.embedder import open_embedder
 
         creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
     with _get_path_lock(path):
@@ -190,9 +188,9 @@ def _load_store(
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """Return the settings of a new store. Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if
     they are invalid."""
-    from .models.embedder import open_embedder
-    from .models.language import ENGLISH, open_language
-    from .text.words import get_stemmer
+    from ..models.embedder import open_embedder
+    from ..models.language import ENGLISH, open_language
+    from ..text.words import get_stemmer
 
     fixed = FixedSettings(**creation_settings)
     get_stemmer(fixed.stemmer)
@@ -253,8 +251,8 @@ def _has_earlier_terms(view: View) -> bool:
     """True if a store has terms that the current rules would split differently."""
     if not _has_earlier_tokenizer(view):
         return False
-    from .structures.postings import Postings
-    from .text.words import list_unspaced_ranges
+    from ..structures.postings import Postings
+    from ..text.words import list_unspaced_ranges
 
     postings = Postings(view)
     return any(postings.has_term_between(first, last) for first, last in list_unspaced_ranges())
@@ -274,7 +272,7 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
     fixed = _read_settings(view)
     if fixed is not None:
         return fixed, False
-    from .structures.language_version import put_language_version, put_settings
+    from ..structures.language_version import put_language_version, put_settings
 
     fixed = build_settings()
     put_settings(view, fixed)
@@ -305,7 +303,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         )
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # none of its terms differ
-        from .structures.language_version import put_settings
+        from ..structures.language_version import put_settings
 
         environment.write_with_growth(lambda view: put_settings(view, fixed))
     if refusal is not None:
@@ -316,7 +314,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             f"{environment.path}, or open it read-only"
         )
     elif outdated_structures:
-        from .changes.structure_rebuilding import rebuild_outdated
+        from ..changes.structure_rebuilding import rebuild_outdated
 
         rebuild_outdated(environment, fixed)
 
@@ -376,9 +374,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             fixed = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None
         if fixed is not None:
-            from .changes.compaction import compact_if_sparse
-            from .changes.repair import rebuild_store
-            from .models.embedder import open_embedder
+            from ..changes.compaction import compact_if_sparse
+            from ..changes.repair import rebuild_store
+            from ..models.embedder import open_embedder
 
             embedder = cache(lambda: open_embedder(fixed.embedder))
             rebuilt = rebuild_store(environment, fixed, lambda texts: embedder().embed(texts))

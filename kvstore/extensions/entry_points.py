@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .errors import PluginError
+from ..errors import PluginError
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -129,8 +129,8 @@ def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
 def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
     from importlib.metadata import distributions
 
-    kinds = {group: points_by_name for points_by_name, group in GROUPS.items()}
-    entry_points_by_kind: dict[str, dict[str, list[EntryPoint]]] = {points_by_name: {} for points_by_name in GROUPS}
+    kinds = {group: kind for kind, group in GROUPS.items()}
+    entry_points_by_kind: dict[str, dict[str, list[EntryPoint]]] = {kind: {} for kind in GROUPS}
     problem_plugins: list[Plugin] = []
     seen_packages: set[str] = set()
     for distribution in distributions():
@@ -154,7 +154,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
             elif point.group.startswith(_GROUP_PREFIX):
                 problem = f"kvstore has no such entry points; there are {', '.join(kinds)}"
                 problem_plugins.append(Plugin("package", point.group, package, version, problem))
-    ordered = {points_by_name: dict(sorted(points.items())) for points_by_name, points in entry_points_by_kind.items()}
+    ordered = {kind: dict(sorted(points.items())) for kind, points in entry_points_by_kind.items()}
     for points_by_name in ordered.values():
         for points in points_by_name.values():
             points.sort(key=_get_package)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .extras import import_extra
+from ..extensions.extras import import_extra
 
 #: The Arrow type of each SQL column type.
 ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}

@@ -1,0 +1,1 @@
+"""Installed packages that extend kvstore: optional dependencies and plug-ins found by entry points."""

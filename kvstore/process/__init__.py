@@ -1,0 +1,1 @@
+"""What belongs to the process as a whole: garbage collection and the threads of numpy."""
