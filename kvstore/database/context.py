@@ -40,6 +40,7 @@ class Context:
         self.filter_cache = store.filter_cache
         self.build_state = store.build_state
         self.embed = store.embed
+        self.embed_cached = store.embed_cached
         self.load_models = store.load_models
         self.require_language = store.require_language
 

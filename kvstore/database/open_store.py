@@ -32,6 +32,7 @@ from ..structures.state import State
 if TYPE_CHECKING:
     from ..changes.trace_cache import TraceCache
     from ..models.embedder import Embedder
+    from ..models.vector_cache import VectorCache
     from ..settings import FixedSettings
     from ..structures.vectors.vectors import Matrix
     from .index_worker import IndexManager
@@ -120,6 +121,13 @@ class OpenStore:
         from ..changes.trace_cache import TraceCache
 
         return TraceCache()
+
+    @cached_property
+    def _vector_cache(self) -> VectorCache:
+        """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
+        from ..models.vector_cache import VectorCache
+
+        return VectorCache()
 
     def remove_handle(self, handle: object, temperature_sort: bool) -> None:
         """Remove a handle, and close the store with the last one.
@@ -249,6 +257,10 @@ class OpenStore:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the unit vectors of these texts, shape (n, dimension)."""
         return self._embedder.embed(texts)
+
+    def embed_cached(self, texts: Sequence[str]) -> Matrix:
+        """Return the same vectors as :meth:`embed`, those of recently embedded texts from memory."""
+        return self._vector_cache.embed(texts, self._embedder.embed)
 
     def embed_query(self, text: str) -> Matrix:
         """Return the unit vector of a question, shape (dimension,); loads the embedder if needed."""

@@ -460,7 +460,7 @@ class Queryable(ABC):
         return Asker(
             get_session=lambda: self._context.session,
             get_language_model=self._context.get_language_model,
-            embed=self._context.embed,
+            embed=self._context.embed_cached,
             open_query=partial(open_query, self._context, self.state),
             retrieve_evidence=retrieve_evidence,
             retrieve=self.retrieve,
