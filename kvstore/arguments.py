@@ -13,6 +13,7 @@ import math
 import operator
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -64,6 +65,35 @@ class Choice:
             hint = f"; did you mean {suggestions[0]}?" if suggestions else ""
             raise InputError(f"{label} is one of {', '.join(self.choices)}, not {value!r}{hint}")
         return word
+
+
+#: Options of earlier versions that are constants now, by strategy and kind of index. kvstore 0.5 rejects them.
+RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
+    owner: frozenset(names.split())
+    for owner, names in {
+        "adaptive": "candidates words nearness headings entries numbers restart epsilon passages relations bias "
+        "relevance",
+        "archrag": "candidates words nearness headings entries numbers",
+        "graph": "epsilon",
+        "hipporag": "epsilon",
+        "hybrid": "candidates numbers",
+        "raptor": "candidates words nearness headings entries numbers",
+        "sprag": "candidates words nearness headings entries numbers",
+    }.items()
+}
+
+
+def skip_retired_option(owner: str, name: str) -> bool:
+    """Return True, with a FutureWarning, if an option of a strategy or index is a constant now."""
+    if name not in RETIRED_OPTIONS.get(owner, ()):
+        return False
+    warnings.warn(
+        f"{owner}: the option {name} is a constant now and its value has no effect; remove it, because kvstore 0.5 "
+        "rejects it",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return True
 
 
 def check_arguments(function: Function, name: str | None = None) -> Function:

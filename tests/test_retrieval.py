@@ -96,6 +96,14 @@ def test_within_limits_the_tokens_of_all_hits(filled: kvstore.Store) -> None:
     assert 0 < len(some) < len(every)
 
 
+def test_a_retired_option_warns_and_has_no_effect(filled: kvstore.Store) -> None:
+    hits = filled.retrieve("London engine").hits
+    with pytest.warns(FutureWarning, match="adaptive: the option words is a constant now"):
+        assert filled.retrieve("London engine", options={"words": 1}).hits == hits
+    with pytest.raises(errors.InputError, match="no option 'wrods'"):
+        filled.retrieve("London engine", options={"wrods": 1})
+
+
 def test_options_are_checked(filled: kvstore.Store) -> None:
     with pytest.raises(errors.InputError, match="lies between"):
         filled.retrieve("x", using="bridge", options={"pool": 7})

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import RETIRED_OPTIONS
 from ..errors import KvstoreError
 from ..registry import INDEXES, get_buffered_tables, list_generation_kinds
 from ..registry.fact import DocumentFact, StatedFact
@@ -338,7 +339,8 @@ class _Checker:
     def _check_indexes(self) -> Iterator[str]:
         for kind in INDEXES.values():
             record = Indexes(self._state.lmdb).get(kind)
-            unknown_options = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
+            known_options = kind.options.keys() | RETIRED_OPTIONS.get(kind.name, frozenset())
+            unknown_options = sorted(record.options.keys() - known_options) if record is not None else []
             if unknown_options:
                 yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown_options)}"
         for generation_kind in list_generation_kinds():

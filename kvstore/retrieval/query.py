@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import Choice, Option
+from ..arguments import Choice, Option, skip_retired_option
 from ..errors import InputError
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
@@ -211,6 +211,8 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
             continue
         option = all_options.get(name)
         if option is None:
+            if skip_retired_option(strategy.name, name):
+                continue
             option_names = ", ".join([*all_options, RERANKER_OPTION])
             if name in SEGMENT_OPTIONS:
                 option_names += "; AS SEGMENTS has that one"

@@ -45,6 +45,9 @@ from .neighborhood import (
 #: The cost of a chunk's row, in neighbors: the typical number of entities that a chunk names.
 _CHUNK_SIZE = 16.0
 
+#: The mass per edge that a node may leave unspread. A tenth of it gives the same rankings and takes longer.
+DEFAULT_EPSILON = 1e-4
+
 Masses = npt.NDArray[np.float64]
 
 
@@ -147,7 +150,7 @@ def compute_personalised_pagerank(
     seeds: Mapping[int, float],
     *,
     restart: float = 0.2,
-    epsilon: float = 1e-5,
+    epsilon: float = DEFAULT_EPSILON,
     weights: EdgeWeights = DEFAULT_WEIGHTS,
     bias: Bias | None = None,
 ) -> PageRank:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ...arguments import Choice, Option
+from ...arguments import Choice, Option, skip_retired_option
 from ...errors import InputError
 from ..state import State
 
@@ -192,6 +192,8 @@ def validate_options(
     for name, value in options.items():
         option = option_types.get(str(name).lower())
         if option is None:
+            if skip_retired_option(kind.name, str(name).lower()):
+                continue
             import difflib
 
             close_names = difflib.get_close_matches(str(name).lower(), suggested_names, 1)

@@ -44,8 +44,8 @@ from ...retrieval.recognition import Seed, is_written_as_name, recognize_entitie
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best
 from ...text.words import get_informative_terms, get_stemmer
-from ..graph.strategy import NUM_NEAREST, WALK_OPTIONS, WalkResult, decompose_question, walk_graph
-from ..hybrid.direct_search import DIRECT_OPTIONS, DirectResult, get_weights, search_directly
+from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
+from ..hybrid.direct_search import DirectResult, search_directly
 
 #: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
 #: the walk gets less weight; the exponent sets how fast the weight falls.
@@ -78,12 +78,10 @@ class AdaptiveStrategy:
     description = "hybrid search and the walk of graph in one ranking, the walk weighed by what its names say"
     options: Mapping[str, Option] = {
         "walk": Option(32, 0, 1000, "greatest weight of the walk, where direct search weighs 1"),
-        **DIRECT_OPTIONS,
-        **WALK_OPTIONS,
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        direct = search_directly(query, get_weights(query, self))
+        direct = search_directly(query)
         seeds = recognize_entities(query, capitalized_only=True)
         degrees, all_words_counts = query.reading.fetch(
             make_degree_request(seeds), make_all_words_request(seeds, _get_stemmer(query))
@@ -100,7 +98,7 @@ class AdaptiveStrategy:
             num_chunks = max(NUM_NEAREST, query.candidate_count)
             name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
             walk_result = walk_graph(
-                query, self, names, name_degrees, parts, [direct.vectors[:num_chunks], direct.words[:num_chunks]]
+                query, names, name_degrees, parts, [direct.vectors[:num_chunks], direct.words[:num_chunks]]
             )
         if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or no chunk on the way is allowed
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)

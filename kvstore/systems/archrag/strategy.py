@@ -39,7 +39,7 @@ from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.local_search import narrow_query
 from ..graphrag.report_hits import build_community_report, renumber_hits, require_communities
-from ..hybrid.direct_search import DIRECT_OPTIONS, get_weights, search_directly
+from ..hybrid.direct_search import search_directly
 from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_in_memory
 
 #: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.
@@ -87,7 +87,6 @@ class ArchragStrategy:
         "levels": Option(4, 0, 100, "layers of communities above the entities that are searched, from the finest"),
         "share": Option(0.1, 0, 10, "how much it counts what leads to a passage, beside its own resemblance"),
         "reports": Option(0.25, 0, 0.9, "share of what is found that reports of communities have"),
-        **DIRECT_OPTIONS,
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -162,7 +161,7 @@ class ArchragStrategy:
             led_chunks = np.array(sorted(layers.chunk_sources), np.uint64)
             led_chunks = led_chunks[query.mask_allowed(led_chunks)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(led_chunks)
-        direct = search_directly(query, get_weights(query, self), led_chunks)
+        direct = search_directly(query, extra_chunks=led_chunks)
         weight = option(query, self, "share")
         led_shares = [
             layers.chunk_sources[chunk].share if chunk in layers.chunk_sources else 0.0

@@ -22,7 +22,7 @@ its best chunks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
-from ...retrieval.query import Query, Strategy, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, Seed, record_recognized
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
@@ -60,15 +60,24 @@ _MIN_REACHED = 100
 _UNREACHED_MASS = 1e-5
 
 
-#: The options of a walk.
-WALK_OPTIONS: Mapping[str, Option] = {
-    "restart": Option(0.2, 0.01, 0.99, "probability that the walk goes back to where it started"),
-    "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
-    "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
-    "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
-    "bias": Option(1.75, 0, 100, "how much likeness to the question without its names draws the walk to a passage"),
-    "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
-}
+@dataclass(frozen=True, slots=True)
+class WalkWeights:
+    """The weights of a walk.
+
+    ``restart`` is the probability that the walk goes back to where it started. ``passages`` and ``relations`` are the
+    weights of the best chunks and of the relations that match the question, all together, as starts; the names weigh 1.
+    ``bias`` is how strongly the cosine with the question without its names draws the walk to a chunk, ``relevance`` how
+    much the relevance of a chunk to that rest counts in the result.
+    """
+
+    restart: float = 0.2
+    passages: float = 0.1
+    relations: float = 0.01
+    bias: float = 1.75
+    relevance: float = 1.0
+
+
+_DEFAULTS = WalkWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,43 +99,36 @@ def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
 
 def walk_graph(
     query: Query,
-    strategy: Strategy,
     names: Sequence[Seed],
     degrees: Sequence[Degrees],
     parts: Decomposition,
     rankings: Sequence[Ranking],
+    weights: WalkWeights = WalkWeights(),
 ) -> WalkResult | None:
     """Walk from the names of a question and its nearest chunks. Returns None if there is nothing to start at.
 
-    ``degrees`` are those of the names, ``rankings`` are rankings of chunks, and ``strategy`` has the options of a walk.
+    ``degrees`` are those of the names, and ``rankings`` are rankings of chunks.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)
-    share = option(query, strategy, "passages") if starts else 1.0
+    share = weights.passages if starts else 1.0
     for ranking in rankings:
         _add_starts(starts, ranking[:_MAX_STARTS], share / len(rankings))
-    strength = option(query, strategy, "bias")
-    terms, counts, bias = _prepare_rest(query, parts, strength)
-    if weight := option(query, strategy, "relations"):
+    terms, counts, bias = _prepare_rest(query, parts, weights.bias)
+    if weights.relations:
         rarities = {term: compute_term_rarity(reading.counters.chunks, counts[term]) for term in terms}
         for node, mass in _find_relation_starts(query, rarities, rankings).items():
-            starts[node] = starts.get(node, 0.0) + weight * mass
+            starts[node] = starts.get(node, 0.0) + weights.relations * mass
     if not starts:
         return None
     with query.trace.step("personalised PageRank") as step:
-        ranks = compute_personalised_pagerank(
-            reading,
-            starts,
-            restart=option(query, strategy, "restart"),
-            epsilon=option(query, strategy, "epsilon"),
-            bias=bias,
-        )
+        ranks = compute_personalised_pagerank(reading, starts, restart=weights.restart, bias=bias)
         step.detail, step.count = ranks.cost, len(ranks.chunks)
         if bias is not None:
             step.detail += f"; {len(bias.chunks)} passages weighed by {parts.remainder!r}"
     chunks, masses = _select_candidates(query, ranks, rankings)
     relevance = _score_relevance(query, parts.remainder, build_term_weights(reading.counters, terms, counts), chunks)
-    return WalkResult(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
+    return WalkResult(chunks, masses * np.exp(weights.relevance * relevance), ranks)
 
 
 def _prepare_rest(
@@ -151,7 +153,17 @@ class GraphStrategy:
     name = "graph"
     description = "PageRank over passages and entities from the question's names and best passages, with relevance"
     options: Mapping[str, Option] = {
-        **WALK_OPTIONS,
+        "restart": Option(_DEFAULTS.restart, 0.01, 0.99, "probability that the walk goes back to where it started"),
+        "passages": Option(
+            _DEFAULTS.passages, 0, 10, "weight of the best passages as starts, all together; the names weigh 1"
+        ),
+        "relations": Option(
+            _DEFAULTS.relations, 0, 10, "weight of the relations that match the question as starts, all together"
+        ),
+        "bias": Option(
+            _DEFAULTS.bias, 0, 100, "how strongly likeness to the question without its names draws the walk"
+        ),
+        "relevance": Option(_DEFAULTS.relevance, 0, 100, "weight of relevance to the question without its names"),
         "units": Option(1, 0, 100, "how much the best path of cue to a passage counts, with an index units"),
     }
 
@@ -176,7 +188,8 @@ class GraphStrategy:
             word_search, degrees = reading.fetch(best_words, make_degree_request(names))
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
         rankings = [near_ranking, word_search.ranking]
-        walk_result = walk_graph(query, self, names, degrees, parts, rankings)
+        weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
+        walk_result = walk_graph(query, names, degrees, parts, rankings, weights)
         if walk_result is None:
             return evidence_of(query, self.name, rankings[0], "near the question", len(rankings[0]))
         scores = walk_result.scores * np.exp(

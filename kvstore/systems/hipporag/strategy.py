@@ -34,7 +34,6 @@ class HippoRagStrategy:
     description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
     options: Mapping[str, Option] = {
         "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
-        "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -47,9 +46,7 @@ class HippoRagStrategy:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
         with query.trace.step("personalised PageRank") as step:
-            ranks = compute_personalised_pagerank(
-                reading, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
-            )
+            ranks = compute_personalised_pagerank(reading, starts, restart=option(query, self, "restart"))
             keep = query.mask_allowed(ranks.chunks)
             ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)

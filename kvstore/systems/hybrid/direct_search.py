@@ -38,11 +38,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...arguments import Option
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.loaded_chunks import LoadedChunk
-from ...retrieval.query import Query, Strategy, option
+from ...retrieval.query import Query
 from ...retrieval.word_search import WordSearchRequest, WordSearchResult, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, assign_ranks, best, scale_to_best
@@ -71,6 +70,10 @@ _SEPARATION_RANGE = (0.5, 1.0)
 #: The fall of lexical scores from which lexical search is a full reference for dense search. A flat ranking is no
 #: reference.
 _MIN_REFERENCE_FALL = 0.1
+#: The number of chunks taken from dense and from lexical search each.
+_NUM_CANDIDATES = 100
+#: The weight of a number of the question, such as an order number, which is compared as a whole.
+_NUMBER_WEIGHT = 1.0
 #: The number of best candidates whose headings and texts are read.
 _NUM_READ = 40
 #: Characters of an average word with the space before it, and the greatest distance of two words, in words.
@@ -79,39 +82,20 @@ _MAX_WORD_DISTANCE = 8
 
 _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 
-#: The options of direct search.
-DIRECT_OPTIONS: Mapping[str, Option] = {
-    "candidates": Option(100, 1, 10_000, "chunks taken from dense and from lexical search each"),
-    "words": Option(
-        0.5, 0, 1, "share of lexical search; dense search has the rest, if it separates its best results as well"
-    ),
-    "nearness": Option(0.2, 0, 10, "weight of question words that occur close together, added to those shares"),
-    "headings": Option(0.1, 0, 10, "how much it counts that the headings have words of the question, beside them"),
-    "entries": Option(
-        0.3, 0, 10, "how much it counts that an entry or section begins there that is called so, beside them"
-    ),
-    "numbers": Option(1, 0, 10, "weight of a number of the question, such as an order number, added to them"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The number of chunks from each search, and the weight of each part of a score. The dense part has 1 -
-    ``words``.
+    """The weights of the parts of a score.
+
+    ``words`` is the share of lexical search; dense search has the rest, if it separates its best results as well. The
+    others are added to these shares: for question words that occur close together, for headings with words of the
+    question, and for an entry or section that begins there and has that name.
     """
 
-    candidates: int
-    words: float
-    nearness: float
-    headings: float
-    entries: float
-    numbers: float
-
-
-def get_weights(query: Query, strategy: Strategy) -> Weights:
-    """Return the weights that the options of a strategy set."""
-    values = {name: option(query, strategy, name) for name in DIRECT_OPTIONS}
-    return Weights(int(values.pop("candidates")), **values)
+    words: float = 0.5
+    nearness: float = 0.2
+    headings: float = 0.1
+    entries: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +123,9 @@ class DirectResult:
         return {chunk: ", ".join(ranks) for chunk, ranks in parts.items()}
 
 
-def search_directly(query: Query, weights: Weights, extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
+def search_directly(query: Query, weights: Weights = Weights(), extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
     """Return the chunks that resemble the question. ``extra_chunks`` are further allowed chunks to score."""
-    num_chunks = max(weights.candidates, query.reach)
+    num_chunks = max(_NUM_CANDIDATES, query.reach)
     vectors, words, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(vectors), _list_ids(words), extra_chunks)
@@ -162,8 +146,8 @@ def search_directly(query: Query, weights: Weights, extra_chunks: Ids = _NO_CHUN
         for position, passage in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
             resemblance = texts.score(passage)
             scores[position] += weights.nearness * resemblance.nearness + weights.headings * resemblance.headings
-            scores[position] += weights.entries * resemblance.entries + weights.numbers * resemblance.numbers
-        scores /= 1 + weights.nearness + weights.headings + weights.entries + weights.numbers * texts.has_numbers
+            scores[position] += weights.entries * resemblance.entries + _NUMBER_WEIGHT * resemblance.numbers
+        scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * texts.has_numbers
         (best_passage,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (

@@ -21,7 +21,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, evidence_of, get_choice_option, option
 from ...structures.ranking import best
-from ..hybrid.direct_search import DIRECT_OPTIONS, get_weights, search_directly
+from ..hybrid.direct_search import search_directly
 from .summary import summarize
 from .tree import search_by_traversal, search_collapsed
 
@@ -38,7 +38,6 @@ class RaptorStrategy:
         "mode": Choice("auto", _MODES, "how the tree is read"),
         "width": Option(5, 1, 1000, "abstracts and chunks kept of each level, where mode is traversal"),
         "levels": Option(0, 0, 64, "levels below the roots that are gone down, where mode is traversal (0: all)"),
-        **DIRECT_OPTIONS,
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -55,6 +54,6 @@ class RaptorStrategy:
         if mode == "traversal":
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return search_by_traversal(query, self.name, width, levels)
-        candidates = search_directly(query, get_weights(query, self))
+        candidates = search_directly(query)
         ranking = best(query.view, candidates.chunks, candidates.scores, query.reach)
         return evidence_of(query, self.name, ranking, candidates.format_paths(), len(candidates.chunks))

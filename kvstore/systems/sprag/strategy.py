@@ -13,7 +13,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...retrieval.segments import MAX_CONSIDERED, SEGMENT_OPTIONS
 from ...structures.ranking import best
-from ..hybrid.direct_search import DIRECT_OPTIONS, get_weights, search_directly
+from ..hybrid.direct_search import search_directly
 
 
 class SpragStrategy:
@@ -21,9 +21,9 @@ class SpragStrategy:
 
     name = "sprag"
     description = "spRAG: hybrid search, neighbouring chunks that belong together given as one slice of their document"
-    options: Mapping[str, Option] = {**SEGMENT_OPTIONS, **DIRECT_OPTIONS}
+    options: Mapping[str, Option] = SEGMENT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        direct = search_directly(query, get_weights(query, self))
+        direct = search_directly(query)
         ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, MAX_CONSIDERED))
         return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks), as_segments=True)
