@@ -39,7 +39,7 @@ from kvstore.storage import change_buffer, data_file, mapped_pages, write_transa
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.new_file import create_file_atomically
-from kvstore.storage.writer_lock import MaintenanceThread
+from kvstore.storage.writer_lock import MaintenanceThread, WriterLock
 from kvstore.structures import tables
 from kvstore_cext.pages import Pages
 
@@ -382,7 +382,7 @@ def test_a_store_has_room_for_256_tables(environment: Environment) -> None:
         put(environment, b"k", b"%d" % number, f"table {number}")
     environment.close()
     with Environment.open(environment.path) as again, again.snapshot() as snapshot:
-        assert len(snapshot.tables()) == 256
+        assert len(snapshot.get_table_statistics()) == 256
         assert bytes(snapshot.get("table 255", b"k") or b"") == b"255"
 
 
@@ -513,6 +513,44 @@ def test_a_second_writer_in_another_thread_times_out_naming_the_first(environmen
     assert threading.current_thread().name in str(raised[0])
     assert str(os.getpid()) in str(raised[0])
     assert "0.05 s" in str(raised[0])
+
+
+class _SlowlyReleasedLock:
+    """A lock whose release waits until another thread has failed to acquire it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failed = threading.Event()
+
+    def acquire(self, timeout: float) -> bool:
+        acquired = self._lock.acquire(timeout=timeout)
+        if not acquired:
+            self._failed.set()
+        return acquired
+
+    def release(self) -> None:
+        self._failed.wait(60)
+        self._lock.release()
+
+
+def test_a_writer_whose_time_runs_out_while_the_lock_is_released_gets_it(tmp_path: Path) -> None:
+    lock = WriterLock(tmp_path / "writer.lock")
+    lock._thread_lock = _SlowlyReleasedLock()  # type: ignore[assignment]
+    lock.acquire(1)
+    raised: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            with lock.hold(0.05):
+                pass
+        except KvstoreError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    lock.release()  # ends only after the thread's time has run out
+    thread.join()
+    assert not raised
 
 
 def test_a_second_transaction_in_the_same_thread_is_refused_at_once(environment: Environment) -> None:
@@ -870,7 +908,7 @@ def test_growth_waits_for_a_snapshot_of_another_thread(tmp_path: Path) -> None:
 def test_max_bytes_is_the_limit_and_is_named(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", max_bytes=2_000_000) as environment:
         put(environment, b"kept", b"value")
-        with pytest.raises(StoreFullError, match=r"max_bytes=2000000 .* larger max_bytes"):
+        with pytest.raises(StoreFullError, match=r"max_bytes=2000000, .* larger max_bytes"):
             environment.write_with_growth(fill)
         assert environment.statistics().bytes <= 2_000_000
         assert value(environment, b"kept") == b"value"
@@ -985,7 +1023,7 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     assert environment.gate.num_open == 0
     # Nor where it comes before the end is told: then it is told when nothing holds the snapshot any more.
     snapshot = environment.snapshot()
-    with mock.patch.object(Environment, "ended", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with mock.patch.object(Environment, "note_end", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         snapshot.close()
     del snapshot
     gc.collect()

@@ -24,6 +24,9 @@ from .data_file import flush
 from .file_lock import is_file_at, lock_until, release_lock
 from .lmdb_errors import NO_SPACE_ERRNOS
 
+#: Seconds that a waiting thread waits once more if its time runs out while the lock passes from one thread to another.
+_HANDOVER_SECONDS = 0.2
+
 _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
@@ -56,17 +59,10 @@ class WriterLock:
         """
         if self._holder is threading.current_thread():
             raise TransactionError("this thread already has a write transaction open; commit or abort it first")
-        while True:
-            deadline = time.monotonic() + timeout
-            if self._thread_lock.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
-                break
-            holder = self._holder
-            if timeout <= 0 or not isinstance(holder, MaintenanceThread):
-                name = holder.name if holder is not None else "another thread"
-                raise self._make_timeout_error(timeout, f"thread {name!r} of this process ({os.getpid()})")
+        deadline = self._lock_thread(timeout)
         try:
-            self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             self._holder = threading.current_thread()
+            self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             if os.pread(self._descriptor, 1, 0):
                 # The last holder was killed, perhaps before the renaming of a compacted file was durable.
                 with contextlib.suppress(OSError):
@@ -122,6 +118,20 @@ class WriterLock:
         except FileNotFoundError:
             return None
 
+    def _lock_thread(self, timeout: float) -> float:
+        """Acquire the lock among the threads of this process; return the deadline for the lock among processes."""
+        while True:
+            deadline = time.monotonic() + timeout
+            if self._thread_lock.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
+                return deadline
+            # Without a holder, a thread is about to release the lock, or has just acquired it.
+            if self._holder is None and self._thread_lock.acquire(timeout=_HANDOVER_SECONDS):
+                return deadline
+            holder = self._holder
+            if timeout <= 0 or not isinstance(holder, MaintenanceThread):
+                name = holder.name if holder is not None else "another thread"
+                raise self._make_timeout_error(timeout, f"thread {name!r} of this process ({os.getpid()})")
+
     def _lock_file(self, kind: int, deadline: float, timeout: float) -> int:
         while True:
             descriptor = self._open_lock_file(kind)
@@ -146,7 +156,7 @@ class WriterLock:
                 ) from error
             if error.errno in NO_SPACE_ERRNOS:
                 raise StoreFullError(
-                    f"{self.path}: cannot be made ({error.strerror}); free some space and try again"
+                    f"{self.path}: cannot be created ({error.strerror}); free some space and try again"
                 ) from error
             if error.errno in (errno.ENOENT, errno.ENOTDIR) and kind == fcntl.LOCK_EX:
                 raise StoreNotFoundError(
@@ -161,13 +171,14 @@ class WriterLock:
             if descriptor is not None:
                 release_lock(descriptor)
         finally:
-            self._holder = None  # last, because a waiting thread reads the holder
+            # Only the holder may clear it, so do that before another thread can acquire the lock.
+            self._holder = None
             self._thread_lock.release()
 
     def _make_timeout_error(self, timeout: float, holder: str) -> LockTimeoutError:
         return LockTimeoutError(
-            f"{self.path.parent}: {holder} has held the writer's lock for the whole {timeout:g} s; wait for it to "
-            "finish, or allow more time with lock_timeout (of the command: --lock-timeout)"
+            f"{self.path.parent}: {holder} has held the writer lock for {timeout:g} s; wait for it to finish, or allow "
+            "more time with lock_timeout (of the command: --lock-timeout)"
         )
 
     def _reset_after_fork(self) -> None:
