@@ -10,7 +10,7 @@ from other_process import python, said
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.text.languages import document_language
+from kvstore.text.languages import detect_language
 
 GERMAN = {
     "heizung.md": "# Heizung\n\nDie Heizung wurde von der Firma Eder eingebaut und ist im Keller.",
@@ -162,4 +162,4 @@ def test_a_put_of_another_thread_waits_for_the_decision(
     ],
 )
 def test_the_language_of_a_document(text: str, language: str | None) -> None:
-    assert document_language(text) == language
+    assert detect_language(text) == language

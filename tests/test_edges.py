@@ -65,12 +65,12 @@ def test_an_edge_stays_while_a_document_or_the_user_states_it(store: kvstore.Sto
     ("child", "parent", "tree", "message"),
     [
         ("Tug", " tug ", "edges", "cannot be its own parent"),
-        ("", "Ship", "edges", "a name has 1 to 400 bytes"),
-        ("Tug", " \n", "edges", "a name has 1 to 400 bytes"),
-        ("Tug", "S" * 401, "edges", "a name has 1 to 400 bytes, not 401"),
+        ("", "Ship", "edges", "a name must have 1 to 400 bytes"),
+        ("Tug", " \n", "edges", "a name must have 1 to 400 bytes"),
+        ("Tug", "S" * 401, "edges", "a name must have 1 to 400 bytes, not 401"),
         ("\ud800", "Ship", "edges", "surrogate"),
-        ("Tug", "Ship", "", "the name of a tree has 1 to 400"),
-        ("Tug", "Ship", "t" * 401, "the name of a tree has 1 to 400"),
+        ("Tug", "Ship", "", "the name of a tree must have 1 to 400"),
+        ("Tug", "Ship", "t" * 401, "the name of a tree must have 1 to 400"),
     ],
 )
 def test_bad_edges_are_refused(store: kvstore.Store, child: str, parent: str, tree: str, message: str) -> None:
@@ -137,7 +137,7 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
 
 
 def test_a_document_of_pairs_needs_a_tree_that_can_be_named(store: kvstore.Store) -> None:
-    with pytest.raises(errors.InputError, match="the name of a tree has 1 to 400 bytes"):
+    with pytest.raises(errors.InputError, match="the name of a tree must have 1 to 400 bytes"):
         store.put("k" * 500, "Tug,Ship", format="pairs")
     assert store.put("k" * 500, "Tug,Ship", format="pairs", meta={"tree": "fleet"})
 

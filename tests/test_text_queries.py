@@ -61,7 +61,7 @@ def test_a_text_matches_a_query(query: str, text: str, found: bool) -> None:
 def test_white_space_is_skipped_without_scanning_it_again() -> None:
     assert [match.span() for match in text_query._TOKEN_PATTERN.finditer("\r\r word \r\r")] == [(3, 7)]
     for text in ("\r" * 20_000, "leave AND" + " " * 20_000):
-        with pytest.raises(InputError, match="met the end of") as caught:
+        with pytest.raises(InputError, match="at the end of") as caught:
             parse_text_query(text)
         assert len(str(caught.value)) < 500
     assert parse_text_query("leave" + "\r" * 20_000) == parse_text_query("leave")
@@ -70,18 +70,18 @@ def test_white_space_is_skipped_without_scanning_it_again() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "expected a word or a phrase in double quotes, met the end"),
-        ("tea AND", "expected a word or a phrase in double quotes, met the end of 'tea AND'"),
-        ('"tea', "character 1: expected a double quote that closes this one"),
+        ("", "expected a word or a phrase in double quotes at the end of ''"),
+        ("tea AND", "expected a word or a phrase in double quotes at the end of 'tea AND'"),
+        ('"tea', "character 1: this double quote is not closed"),
         ("(tea", r"expected '\)'"),
-        ("tea)", r"character 4: expected AND, OR, NOT or a word, met '\)'"),
-        ("NEAR(tea leaf, soon)", "character 16: expected the maximum number of words between"),
-        ("tea -draft", r"character 5: expected no mark before a word \(NOT draft leaves out"),
-        ("title:tea", "expected no name of a column"),
-        ("tea * leaf +", "met the end"),
-        ("te* + leaf", r"no \+ behind \*"),
-        ('"..."', "a letter or digit"),
-        ("(" * 60 + "tea", "more than 50 deep"),
+        ("tea)", r"character 4: expected AND, OR, NOT or a word, found '\)'"),
+        ("NEAR(tea leaf, soon)", "character 16: expected a whole number, the maximum number of words between"),
+        ("tea -draft", "character 5: `-` cannot precede a word; NOT draft excludes texts"),
+        ("title:tea", "cannot name a column"),
+        ("tea * leaf +", "at the end"),
+        ("te* + leaf", r"character 5: `\+` cannot follow `\*`"),
+        ('"..."', "no letter or digit"),
+        ("(" * 60 + "tea", "more than 50 nested"),
         ("tea " * 1001, "more than 1,000 words"),
     ],
 )
@@ -147,13 +147,13 @@ def test_hundreds_of_conditions_are_read_once_and_split_a_text_once(
         made = getattr(text_query, name)
         monkeypatch.setattr(text_query, name, lambda *given: (done.update([name]), made(*given))[1])
 
-    counted("_Parsing")
+    counted("_Parser")
     counted("_Words")
     conditions = " OR ".join(f"content || '' MATCH 'never{number}'" for number in range(150))
     assert store.execute(f"SELECT key FROM documents WHERE {conditions} OR content || '' MATCH '3'").fetchall() == [
         ("key 3",)
     ]
-    assert done["_Parsing"] <= 151
+    assert done["_Parser"] <= 151
     assert done["_Words"] <= 6
 
 

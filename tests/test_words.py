@@ -30,7 +30,7 @@ from kvstore.text.words import (
     list_content_words,
     list_term_words,
     segment_words,
-    space_unspaced,
+    separate_unspaced,
     split_underscores,
 )
 from kvstore_cext.capital_runs import CapitalRuns
@@ -156,7 +156,7 @@ def test_writing_without_spaces_is_parted_at_function_words() -> None:
 def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
     assert count_written_words("The port is old.") == 4
     assert count_written_words("港口非常古老。Bergen 1070") == 5
-    assert space_unspaced("AFC锦标赛2015年").split() == ["AFC", "锦标赛", "2015", "年"]
+    assert separate_unspaced("AFC锦标赛2015年").split() == ["AFC", "锦标赛", "2015", "年"]
 
 
 @pytest.mark.parametrize("text", ["Who approves parental leave in Bergen, and since 2024?", "café-bar max_wal_size -O"])

@@ -31,12 +31,12 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.words import (
-    function_words_of,
+    detect_word_language,
+    get_function_words,
     get_stemmer,
-    is_grammatical,
+    is_hiragana_pair,
     is_pair,
     is_unspaced,
-    language_of,
     list_content_terms,
     list_content_words,
     list_informative_words,
@@ -166,10 +166,10 @@ def estimate_confidence(
     names = [hit.title or PurePosixPath(hit.document).name for hit in hits]
     passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(names, hits, strict=True)]
     passages += map(PassageWords, context)
-    language = language_of(chain.from_iterable(passage.words for passage in passages))
-    function_words = function_words_of(language)
+    language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
+    function_words = get_function_words(language)
     question_terms = _QuestionTerms.parse(
-        query.question, state, language_of(segment_words(query.question), likely=language)
+        query.question, state, detect_word_language(segment_words(query.question), likely=language)
     )
     missing_names = [
         name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
@@ -240,7 +240,7 @@ class _QuestionTerms:
     @classmethod
     def parse(cls, question: str, state: State, language: str | None) -> _QuestionTerms:
         """Compare a question in a language (None: English) with a store."""
-        function_words = function_words_of(language)
+        function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS
         stem = get_stemmer(state.settings.stemmer)
         counts: dict[str, int] = {}
@@ -325,7 +325,7 @@ def _within_words(terms: list[str], counts: Mapping[str, int]) -> list[str]:
             between = len(around) == 2 and all(map(counts.get, around)) and around[0][1] + around[1][0] == term
             if between or may_cross_words(term):
                 continue
-        if not is_grammatical(term):
+        if not is_hiragana_pair(term):
             within.append(term)
     return within
 

@@ -17,10 +17,10 @@ from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_case
 from ..text.words import (
     FUNCTION_WORDS,
-    function_words_of,
+    get_function_words,
     list_informative_words,
     segment_words,
-    space_unspaced,
+    separate_unspaced,
     split_written_words,
 )
 
@@ -123,9 +123,9 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA von 1969?", "german")]
     ['NASA', '1969']
     """
-    function_words = function_words_of(language)
+    function_words = get_function_words(language)
     is_named = _has_inner_mark if capitalizes_nouns(language) else _is_name_like
-    pieces = [match.group() for match in _PIECE_PATTERN.finditer(space_unspaced(question))]
+    pieces = [match.group() for match in _PIECE_PATTERN.finditer(separate_unspaced(question))]
     is_title_case = _is_title_case(pieces, function_words)
     names: list[QuestionName] = []
     run: list[str] = []

@@ -30,7 +30,7 @@ from ..text.names import (
     extract_title_names,
     find_code_terms,
     find_identifiers,
-    find_written_terms,
+    find_marked_names,
     is_name_key,
 )
 from ..text.normalize import to_entity_key
@@ -431,7 +431,7 @@ def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
     for index, (unit, kind) in enumerate(prose):
         yield from sentence_names.iter_names(index)
         yield from find_identifiers(unit)
-        yield from find_written_terms(unit, kind)
+        yield from find_marked_names(unit, kind)
     for unit, _, english in text_units:
         yield from () if english else find_code_terms(unit)
     for unit in code_units:

@@ -11,7 +11,8 @@ import re
 from typing import NamedTuple
 
 from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
-from ..text.names import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES, is_people_adjective, is_term, to_singular
+from ..text.name_words import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES
+from ..text.names import is_people_adjective, is_term, to_singular
 from .syntax import Sentence, Word
 
 #: Nouns that refer to others or to nothing specific: alone they name nothing.

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..text.blocks import Block
-from ..text.names import GENERIC_HEADINGS, get_title_forms, is_informative_heading
+from ..text.name_words import GENERIC_HEADINGS
+from ..text.names import get_title_forms, is_informative_heading
 from ..text.normalize import to_entity_key
 from ..text.words import FUNCTION_WORDS
 from .relation import Relation

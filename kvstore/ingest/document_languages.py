@@ -1,7 +1,7 @@
 """The language of an ingest's documents: the settings it implies for a new store, and mismatches with an existing one.
 
 In: the texts of the first documents. Out: settings for a new store, and remarks for the report of the ingest. Only
-documents with a recognizable language count (see :func:`kvstore.text.languages.document_language`).
+documents with a recognizable language count (see :func:`kvstore.text.languages.detect_language`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..extraction.validation import ValidDocument
 from ..models.embedder import is_english_only
 from ..models.language import ENGLISH, RULES
 from ..settings import FixedSettings
-from ..text.languages import document_language
+from ..text.languages import detect_language
 
 #: The number of documents whose language is detected, and the bytes examined in each.
 FIRST_DOCUMENTS, _FIRST_BYTES = 24, 8000
@@ -38,7 +38,7 @@ class DocumentLanguages:
         """Count a document of prose, unless enough documents are counted."""
         if not self.full and document.format != "pairs":
             self._documents += 1
-            language = document_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))
+            language = detect_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))
             if language is not None:
                 self._counts[language] += 1
 

@@ -98,10 +98,9 @@ _QUESTION_LEVEL = 6
 
 
 def find_entry_terms(text: str) -> list[str]:
-    """Return the beginnings of list entries, in order: terms of definitions, names of functions, options of a manual
-    page.
+    """Return the entry terms of lists, in order: terms of definitions, names of functions, options of a manual page.
 
-    >>> text = "- `-v`, `--verbose`: Tell more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less."
+    >>> text = "- `-v`, `--verbose`: Print more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less."
     >>> find_entry_terms(text)
     ['`-v`, `--verbose`', 'build', '-q, --quiet']
     """
@@ -119,17 +118,17 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
     >>> [(part.kind, part.leads) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
     """
-    found = (
-        _split_markdown(text)
-        if format == "markdown"
-        else [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
-    )
+    if format == "markdown":
+        parts = _split_markdown(text)
+    else:
+        parts = [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     return [
-        replace(part, leads=_has_lead_in(text, part, next_part)) for part, next_part in zip_longest(found, found[1:])
+        replace(part, leads=_introduces_next(text, part, next_part))
+        for part, next_part in zip_longest(parts, parts[1:])
     ]
 
 
-def _has_lead_in(text: str, part: BlockPart, next_part: BlockPart | None) -> bool:
+def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) -> bool:
     if next_part is None or next_part.kind == "heading" or part.kind not in ("prose", "item"):
         return False
     return next_part.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
@@ -314,13 +313,13 @@ def _parse_markdown(text: str) -> list[Block]:
         if token.type == "heading_open":
             blocks.append(_build_heading(tokens[index : index + 2], line_starts))
         elif token.type == "paragraph_open" and not item_depth and _is_question(tokens[index + 1].content):
-            ((start, end),) = [(block.start, block.end) for block in _build_block(text, token, line_starts, "heading")]
+            ((start, end),) = [(block.start, block.end) for block in _make_block(text, token, line_starts, "heading")]
             blocks.append(
                 Block("heading", start, end, _QUESTION_LEVEL, to_plain_text(unwrap_links(tokens[index + 1].content)))
             )
         elif kind or token.type == "paragraph_open":
             title = to_plain_text(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
-            blocks += _build_block(
+            blocks += _make_block(
                 text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title
             )
         if token.type == "table_open":
@@ -331,7 +330,7 @@ def _parse_markdown(text: str) -> list[Block]:
 
 
 def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
-    """Return the blocks, with everything else between them as prose: rules, empty items, lone markers."""
+    """Return the blocks, and all other text between them as prose: rules, empty items, lone markers."""
     filled: list[Block] = []
     position = 0
     for block in [*blocks, Block("end", len(text), len(text))]:
@@ -344,15 +343,21 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
     return filled[:-1]
 
 
-def _build_block(
+def _make_block(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
-    assert token.map is not None
-    last = len(line_starts) - 1
-    start, end = (line_starts[min(line, last)] for line in token.map)
+    """Return the block of a token as a list of one, or an empty list if its lines are blank."""
+    start, end = _get_span(token, line_starts)
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return [Block(kind, start, start + len(piece.strip()), level, title)] if piece.strip() else []
+
+
+def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
+    assert token.map is not None
+    last = len(line_starts) - 1
+    start, end = (line_starts[min(line, last)] for line in token.map)
+    return start, end
 
 
 def _is_question(paragraph: str) -> bool:
@@ -361,7 +366,5 @@ def _is_question(paragraph: str) -> bool:
 
 def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
     opening, inline = tokens
-    assert opening.map is not None
-    last = len(line_starts) - 1
-    start, end = (line_starts[min(line, last)] for line in opening.map)
+    start, end = _get_span(opening, line_starts)
     return Block("heading", start, end, int(opening.tag[1]), to_plain_text(unwrap_links(inline.content)))

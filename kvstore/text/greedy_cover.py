@@ -1,10 +1,10 @@
 """Summaries without a language model: sentences that together contain most of the words a text is about.
 
 In: sentences, by their words and lengths, and the weight of each word. Out: the sentences to take within a length. The
-next sentence is always the one whose words have the highest weight for its length; a word that has been taken weighs
-little. What a sentence adds never grows as others are taken, so the greedy choice reaches a fixed share of the optimum
-(Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009, Lin and Bilmes 2011), and a sentence is
-weighed again only when its turn comes (Minoux 1978).
+next sentence is always the one whose words have the highest weight for its length; words of selected sentences count
+little. The gain of a sentence never grows as others are selected, so the greedy choice reaches a fixed share of the
+optimum (Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009, Lin and Bilmes 2011), and the gain
+of a sentence is recomputed only when it is the best candidate (Minoux 1978).
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _REPEAT_FACTOR = 0.1
 _RECORD_PATTERN = re.compile(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
 _RECORD_SHARE = 0.1
 #: The cost of a sentence in words beyond its own, so that the shortest are not always best; and the minimum number of
-#: its
-#: words, because a word alone says nothing.
+#: its words, because a word alone says nothing.
 _BASE_COST = 4
 _MIN_WORDS = 2
 
 
 class SentenceWords(NamedTuple):
-    """A candidate sentence: its words that a summary should contain, repeated as they occur, its length in words, and
-    the share that it counts compared with running text."""
+    """A candidate sentence: its content words (repeated as they occur), its length in words, and its weight.
+
+    The weight, ``share``, is 1 for running text.
+    """
 
     words: Sequence[str]
     length: int
@@ -47,7 +48,7 @@ class SentenceWords(NamedTuple):
 
 
 def extract_sentence_words(text: str) -> SentenceWords:
-    """Return the words of a sentence.
+    """Return the content words of a sentence, its length and its weight.
 
     >>> extract_sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
@@ -84,8 +85,11 @@ def _is_record(text: str) -> bool:
 def compute_cover_weights(
     sentences: Iterable[SentenceWords], part_counts: Mapping[str, int], num_parts: int
 ) -> dict[str, float]:
-    """Return the weight of each word of some sentences: higher if it occurs more often in them, and if fewer of all
-    ``num_parts`` of the whole contain it (``spread``)."""
+    """Return the weight of each word of some sentences.
+
+    It is higher if the word occurs more often in them, and if fewer of the ``num_parts`` parts of the whole contain it
+    (``part_counts``: how many, by word).
+    """
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
     return {word: _compute_weight(count, num_parts, part_counts[word]) for word, count in counts.items()}
 
@@ -105,12 +109,11 @@ def select_greedy_cover(
     owners: Sequence[Hashable] = (),
     max_per_owner: int | None = None,
 ) -> list[int]:
-    """Return the numbers of the sentences to take, the best first: at most ``capacity`` words and ``max_sentences``
-    sentences.
+    """Select sentences with at most ``capacity`` words and return their numbers, the best first.
 
-    If ``sizes`` are given, they are used instead of numbers of words. A word without a weight counts nothing. If
-    ``owners`` are given, at most ``max_per_owner`` sentences of the same owner are taken. Sentences too long for the
-    remaining room are skipped, and a sentence that adds nothing is not taken. Ties go to the earlier sentence.
+    With ``sizes``, the capacity limits the sum of these sizes instead of the number of words. With ``owners``, at most
+    ``max_per_owner`` sentences of the same owner are selected. A word without a weight counts nothing. Sentences too
+    long for the remaining room, and sentences without a gain, are skipped. Ties go to the earlier sentence.
     """
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
@@ -120,13 +123,13 @@ def select_greedy_cover(
 
     def compute_gain(number: int) -> float:
         # Added exactly, because a set has no order, and the same text must always get the same summary.
-        added = math.fsum(
+        gain = math.fsum(
             [
                 weight * _REPEAT_FACTOR ** word_counts[word] if word in word_counts else weight
                 for word, weight in weighted_words[number]
             ]
         )
-        return sentences[number].share * added / (_BASE_COST + sentences[number].length)
+        return sentences[number].share * gain / (_BASE_COST + sentences[number].length)
 
     costs = sizes or [sentence.length for sentence in sentences]
     heap = [

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from kvstore_cext.words import WordSet
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
-from .words import FUNCTION_WORDS, language_of, segment_words
+from .words import FUNCTION_WORDS, detect_word_language, segment_words
 
 #: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT_PATTERN = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
-_CAPITALIZING_NOUNS = frozenset(("german", "luxembourgish"))
+_LANGUAGES_WITH_CAPITAL_NOUNS = frozenset(("german", "luxembourgish"))
 #: Languages that their script shows, and the minimum share of letters in it. Japanese also uses Chinese characters.
 _SCRIPTS = (
     ("japanese", re.compile("[\u3040-\u30ff]"), 0.1),
@@ -51,26 +51,25 @@ def detect_english(texts: Sequence[str]) -> list[bool]:
     ]
 
 
-def document_language(text: str) -> str | None:
-    """Return the language of a text, by its Snowball name or ``chinese``, ``japanese`` or ``korean``; None if the text
-    does not show it.
+def detect_language(text: str) -> str | None:
+    """Return the language of a text: its Snowball name, ``chinese``, ``japanese`` or ``korean``; None if it is unclear.
 
-    >>> document_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
+    >>> detect_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
     'german'
     """
     letters = sum(map(str.isalpha, text))
     for name, script, share in _SCRIPTS:
         if len(script.findall(text)) > share * letters:
             return name
-    every = segment_words(text)
-    language = language_of(every)
+    words = segment_words(text)
+    language = detect_word_language(words)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
-    return language if sum(word in function_words for word in every) >= _MIN_FUNCTION_WORDS else None
+    return language if sum(word in function_words for word in words) >= _MIN_FUNCTION_WORDS else None
 
 
 def capitalizes_nouns(language: str | None) -> bool:
     """True if a language writes every noun with a capital, so that a capital does not mark a name."""
-    return language in _CAPITALIZING_NOUNS
+    return language in _LANGUAGES_WITH_CAPITAL_NOUNS
 
 
 def _count_foreign_words(text: str) -> int:

@@ -113,8 +113,10 @@ def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
 
 @lru_cache(maxsize=8192)
 def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return the normal form of a piece, the byte of the piece at which each of its bytes begins, and the piece's
-    length in bytes."""
+    """Return the normal form of a piece, for each byte of it the offset in the piece, and the length of the piece.
+
+    Offsets and length are in bytes of the piece.
+    """
     folded, size = _fold_nfkc(piece).encode(), len(piece.encode())
     parts = [(_fold_nfkc(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
     if b"".join(part for part, _ in parts) != folded:

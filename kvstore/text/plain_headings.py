@@ -52,7 +52,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     r"""Yield for each paragraph, by its start and end without surrounding white space, its heading or None.
 
     >>> text = "Opening hours\n-------------\nFrom nine.\n\nQ: Is it open\non Sundays?\nA: No."
-    >>> [one and (one.level, one.title) for one in find_plain_headings(text, [(0, 38), (40, 71)])]
+    >>> [(heading.level, heading.title) for heading in find_plain_headings(text, [(0, 38), (40, 71)]) if heading]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
     numbered = _find_numbered(text, paragraphs)
@@ -80,8 +80,7 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
 
 
 def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
-    """Return the numbered headings of a text by their start offset; empty if they do not form sections and
-    subsections."""
+    """Return the numbered headings of a text by start offset; empty if they do not form sections and subsections."""
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
     has_subsections = False

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator
 
 # The search for the first character is fast, and that character decides what follows. A run of marks is examined from
-# its
-# first one only; otherwise a text of such marks would take quadratic time.
+# its first one only; otherwise a text of such marks would take quadratic time.
 _SENTENCE_END_PATTERN = re.compile(
     r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
@@ -38,9 +37,10 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
     mark = match.group()
-    if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):  # a quotation is part of the sentence
+    # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
+    if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):
         return False
-    if mark[0] in "。！？｡" and mark[-1] in "）)】":  # and so is a text in brackets
+    if mark[0] in "。！？｡" and mark[-1] in "）)】":
         return not text[match.end() : match.end() + 1].strip()
     if not mark.startswith("."):
         following = text[match.end() : match.end() + 2].strip()

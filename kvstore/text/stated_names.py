@@ -26,7 +26,7 @@ def clean_name(name: str) -> str:
     try:
         return _check_size(form, to_entity_key(form), "a name")
     except UnicodeEncodeError:
-        raise InputError(f"a name is a text, and {form!r} has half of a surrogate pair in it") from None
+        raise InputError(f"a name is a text, and {form!r} contains half of a surrogate pair; remove it") from None
 
 
 def clean_relation(relation: str) -> str:
@@ -39,7 +39,7 @@ def _check_size(form: str, key: str, label: str) -> str:
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
-        raise InputError(f"{label} is a text, and {form!r} has half of a surrogate pair in it") from None
+        raise InputError(f"{label} is a text, and {form!r} contains half of a surrogate pair; remove it") from None
     if not 0 < size <= MAX_ENTITY_KEY_BYTES:
-        raise InputError(f"{label} has 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {size:,}; give it another")
+        raise InputError(f"{label} must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {size:,}; use a different one")
     return form

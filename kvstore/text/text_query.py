@@ -37,8 +37,7 @@ _TOKEN_PATTERN = re.compile(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<
 
 @dataclass(frozen=True, slots=True)
 class WordPattern:
-    """One word: in its written form (``exact``), in every form with its stem, or as the beginning of a word
-    (``prefix``)."""
+    """One word: as written (``exact``), as the beginning of a word (``prefix``), or else any word with its stem."""
 
     word: str
     exact: bool = False
@@ -84,26 +83,26 @@ class NotQuery:
 
 TextQuery = Phrase | Proximity | AndQuery | OrQuery | NotQuery
 
-Found = TypeVar("Found")
+Candidates = TypeVar("Candidates")
 
 
 def find_candidates(
     query: TextQuery,
-    find_phrase: Callable[[Phrase | Proximity], Found],
-    intersect: Callable[[Found, Found], Found],
-    unite: Callable[[Found, Found], Found],
-) -> Found:
-    """Return the candidates for a query, from the results of ``find_phrase`` for its phrases: sets of any kind, and
-    functions that intersect and unite two of them.
+    find_phrase: Callable[[Phrase | Proximity], Candidates],
+    intersect: Callable[[Candidates, Candidates], Candidates],
+    unite: Callable[[Candidates, Candidates], Candidates],
+) -> Candidates:
+    """Return a superset of the matches of a query, from the candidates that ``find_phrase`` returns for each phrase.
 
-    Unwanted parts exclude nothing, because words alone do not show that a whole part matches.
+    Candidates are sets of any kind; the other functions intersect and unite two of them. Parts after NOT exclude
+    nothing, because a candidate for such a part may not match it.
 
     >>> query = parse_text_query("leave OR holiday NOT sick")
     >>> sorted(find_candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
     ['holiday', 'leave']
     """
 
-    def collect(part: TextQuery) -> Found:
+    def collect(part: TextQuery) -> Candidates:
         match part:
             case AndQuery(parts):
                 return reduce(intersect, map(collect, parts))
@@ -120,21 +119,22 @@ def parse_text_query(text: str) -> TextQuery:
     """Parse a full-text query. Raises InputError for an invalid query.
 
     >>> parse_text_query('leave NOT "sick leave"')
-    Without(wanted=Phrase(words=(WordPattern(word='leave', exact=False, prefix=False),)), \
-unwanted=Phrase(words=(WordPattern(word='sick', exact=True, prefix=False), \
+    NotQuery(included=Phrase(words=(WordPattern(word='leave', exact=False, prefix=False),)), \
+excluded=Phrase(words=(WordPattern(word='sick', exact=True, prefix=False), \
 WordPattern(word='leave', exact=True, prefix=False))))
     """
-    parser = _Parsing(text)
+    parser = _Parser(text)
     query = parser.parse_or()
     parser.expect_end()
     return query
 
 
-class _Parsing:
-    """A query, token by token: the kind, text and offset of each."""
+class _Parser:
+    """A recursive-descent parser of a query."""
 
     def __init__(self, text: str) -> None:
         self._text = text
+        #: The kind, text and offset of each token.
         self._tokens: list[tuple[str, str, int]] = []
         for match in _TOKEN_PATTERN.finditer(text):
             kind = match.lastgroup
@@ -153,7 +153,7 @@ class _Parsing:
 
     def expect_end(self) -> None:
         if self._index < len(self._tokens):
-            raise self._make_error("AND, OR, NOT or a word")
+            raise self._make_expectation_error("AND, OR, NOT or a word")
 
     def _parse_and(self) -> TextQuery:
         """Parse parts joined by AND."""
@@ -182,7 +182,9 @@ class _Parsing:
         if self._accept("("):
             self._depth += 1
             if self._depth > _MAX_DEPTH:
-                raise InputError(f"a full-text query is more than {_MAX_DEPTH} deep; say it with fewer parentheses")
+                raise InputError(
+                    f"a full-text query has more than {_MAX_DEPTH} nested parentheses; use fewer parentheses"
+                )
             query = self.parse_or()
             self._depth -= 1
             self._expect_close()
@@ -200,7 +202,7 @@ class _Parsing:
         if self._accept(","):
             kind, token = self._peek()
             if kind != "word" or not re.fullmatch("[0-9]{1,9}", token):
-                raise self._make_error("the maximum number of words between them, a whole number")
+                raise self._make_expectation_error("a whole number, the maximum number of words between the phrases")
             distance = int(token)
             self._index += 1
         self._expect_close()
@@ -210,7 +212,8 @@ class _Parsing:
         words = self._parse_words()
         while self._accept("+"):
             if words[-1].prefix:
-                raise self._make_error("no + behind *: the last word of a phrase alone may be the beginning of one", -1)
+                self._index -= 1
+                raise self._make_error("`+` cannot follow `*`; only the last word of a phrase can be a prefix")
             words += self._parse_words()
         return Phrase(tuple(words))
 
@@ -218,21 +221,21 @@ class _Parsing:
         """Parse the words of one string, or of text without spaces."""
         kind, token = self._peek()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
-            raise self._make_error("a word or a phrase in double quotes")
+            raise self._make_expectation_error("a word or a phrase in double quotes")
         is_exact = kind == "string"
         if is_exact and (len(token) == 1 or token.count('"') % 2):
-            raise self._make_error("a double quote that closes this one")
+            raise self._make_error("this double quote is not closed; add one after the phrase")
         if not is_exact and re.match(r"-\w", token):
-            raise self._make_error(f"no mark before a word (NOT {token[1:]} leaves out texts that have it)")
+            raise self._make_error(f"`-` cannot precede a word; NOT {token[1:]} excludes texts that contain it")
         if not is_exact and re.fullmatch(r"\w+:.*", token):
-            raise self._make_error("no name of a column; write 'title MATCH ...' beside it for another column")
+            raise self._make_error("a query cannot name a column; add a condition such as title MATCH '...'")
         content = token[1:-1].replace('""', '"') if is_exact else token
         words = segment_words(content)
         if not words:
-            raise self._make_error("a letter or digit in what is looked for")
+            raise self._make_error(f"{_shorten(token)!r} has no letter or digit; a query consists of words")
         self._num_words += len(words)
         if self._num_words > _MAX_WORDS:
-            raise InputError(f"a full-text query has more than {_MAX_WORDS:,} words; give fewer")
+            raise InputError(f"a full-text query has more than {_MAX_WORDS:,} words; use fewer")
         self._index += 1
         is_prefix = self._accept("*")
         last = len(words) - 1
@@ -250,14 +253,16 @@ class _Parsing:
 
     def _expect_close(self) -> None:
         if not self._accept(")"):
-            raise self._make_error("')'")
+            raise self._make_expectation_error("')'")
 
-    def _make_error(self, expected: str, offset: int = 0) -> InputError:
-        index = self._index + offset
-        if index >= len(self._tokens):
-            return InputError(f"full-text query: expected {expected}, met the end of {_shorten(self._text)!r}")
-        _, token, start = self._tokens[index]
-        return InputError(f"full-text query, character {start + 1}: expected {expected}, met {_shorten(token)!r}")
+    def _make_expectation_error(self, expected: str) -> InputError:
+        """Return the error for a token, or the end of the query, where something else is expected."""
+        if self._index >= len(self._tokens):
+            return InputError(f"full-text query: expected {expected} at the end of {_shorten(self._text)!r}")
+        return self._make_error(f"expected {expected}, found {_shorten(self._tokens[self._index][1])!r}")
+
+    def _make_error(self, problem: str) -> InputError:
+        return InputError(f"full-text query, character {self._tokens[self._index][2] + 1}: {problem}")
 
 
 def _shorten(text: str) -> str:
@@ -269,16 +274,20 @@ _parse_cached = lru_cache(maxsize=1024)(parse_text_query)
 
 
 def build_text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
-    """Return a function that checks if a text matches a query, with the stems of a Snowball language. Raises InputError
-    for an invalid query."""
+    """Return a function that returns whether a text matches a query, with the stems of a Snowball language.
+
+    Raises InputError for an invalid query.
+    """
     parsed = _parse_cached(query) if isinstance(query, str) else query
     stem = get_stemmer(stemming)
     return lambda text: _is_match(parsed, _Words(text, stem))
 
 
 class TextMatcher:
-    """Matches texts against queries, with the stems of a Snowball language. Several queries in a row split the text
-    into words once."""
+    """Matches texts against queries, with the stems of a Snowball language.
+
+    The words of the last text are cached, because a condition often has several queries.
+    """
 
     def __init__(self, stemming: str) -> None:
         self._stem = get_stemmer(stemming)
@@ -308,16 +317,16 @@ class _Words:
 
     def find_starts(self, phrase: Phrase) -> list[int]:
         """Return the positions of the words that begin a phrase, ascending."""
-        found = self._starts_by_phrase.get(phrase)
-        if found is None:
-            found = self._find_positions(phrase.words[0])
+        starts = self._starts_by_phrase.get(phrase)
+        if starts is None:
+            starts = self._find_positions(phrase.words[0])
             for distance, pattern in enumerate(phrase.words[1:], 1):
-                if not found:
+                if not starts:
                     break
-                next_starts = set(self._find_positions(pattern))
-                found = [start for start in found if start + distance in next_starts]
-            self._starts_by_phrase[phrase] = found
-        return found
+                positions = set(self._find_positions(pattern))
+                starts = [start for start in starts if start + distance in positions]
+            self._starts_by_phrase[phrase] = starts
+        return starts
 
     def _find_positions(self, pattern: WordPattern) -> list[int]:
         if pattern.prefix:
@@ -348,23 +357,19 @@ def _is_match(query: TextQuery, words: _Words) -> bool:
 
 
 def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
-    """True if each phrase occurs, all within the distance. The phrase that ends first is tried at each of its
-    positions; the others are taken at their next end at or after it."""
-    starts = [words.find_starts(phrase) for phrase in phrases]
-    if not all(starts):
-        return False
-    sizes = [len(phrase.words) for phrase in phrases]
-    for size, phrase_starts in zip(sizes, starts, strict=True):
-        for start in phrase_starts:
-            end = start + size
-            next_indexes = [
-                bisect_left(other_starts, end - length) for length, other_starts in zip(sizes, starts, strict=True)
-            ]
-            if all(
-                next_index < len(other_starts) for next_index, other_starts in zip(next_indexes, starts, strict=True)
-            ) and all(
-                other_starts[next_index] <= end + distance
-                for next_index, other_starts in zip(next_indexes, starts, strict=True)
-            ):
-                return True
-    return False
+    """True if each phrase occurs once, and all these occurrences are within the distance.
+
+    The first end of a phrase is assumed at each of its positions in turn; each phrase must then begin at most
+    ``distance`` words later, at its first occurrence that ends there or later.
+    """
+    occurrences = [(len(phrase.words), words.find_starts(phrase)) for phrase in phrases]
+
+    def begins_in_time(first_end: int, size: int, starts: Sequence[int]) -> bool:
+        index = bisect_left(starts, first_end - size)
+        return index < len(starts) and starts[index] <= first_end + distance
+
+    return any(
+        all(begins_in_time(start + size, *occurrence) for occurrence in occurrences)
+        for size, starts in occurrences
+        for start in starts
+    )

@@ -76,8 +76,8 @@ for _language, _words in {"english": FUNCTION_WORDS, **FUNCTION_WORDS_BY_LANGUAG
     for _word in _words:
         _LANGUAGES_BY_WORD[_word] = (*_LANGUAGES_BY_WORD.get(_word, ()), _language)
 #: Function words of Chinese (in both scripts) and Japanese, most of them question words. A run of characters is split
-#: at them
-#: before it is divided into pairs. Characters that are frequent in other words, such as 在 in 存在, are not listed.
+#: at them before it is divided into pairs. Characters that are frequent in other words, such as 在 in 存在, are not
+#: listed.
 _UNSPACED_FUNCTION_WORDS = frozenset(
     """
     什么 什麼 甚么 甚麼 谁 誰 哪 哪个 哪個 哪些 哪位 哪里 哪裡 哪儿 哪年 哪一年 何时 何時 何地 何处 何處 何种 何種
@@ -141,7 +141,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
         stem_word = snowballstemmer.stemmer(language).stemWord
     except KeyError:
         languages = ", ".join(sorted(snowballstemmer.algorithms()))
-        raise InputError(f"there is no stemmer {language!r}; there are none, {languages}") from None
+        raise InputError(f"there is no stemmer {language!r}; use none or one of {languages}") from None
     lock = Lock()  # a stemmer stores the word that it is stemming
 
     @lru_cache(maxsize=_MAX_CACHED_STEMS)
@@ -153,8 +153,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
 
 
 def segment_words(text: str) -> list[str]:
-    """Return the words of a text in normal form, in order, as terms are made of them: in writing without spaces each
-    character is a word."""
+    """Return the words of a text in normal form, in order; in writing without spaces each character is a word."""
     return words_of(fold_case(text))
 
 
@@ -172,10 +171,10 @@ def list_unspaced_ranges() -> list[tuple[str, str]]:
     return [(UNSPACED_RANGES[offset], UNSPACED_RANGES[offset + 2]) for offset in range(0, len(UNSPACED_RANGES), 3)]
 
 
-def space_unspaced(text: str) -> str:
-    """Return a text with blanks around its runs of writing without spaces, which part them from words and numbers.
+def separate_unspaced(text: str) -> str:
+    """Return a text with spaces that separate its runs of writing without spaces from words and numbers.
 
-    >>> space_unspaced("在1954年")
+    >>> separate_unspaced("在1954年")
     ' 在 1954 年 '
     """
     return text if text.isascii() else _UNSPACED_RUN_PATTERN.sub(r" \g<0> ", text)
@@ -195,8 +194,9 @@ def count_written_words(text: str) -> int:
 
 
 def list_term_words(text: str) -> list[str]:
-    """Return the words of a text in normal form that a question is looked up by, in order: of writing without spaces,
-    the pairs of characters that follow one another, and the characters without a neighbor.
+    """Return the words of a text in normal form with which a question is looked up, in order.
+
+    Writing without spaces has a word for each pair of adjacent characters, and for each character without a neighbor.
 
     >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
@@ -221,14 +221,13 @@ def is_pair(word: str) -> bool:
     return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
 
 
-def is_grammatical(word: str) -> bool:
-    """True if a term word is a pair of hiragana, which mostly are endings and particles."""
+def is_hiragana_pair(word: str) -> bool:
+    """True if a term word is a pair of hiragana; most of these are endings and particles."""
     return is_pair(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
 def may_cross_words(word: str) -> bool:
-    """True if a term word is a pair with a character that may be a function word: the end of one word and the beginning
-    of the next.
+    """True if a term word is a pair of characters that may belong to two words, because one may be a function word.
 
     >>> may_cross_words("黎和"), may_cross_words("巴黎")
     (True, False)
@@ -237,7 +236,7 @@ def may_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Return the words of a text as written, in order, split as :func:`segment_words` splits the normal form."""
+    """Return the words of a text as written, in order; :func:`segment_words` returns their normal forms."""
     return words_of(text)
 
 
@@ -277,18 +276,19 @@ def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in list_term_words(text)]
 
 
-def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
+def detect_word_language(words: Iterable[str], likely: str | None = None) -> str | None:
     """Return the language of some words in normal form, by its Snowball name.
 
     It is the language that most of their function words belong to. A language other than English needs two different
-    ones. ``likely`` wins if another language has as many, and if the words have no function words.
+    ones. ``likely`` wins ties, and is returned if the words have no function words.
 
-    >>> [language_of(segment_words(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
+    >>> texts = "Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz"
+    >>> [detect_word_language(segment_words(text)) for text in texts]
     ['french', 'english', None]
     """
     counts: Counter[str] = Counter()
     different: Counter[str] = Counter()
-    for word, count in Counter(every).items():
+    for word, count in Counter(words).items():
         for language in _LANGUAGES_BY_WORD.get(word, ()):
             counts[language] += count
             different[language] += 1
@@ -297,7 +297,7 @@ def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
     return best if counts[best] else likely
 
 
-def function_words_of(language: str | None) -> frozenset[str]:
+def get_function_words(language: str | None) -> frozenset[str]:
     """Return the function words of a language, with those of English, which texts of every language have."""
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
@@ -309,7 +309,7 @@ def select_function_words(words: Sequence[str]) -> frozenset[str]:
     >>> [word for word in words if word not in select_function_words(words)]
     ['ferme', 'boutique', 'bruz']
     """
-    return function_words_of(language_of(words))
+    return get_function_words(detect_word_language(words))
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
@@ -319,8 +319,10 @@ def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
 
 
 def list_informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
-    """Return the words of a part of a question in order, without function words and words that any question can
-    contain."""
+    """Return the words of a part of a question in order, without function words and words that any question can have.
+
+    These are words such as *explain*, *describe* and *find*.
+    """
     return [word for word in list_content_words(text, function_words) if word not in _QUESTION_WORDS]
 
 
@@ -330,15 +332,17 @@ def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
 
 
 def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
-    """Count the terms of a text, without those of some words, in order of first occurrence."""
+    """Count the terms of a text, without those of the ``excluded`` words, in order of first occurrence."""
     return count_terms(fold_case(text), stem, excluded)
 
 
 def count_chunk_terms(
     title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
 ) -> dict[str, int]:
-    """Count the terms by which a chunk is found: those of its text, its document's title and the headings above it,
-    including technical tokens and the parts of words with underscores."""
+    """Count the terms of a chunk: those of its text, its document's title and the headings above it.
+
+    They include technical tokens and the parts of words with underscores.
+    """
     counts = count_terms(fold_case(text), stem, frozenset(), True)
     for term, count in count_heading_terms(title, headings, stem).items():
         counts[term] = counts.get(term, 0) + count
