@@ -1,9 +1,9 @@
 """Formats of a store, and the steps that migrate an older one to the current format.
 
-In: the LMDB environment of a store, under the writer's lock. On disk: the record ``format`` of the table ``meta`` holds
-the format number (see ``format_record``). Out: the steps that ran. Each step is a frozen module that uses raw keys and
-bytes only, never the current codecs. A step and the record of it commit together, so a failed step leaves the store in
-the previous format. A newer or older format raises :class:`~kvstore.errors.StoreFormatError`.
+In: the LMDB environment of a store, with the writer lock held. On disk: the record ``format`` of the table ``meta``,
+which contains the format number (see ``format_record``). Out: the steps that ran. Each step is a frozen module that
+uses raw keys and bytes only, never the current codecs. A step and the record of it commit together, so a failed step
+leaves the store in the previous format. A newer or older format raises :class:`~kvstore.errors.StoreFormatError`.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ FORMAT_KEY = b"format"
 RECORD_SIZE = 5
 
 
-def check_format(found: int, current: int = CURRENT_FORMAT) -> None:
-    """Raise StoreFormatError unless ``found`` is the format that this version reads; the message names the remedy."""
-    if found > current:
+def check_format(number: int, current: int = CURRENT_FORMAT) -> None:
+    """Raise StoreFormatError unless ``number`` is the format that this version reads; the message names the remedy."""
+    if number > current:
         raise StoreFormatError(
-            f"the store has format {found}, written by a newer kvstore; this one reads format {current}: upgrade "
+            f"the store has format {number}, written by a newer kvstore; this one reads format {current}: upgrade "
             "kvstore"
         )
-    if found < current:
+    if number < current:
         raise StoreFormatError(
-            f"the store has format {found}, written by an older kvstore; this one reads format {current}; bring "
-            "it up to date, keeping a copy, with: kvstore migrate STORE"
+            f"the store has format {number}, written by an older kvstore; this one reads format {current}; migrate "
+            "it, keeping a copy, with: kvstore migrate STORE"
         )
 
 
@@ -75,7 +75,7 @@ def read_format(environment: lmdb.Environment) -> int:
         return 0
     if len(record) != RECORD_SIZE or record != format_record(record[0]):
         raise CorruptionError(
-            f"table meta, key format: not a format's record ({record.hex()}); restore the store from a backup"
+            f"table meta, key format: not a valid format record ({record.hex()}); restore the store from a backup"
         )
     return record[0]
 
@@ -87,14 +87,14 @@ def migrate(environment: lmdb.Environment, steps: Mapping[int, Step] = STEPS) ->
     a step; earlier steps remain committed.
     """
     current = max(steps)
-    found = read_format(environment)
-    if found > current:
-        check_format(found, current)
-    taken = []
-    for number in range(found + 1, current + 1):
+    stored_format = read_format(environment)
+    if stored_format > current:
+        check_format(stored_format, current)
+    completed = []
+    for number in range(stored_format + 1, current + 1):
         with environment.begin(write=True) as transaction:
             steps[number](environment, transaction)
             meta = environment.open_db(META_TABLE, txn=transaction)
             transaction.put(FORMAT_KEY, format_record(number), db=meta)
-        taken.append(number)
-    return taken
+        completed.append(number)
+    return completed

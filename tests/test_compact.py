@@ -848,7 +848,7 @@ def test_a_file_that_was_put_in_place_of_the_open_one_is_not_destroyed(path: Pat
     with Environment.open(path) as environment:
         put(environment, b"more", b"value")
         (tmp_path / "backup" / "data.mdb").rename(path / "data.mdb")
-        with pytest.raises(StoreNotFoundError, match="another store was put in place"):
+        with pytest.raises(StoreNotFoundError, match="another store has replaced"):
             environment.compact()
     with Environment.open(path) as environment:
         assert b"more" not in contents(environment)
@@ -873,7 +873,7 @@ def test_pages_that_are_neither_used_nor_free_are_given_back(path: Path) -> None
 def test_a_store_that_lacks_records_is_not_replaced(path: Path) -> None:
     kept = wasteful(path)
     with Environment.open(path) as environment, environment.snapshot() as snapshot:
-        table = snapshot.tables()["a"]
+        table = snapshot.get_table_statistics()["a"]
     # How LMDB describes a table in the record that names it.
     described = ("depth", "branch_pages", "leaf_pages", "overflow_pages", "entries")
     before, after = (

@@ -29,7 +29,7 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
     store.put("tea", "# Tea\n\nRobert Fortune brought tea to Darjeeling.", title="Tea", format="markdown")
     store.put("kinds", "Tug,Ship", format="pairs")
     with store.snapshot() as snapshot:
-        assert set(snapshot._state.lmdb.tables()) <= {table.name for table in list_store_tables()}
+        assert set(snapshot._state.lmdb.get_table_statistics()) <= {table.name for table in list_store_tables()}
 
 
 def test_the_tables_beside_the_change_buffer_are_listed() -> None:

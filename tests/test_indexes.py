@@ -694,7 +694,7 @@ def test_refresh_writes_nothing_into_the_folder_of_another_store(
         other.put("x", "Some text.")
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     for change in (filled.refresh, lambda: filled.drop_index("vectors")):
-        with pytest.raises(errors.StoreNotFoundError, match="another store was put in place"):
+        with pytest.raises(errors.StoreNotFoundError, match="another store has replaced"):
             change()
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
     filled.close()

@@ -107,7 +107,7 @@ def test_a_damaged_record_is_told_from_a_format(environment: lmdb.Environment, r
 
 def test_a_store_migrates_under_the_writers_lock(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store") as store:
-        with store.raw() as raw:
+        with store.hold_lmdb() as raw:
             assert migrations.migrate(raw) == list(range(1, migrations.CURRENT_FORMAT + 1))
         with store.snapshot() as snapshot:
             assert bytes(snapshot.get("meta", b"format") or b"") == migrations.format_record(migrations.CURRENT_FORMAT)
@@ -266,7 +266,7 @@ def test_a_damaged_setting_is_told_by_the_step_to_format_3(tmp_path: Path) -> No
     old_store = unpacked(2, tmp_path / "notes")
     with Environment.open(old_store) as store, store.write() as view:
         view.put("meta", b"settings", bytes(view.get("meta", b"settings") or b"")[:-1] + b"?")
-    with Environment.open(old_store) as store, store.raw() as raw, pytest.raises(CorruptionError, match="backup"):
+    with Environment.open(old_store) as store, store.hold_lmdb() as raw, pytest.raises(CorruptionError, match="backup"):
         migrations.migrate(raw)
 
 

@@ -140,7 +140,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     pages, segments = written(1000)
     assert segments > 1
     with store.state() as view:
-        assert view.lmdb.tables()[tables.TEXTS]["entries"] == 640
+        assert view.lmdb.get_table_statistics()[tables.TEXTS]["entries"] == 640
         mine = dump(view)
     store._context.environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
     with store.state() as view:

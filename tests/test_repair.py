@@ -204,7 +204,7 @@ def test_a_damaged_record_of_a_file_costs_reading_the_file_again(store: kvstore.
 
 
 def test_the_format_lists_what_cannot_be_made_again() -> None:
-    (sentence,) = re.findall(r"^What cannot be made again is in ([^;]*);", FORMAT.read_text(), re.M)
+    (sentence,) = re.findall(r"^Data that cannot be rebuilt is in ([^;]*);", FORMAT.read_text(), re.M)
     assert set(re.findall(r"`(\w+)`", sentence)) == STATED
 
 

@@ -300,7 +300,7 @@ def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
     """Return the bytes of whole LMDB pages in tables, after merging the change buffer."""
     environment.write_with_growth(WriteTransaction.merge_buffer)
     with environment.snapshot() as view:
-        figures = view.tables()
+        figures = view.get_table_statistics()
     return sum(
         figures[name]["psize"] * sum(figures[name][kind] for kind in ("branch_pages", "leaf_pages", "overflow_pages"))
         for name in names

@@ -89,7 +89,9 @@ def _count_occupied_bytes(environment: Environment) -> int:
     """Return the number of bytes of the pages that contain records."""
     kinds = ("branch_pages", "leaf_pages", "overflow_pages")
     with environment.snapshot() as snapshot:
-        return sum(table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.tables().values())
+        return sum(
+            table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.get_table_statistics().values()
+        )
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:

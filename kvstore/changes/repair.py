@@ -90,7 +90,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
     """
 
     def run_rebuild(snapshot: ReadTransaction, view: WriteTransaction) -> RebuildReport:
-        lost = snapshot.pass_over_damage()
+        lost = snapshot.skip_damage()
         lost += _describe_lost_pages(snapshot)
         with State(snapshot, settings) as state:
             rebuilt = _Rebuilder(state, view, embed).run()

@@ -216,7 +216,7 @@ class OpenStore:
 
         try:
             with self.environment.write(timeout=0) as view, self.environment.exclude_other_processes():
-                if any(table["entries"] for name, table in view.tables().items() if name != tables.META):
+                if any(table["entries"] for name, table in view.get_table_statistics().items() if name != tables.META):
                     return False
                 put_settings(view, settings)
                 put_language_version(view, settings)

@@ -592,7 +592,7 @@ class Transaction(Queryable):
             self._close()
             raise
         self._open = False
-        was_large = self._write_transaction.large
+        was_large = self._write_transaction.is_large
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.
             self._context.environment.release_pages()
@@ -614,7 +614,7 @@ class Transaction(Queryable):
         except MapFull:
             self._write_transaction.abort()
         if not self._can_replay:
-            raise self._context.environment.map_full()
+            raise self._context.environment.make_map_full_error()
         self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
 
     def rollback(self) -> None:

@@ -64,9 +64,9 @@ def depends_on_stored(chain: Chain) -> bool:
 
 
 def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
-    """Return the value of a record, None if it does not exist.
+    """Apply a chain to the value that a record has in its table (``stored``); return None if the record is removed.
 
-    Raises CorruptionError if ``get_chain`` does not belong to it.
+    Raises CorruptionError if the patches of ``chain`` do not fit that value.
     """
     try:
         value = value_of(chain, stored)
@@ -76,19 +76,19 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | Non
 
 
 def make_chain_error(table: str, detail: object) -> CorruptionError:
-    """Return the error for a chain that does not belong to its record; ``detail`` begins with the key."""
+    """Return the error for a chain that does not fit the stored value; ``detail`` begins with the key."""
     return CorruptionError(
         f"table {engine_tables.RECENT}, of table {table}, {detail}; run CHECK REPAIR, or restore from a backup"
     )
 
 
 def compute_max_bytes(store_bytes: int) -> int:
-    """Return the size in bytes at which segments are merged, in a store with pages of ``store_bytes`` bytes."""
+    """Return the total size in bytes at which segments are merged, in a store whose pages take ``store_bytes``."""
     return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
 
 
 class TableBuffer:
-    """The buffered changes of one table: ``newer``, and for keys missing there ``older``.
+    """The buffered changes of one table, in two layers: for a key in both, the chain in ``newer`` counts.
 
     Copies share ``older``, which is never modified.
     """
@@ -131,7 +131,7 @@ class TableBuffer:
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Extend the chains of some records."""
+        """Append a piece to the chain of each of these records."""
         self._note_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 
@@ -230,7 +230,10 @@ class ChangeBuffer:
         return sorted(self._tables)
 
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
-        """Return the number of records added to those in the table itself."""
+        """Return how many more records a table has with these changes; negative if they remove more than they add.
+
+        ``is_stored`` returns whether the table itself contains a key.
+        """
         table_buffer = self.get_table(table)
         if table_buffer.added is None:
             num_added = 0
@@ -293,7 +296,7 @@ def _yield_present(
 
 
 def make_segment_key(last: bytes | None) -> bytes:
-    """Return a key for the segment that follows the one with key ``last``."""
+    """Return a key for the segment that follows the one with key ``last``, or for the first segment."""
     number = 1 if last is None else records.U32.unpack_from(last)[0] + 1
     return records.encode_u32(number) + os.urandom(_TOKEN_BYTES)
 
@@ -341,7 +344,10 @@ SegmentScanner = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
 
 
 class BufferedTableCache(dict[str, bool]):
-    """A cache that maps table names to whether the table is buffered."""
+    """A map from table names to whether the table is buffered.
+
+    A lookup in it is faster than a membership test, and every read of a record makes one.
+    """
 
     def __init__(self, names: Set[str]) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ from .lmdb_errors import READ_ERRORS, translate_error
 from .location import COMPACTED_FILE, DATA_FILE, MIN_DATA_BYTES, REPAIR_DIRECTORY, require_free_path, require_utf8_path
 from .mapped_pages import release_pages
 from .page_transaction import PageTransaction, VerifiedTransaction
-from .partial_files import hold_lock, partial_path
+from .partial_files import hold_lock, prepare_partial_path
 from .readers_table import MAX_READERS, reserve_reader_table
 
 if TYPE_CHECKING:
@@ -59,14 +59,17 @@ MAX_TABLES = 256
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """Sizes in bytes; ``change`` is the number of the last commit, ``readers`` counts those of all processes."""
+    """Sizes of the data file in bytes.
+
+    ``change`` is the number of the last commit, ``readers`` the number of open snapshots of all processes.
+    """
 
     bytes: int
     used_bytes: int
     map_bytes: int
     change: int
     readers: int
-    largest_readers: int
+    max_readers: int
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,10 @@ class CompactReport:
 
 
 class OvertakenError(Exception):
-    """Raised if later commits have overwritten the meta page of a transaction's snapshot; begin another transaction."""
+    """Raised if later commits have overwritten the meta page of a transaction's snapshot.
+
+    The caller begins another transaction.
+    """
 
 
 class DataFile:
@@ -94,28 +100,28 @@ class DataFile:
         self.readonly = readonly
         self.durability = durability
         #: False if reads are not registered in the reader table, because this user may not write to it.
-        self.registers = True
+        self.registers_readers = True
         #: True if the list of free pages has been verified since the file was opened.
-        self._free_list_verified = False
-        #: Changes that LMDB no longer counts, because a compacted file starts again at 1.
-        self._changes_before = 0
+        self._is_free_list_verified = False
+        #: The number of commits before COMPACT replaced the file; LMDB counts those of the new file from 1.
+        self._num_earlier_changes = 0
         #: The LMDB environment.
         self.environment = self._open(map_size)
         #: Bytes of address space that the file is mapped to.
         self.map_size = self.environment.info()["map_size"]
-        if self.registers:
+        if self.registers_readers:
             self.environment.reader_check()
 
     def _open(self, map_size: int) -> lmdb.Environment:
         """Map the file; halve the size each time the system refuses."""
-        #: Bytes that the file is known to have.
-        self._long_enough = 0
+        #: Bytes that the file is known to have at least.
+        self._min_known_size = 0
         #: The address of the map; None until a transaction has found a table.
         self._address: int | None = None
         self._page_size = mmap.PAGESIZE
         self._verify_meta_pages()
         while True:
-            if self.registers:
+            if self.registers_readers:
                 reserve_reader_table(self.directory)
             try:
                 return lmdb.open(
@@ -127,7 +133,7 @@ class DataFile:
                     sync=self.durability != "none",
                     max_dbs=MAX_TABLES,
                     max_readers=MAX_READERS,
-                    lock=self.registers,
+                    lock=self.registers_readers,
                     lib_version=0,
                 )
             except lmdb.MemoryError as error:
@@ -144,10 +150,10 @@ class DataFile:
             except lmdb.Error as error:
                 if "already open" in str(error):
                     raise InputError(f"{self.directory}: already open in this process; share that store") from error
-                denied = isinstance(error, lmdb.ReadonlyError) or error.code in (errno.EPERM, errno.EROFS)
-                if not (denied and self.readonly and self.registers):
+                is_denied = isinstance(error, lmdb.ReadonlyError) or error.code in (errno.EPERM, errno.EROFS)
+                if not (is_denied and self.readonly and self.registers_readers):
                     raise translate_error(error, str(self.path)) from error
-                self.registers = False
+                self.registers_readers = False
 
     def close(self) -> None:
         """Unmap and close the file; no transaction may be open."""
@@ -202,7 +208,7 @@ class DataFile:
                 )
 
     def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
-        """Return the pages of a commit, which ``transaction`` keeps; None if the file has no table yet.
+        """Return the pages of the commit number ``change``, which ``transaction`` keeps; None if there is no table yet.
 
         Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError.
         """
@@ -219,7 +225,7 @@ class DataFile:
         return pages
 
     def _verify_not_overtaken(self, change: int) -> None:
-        """Raise OvertakenError if the meta page of a commit may have been overwritten before this call.
+        """Raise OvertakenError if the meta page of commit number ``change`` may already be overwritten.
 
         The second commit after it overwrites the page, first the roots of the trees and then the number of the change,
         so a process may read new roots with the old number. That commit starts only when a new transaction sees the
@@ -260,21 +266,21 @@ class DataFile:
         return int((record // page_size - number) * page_size)
 
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
-        """Wrap a read transaction so that it reads verified pages; None if later commits have overtaken it already."""
+        """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""
         try:
             return PageTransaction(transaction, self.find_pages(transaction, transaction.id()))
         except OvertakenError:
             return None
 
     def verify_for_writing(self, pages: Pages | None) -> None:
-        """Verify once the structure that every write transaction reads: the list of free pages."""
-        if pages is None or self._free_list_verified:
+        """Verify the list of free pages, which every write transaction reads, once per opening of the file."""
+        if pages is None or self._is_free_list_verified:
             return
         try:
             verify_free_list(pages)
         except PageError as error:
             raise translate_error(error, str(self.path)) from error
-        self._free_list_verified = True
+        self._is_free_list_verified = True
 
     def begin(self, *, write: bool) -> lmdb.Transaction[memoryview]:
         """Begin a transaction; raise the errors of LMDB."""
@@ -304,15 +310,15 @@ class DataFile:
     def reopen(self) -> None:
         """Close the file and open it again; no transaction may be open."""
         self.environment.close()
-        self._free_list_verified = False
+        self._is_free_list_verified = False
         self.environment = self._open(self.map_size)
         self.map_size = self.environment.info()["map_size"]
 
-    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
+    def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
         """Return the number of the change that a transaction sees or makes; it only grows while the file is open."""
-        return self._changes_before + transaction.id()
+        return self._num_earlier_changes + transaction.id()
 
-    def table_names(self, pages: Pages | None) -> list[str]:
+    def list_table_names(self, pages: Pages | None) -> list[str]:
         """Return the names of all tables; raise CorruptionError if a page with their records is damaged."""
         try:
             return [] if pages is None else pages.names()
@@ -346,16 +352,16 @@ class DataFile:
         file is short and yet sound. Extended, it can be distinguished from a truncated file.
         """
         used = self.used
-        if used <= self._long_enough:
+        if used <= self._min_known_size:
             return
         with contextlib.suppress(StoreNotFoundError):  # moved since the transaction began
             if self.is_short():
                 with contextlib.suppress(OSError):  # no space: the next opening verifies the pages instead
                     os.truncate(self.path, used)
-            self._long_enough = self.size
+            self._min_known_size = self.size
 
-    def refuse_cut(self) -> None:
-        """Raise CorruptionError if used pages are missing at the end; extend the file if only free pages are.
+    def verify_length(self) -> None:
+        """Raise CorruptionError if used pages are missing at the end; if only free pages are, extend the file.
 
         No writer may be active. Reading a missing page would kill the process instead of raising an error.
         """
@@ -364,14 +370,14 @@ class DataFile:
         findings = self.verify()
         if findings:
             raise CorruptionError(
-                f"{self.path}: {self.size} bytes long, but its last used page ends at {self.used}: it "
-                f"was cut ({findings[0]}); put a backup in its place, such as `kvstore backup STORE COPY` makes"
+                f"{self.path}: only {self.size} bytes long, but its last used page ends at byte {self.used}, so it "
+                f"was truncated ({findings[0]}); restore a backup (`kvstore backup STORE COPY` makes one)"
             )
         if not self.readonly:
             self.extend()
 
     def verify(self) -> list[str]:
-        """Return a sentence for every fault of the page structure. Reads every page, and not through the map."""
+        """Return a sentence for every fault of the page structure. Reads every page from the file, not the map."""
         from lmdb.verify import VerifyError, verify
 
         try:
@@ -387,7 +393,7 @@ class DataFile:
         """
         require_utf8_path(target)
         require_free_path(target)
-        partial = partial_path(target)
+        partial = prepare_partial_path(target)
         try:
             partial.mkdir()
             with hold_lock(partial):
@@ -399,7 +405,7 @@ class DataFile:
         except READ_ERRORS as error:
             raise translate_error(error, str(target)) from error
         except OSError as error:
-            raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
+            raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
         finally:
             with contextlib.suppress(FileNotFoundError):
                 (partial / DATA_FILE).unlink(missing_ok=True)
@@ -410,7 +416,7 @@ class DataFile:
         self.environment.copy(str(target.parent))
 
     @contextlib.contextmanager
-    def successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
+    def create_successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
         """Let ``write`` create a file next to this one, durably, for the block to rename.
 
         It gets this file's owner, group and mode, and is removed if the block does not rename it. The file must be open
@@ -420,8 +426,8 @@ class DataFile:
         """
         if self.path.is_symlink():
             raise InputError(
-                f"{self.path}: a symbolic link, which COMPACT would replace; put the file itself in the directory, and "
-                "link the directory if need be"
+                f"{self.path}: a symbolic link, which COMPACT would replace; put the file itself into the directory, "
+                "and link the directory instead"
             )
         copy = self.path.with_name(COMPACTED_FILE)
         try:
@@ -432,8 +438,8 @@ class DataFile:
             raise translate_error(error, str(self.path)) from error
         except PermissionError as error:
             raise ReadOnlyError(
-                f"{self.path}: this user may not replace it ({error.strerror}); COMPACT as the file's owner, with the "
-                "right to write to the directory"
+                f"{self.path}: this user may not replace it ({error.strerror}); run COMPACT as the file's owner, with "
+                "the right to write to the directory"
             ) from error
         except OSError as error:
             raise StoreFullError(
@@ -444,19 +450,19 @@ class DataFile:
             self.remove_leftover()
 
     def _write_successor(self, copy: Path, write: Callable[[Path], None]) -> None:
-        own = self.path.stat()
+        status = self.path.stat()
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         write(copy)
         descriptor = os.open(copy, os.O_RDONLY)
         try:
-            os.fchown(descriptor, own.st_uid, own.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(own.st_mode))
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def write_densely(self, copy: Path) -> None:
-        """Write the last commit to an empty file, every page full; no transaction may be open."""
+        """Write the last commit to an empty file with full pages; no transaction may be open."""
         with self.begin(write=False) as transaction:
             source = self.begin_reading(transaction)
             if source is None:
@@ -465,9 +471,9 @@ class DataFile:
 
     def open_successor(self) -> None:
         """Open the file that COMPACT has renamed into this one's place; no transaction may be open."""
-        counted = self.environment.info()["last_txnid"]
+        last_change = self.environment.info()["last_txnid"]
         self.reopen()
-        self._changes_before += counted - self.environment.info()["last_txnid"]
+        self._num_earlier_changes += last_change - self.environment.info()["last_txnid"]
 
     def remove_leftover(self) -> None:
         """Remove the files left by a killed COMPACT or repair; neither may be active."""
@@ -482,13 +488,13 @@ class DataFile:
             bytes=self.size,
             used_bytes=self.used,
             map_bytes=information["map_size"],
-            change=self._changes_before + information["last_txnid"],
-            readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers else 0,
-            largest_readers=information["max_readers"],
+            change=self._num_earlier_changes + information["last_txnid"],
+            readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers_readers else 0,
+            max_readers=information["max_readers"],
         )
 
 
-def remove_begun(directory: Path) -> None:
+def remove_unfinished(directory: Path) -> None:
     """Remove a data file whose creation failed before LMDB wrote its first pages; it never had content."""
     path = directory / DATA_FILE
     with contextlib.suppress(OSError):
@@ -496,7 +502,7 @@ def remove_begun(directory: Path) -> None:
             path.unlink()
 
 
-def size_of(directory: Path) -> int:
+def get_data_file_size(directory: Path) -> int:
     """Return the size of the data file in ``directory`` in bytes, 0 if it is missing."""
     try:
         return (directory / DATA_FILE).stat().st_size

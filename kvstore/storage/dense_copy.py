@@ -25,7 +25,7 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
 
     Raises the errors of LMDB, and CorruptionError if records are missing; ``target`` is then unusable.
     """
-    tables = source.tables()
+    tables = source.get_tables()
     with lmdb.open(
         str(target),
         subdir=False,
@@ -52,8 +52,7 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                 if num_copied != num_records:
                     raise CorruptionError(
                         f"of {num_records} records of table {name} only {num_copied} can be read in order, so "
-                        "nothing was "
-                        "changed; run CHECK, and restore the store from a backup"
+                        "nothing was changed; run CHECK, and restore the store from a backup"
                     )
             transaction.commit()
         finally:

@@ -22,13 +22,14 @@ from typing import Self
 import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError
-from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun, size_of
-from .file_lock import identity_of
+from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, get_data_file_size, remove_unfinished
+from .file_lock import get_file_identity
 from .file_transactions import FileTransactions, Result
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, is_creation_needed, make_directory
-from .open_file import PAGE_SIZE, OpenFile
+from .open_file import OpenFile
+from .records import PAGE_SIZE
 from .view import ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
 from .writer_lock import WriterLock
@@ -112,18 +113,18 @@ class Environment(FileTransactions):
             # It was truncated, or another process is creating it and holds the lock until it is complete.
             with WriterLock(directory / WRITER_FILE).hold_shared(lock_timeout):
                 missing = is_creation_needed(directory, create=create)
-        identity = None if missing else identity_of(directory / DATA_FILE)
+        identity = None if missing else get_file_identity(directory / DATA_FILE)
         for other in list(_environments):
             if identity is not None and other.identity == identity:
                 raise InputError(f"{path}: already open in this process; share that store, or close it first")
-        size = map_size or max(FIRST_MAP, 0 if missing else _MAP_FACTOR * size_of(directory))
+        size = map_size or max(FIRST_MAP, 0 if missing else _MAP_FACTOR * get_data_file_size(directory))
         if max_bytes is not None:
             size = min(size, max_bytes // PAGE_SIZE * PAGE_SIZE)
         if missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
-        # The lock is needed to open the tables for writing, and keeps others from opening an incomplete file. While
-        # another process writes, the file is opened read-only, and reopened once this process needs to write.
+        # The writer lock is needed to open the tables for writing, and keeps others from opening an incomplete file.
+        # While another process writes, the file is opened read-only, and reopened once this process needs to write.
         locked = False
         if not readonly:
             try:
@@ -145,7 +146,7 @@ class Environment(FileTransactions):
                 )
             except BaseException:
                 if missing and locked:
-                    remove_begun(directory)
+                    remove_unfinished(directory)
                 raise
             environment = cls(file, lock, readonly=readonly, lock_timeout=lock_timeout, buffered=buffered)
             try:
@@ -165,7 +166,7 @@ class Environment(FileTransactions):
         data = self._file.data
         if data.is_short():
             with contextlib.nullcontext() if locked else self._without_writers():
-                data.refuse_cut()
+                data.verify_length()
         self._file.open_tables(self._file.handles, self.lock_timeout)
         if locked:
             data.remove_leftover()
@@ -191,8 +192,11 @@ class Environment(FileTransactions):
     # -- Access for migrations
 
     @contextlib.contextmanager
-    def raw(self, timeout: float | None = None) -> Iterator[lmdb.Environment]:
-        """Open the LMDB environment itself for a migration, with the writer lock held."""
+    def hold_lmdb(self, timeout: float | None = None) -> Iterator[lmdb.Environment]:
+        """Hold the writer lock within the block, and yield the LMDB environment itself to a migration.
+
+        Raises CorruptionError if a page is damaged, and the errors of :meth:`write`.
+        """
         self._take_writer_lock(timeout)
         try:
             with self._file.hold_open() as data:
@@ -224,11 +228,11 @@ class Environment(FileTransactions):
             self.snapshot() as snapshot,  # keeps the map unchanged and the environment open
         ):
             data = self._file.data
-            write = partial(snapshot.copy_to, most_bytes=data.used) if compact else data.copy_pages
+            write = partial(snapshot.copy_to, max_bytes=data.used) if compact else data.copy_pages
             data.copy_to(Path(path), write)
 
     def compact(self, timeout: float | None = None) -> CompactReport:
-        """Return the space of deleted data to the file system, by replacing the file with a compacted copy.
+        """Return the space of deleted data to the file system by replacing the file with a compacted copy.
 
         This needs room for the copy next to the file. Threads of this process that begin a snapshot or a transaction
         meanwhile, and processes that open the store, wait. A crash at any point leaves either the old file or the new
@@ -278,7 +282,7 @@ class Environment(FileTransactions):
         return results[0]
 
     def find_page_faults(self) -> list[str]:
-        """Return a sentence for every fault of the pages of the last commit. Reads every page, while others write."""
+        """Return a sentence for every fault of the pages of the last commit. Reads every page; others can write."""
         with self.snapshot():  # keeps the pages that are read
             faults = self._file.data.verify()
         # A commit may have written its meta page meanwhile.

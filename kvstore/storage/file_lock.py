@@ -38,8 +38,8 @@ def lock_until(descriptor: int, kind: int, deadline: float) -> bool:
             pause = min(2 * pause, MAX_PAUSE)
 
 
-def identity_of(file: int | Path) -> FileIdentity | None:
-    """Return device and inode of an open file or a path; None if there is no such file."""
+def get_file_identity(file: int | Path) -> FileIdentity | None:
+    """Return device and inode of an open file or of the file at a path; None if there is no such file."""
     try:
         stat = os.stat(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -48,7 +48,7 @@ def identity_of(file: int | Path) -> FileIdentity | None:
 
 
 def is_file_at(descriptor: int, path: Path) -> bool:
-    """True if an open file is the one with this name: neither deleted nor replaced."""
+    """True if an open file is still the file at this path, so it was neither deleted nor replaced."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

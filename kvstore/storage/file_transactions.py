@@ -30,8 +30,8 @@ from .writer_lock import WriterLock
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
-    #: An LMDB transaction and the handles that it can use.
-    _Begun = tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]
+    #: An LMDB transaction and the handles of the tables that it can use.
+    _LmdbTransaction = tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]
 
 Result = TypeVar("Result")
 
@@ -56,7 +56,7 @@ class FileTransactions:
         self.buffer_reader = ChangeBufferReader(buffered)
         self._buffered = buffered
         #: Counts what views read, and releases pages; each view keeps the map as it is.
-        self.page_bound = PageReleaser(file.release_pages)
+        self.page_releaser = PageReleaser(file.release_pages)
 
     @property
     def closed(self) -> bool:
@@ -68,9 +68,9 @@ class FileTransactions:
         """Device and inode of the data file; None if it is closed."""
         return self._file.identity
 
-    def require_place(self) -> None:
-        """Raise StoreNotFoundError if the store is no longer at its path, or another one is."""
-        self._file.require_place()
+    def verify_path(self) -> None:
+        """Raise StoreNotFoundError if the path no longer leads to this store: it was moved, deleted or replaced."""
+        self._file.verify_path()
 
     def require_open(self) -> None:
         """Raise ClosedError if the environment can no longer be used."""
@@ -81,9 +81,9 @@ class FileTransactions:
         """The count of this process's open transactions."""
         return self._file.gate
 
-    def refuse_changes(self, why: str) -> None:
+    def refuse_changes(self, reason: str) -> None:
         """Make the environment read-only from now on, for a reason found in the store."""
-        self.readonly, self.why_readonly = True, f"{self.path}: {why}"
+        self.readonly, self.why_readonly = True, f"{self.path}: {reason}"
 
     # -- Transactions
 
@@ -94,7 +94,7 @@ class FileTransactions:
         """
         while True:
             self._file.require_open()
-            shared = None if self._file.data.registers else self._writer_lock.acquire_shared(self.lock_timeout)
+            shared = None if self._file.data.registers_readers else self._writer_lock.acquire_shared(self.lock_timeout)
             try:
                 transaction, _ = self._file.begin_transaction(self.lock_timeout, write=False)
                 try:
@@ -126,11 +126,11 @@ class FileTransactions:
         """
         self._take_writer_lock(timeout)
         try:
-            if self._file.must_grow or self._crowded():
+            if self._file.must_grow or self._is_map_half_full():
                 with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
                     self._file.grow_map(0)
             while True:
-                transaction, handles = self.transaction_thread.run(self._begin_writing, self._undo_writing)
+                transaction, handles = self.transaction_thread.run(self._begin_writing, self._undo_begin)
                 if transaction.stat()["entries"] == len(handles):
                     break
                 self.transaction_thread.run(transaction.abort)
@@ -182,16 +182,16 @@ class FileTransactions:
         """Create ``table`` within a write transaction."""
         return self._file.data.create_table(transaction, table)
 
-    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the change that a transaction sees or makes."""
-        return self._file.data.change_of(transaction)
+    def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
+        """Return the number of the commit that a transaction sees or makes."""
+        return self._file.data.get_change_number(transaction)
 
-    def committed(self, created: Mapping[str, Handle]) -> None:
+    def note_commit(self, created: Mapping[str, Handle]) -> None:
         """Take over the tables that a commit has added."""
         self._file.adopt_commit(created)
 
-    def ended(self, view: LmdbView) -> None:
-        """Unregister a view whose transaction has ended; does nothing if it is not registered."""
+    def note_end(self, view: LmdbView) -> None:
+        """Release the locks of a view whose transaction has ended; does nothing if that was done already."""
         if not self.gate.leave_if_counted(view):
             return
         self._views.discard(view)
@@ -200,31 +200,31 @@ class FileTransactions:
         if view.writable:
             self._writer_lock.release()
 
-    def map_full(self) -> MapFull:
-        """Return the error for a transaction that did not fit into the map."""
+    def make_map_full_error(self) -> MapFull:
+        """Return the error for a transaction that did not fit into the map; the map grows before the next one."""
         return self._file.make_map_full_error()
 
     # -- Locks
 
-    def _begin_writing(self) -> _Begun:
+    def _begin_writing(self) -> _LmdbTransaction:
         return self._file.begin_transaction(self.lock_timeout, write=True)
 
-    def _undo_writing(self, begun: _Begun) -> None:
-        transaction, _ = begun
+    def _undo_begin(self, opened: _LmdbTransaction) -> None:
+        transaction, _ = opened
         transaction.abort()
         self.gate.leave()
 
-    def _crowded(self) -> bool:
+    def _is_map_half_full(self) -> bool:
         with self._file.hold_open_briefly() as data:
             return data.used > data.map_size // 2
 
     def _take_writer_lock(self, timeout: float | None) -> None:
-        """Acquire the writer lock, and open the file for writing."""
+        """Acquire the writer lock, and open the file for writing if it is open read-only."""
         self._file.require_open()
         if self.readonly:
             reason = self.why_readonly or f"{self.path}: was opened read-only; open it for writing to change it"
             raise ReadOnlyError(reason)
-        self._file.require_place()
+        self._file.verify_path()
         self._writer_lock.acquire(self.lock_timeout if timeout is None else timeout)
         try:
             self._file.require_open()

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IndexUnavailableError
-from .file_lock import lock_until, release_lock
+from .file_lock import is_file_at, lock_until, release_lock
 from .location import INDEX_SUFFIXES
 from .partial_files import remove_abandoned
 
@@ -76,38 +76,41 @@ def build_index_path(directory: Path, kind: str) -> Path:
 def read(
     path: Path, kind: str, is_trusted: Callable[[bytes], bool], unchecked_arrays: Collection[str] = ()
 ) -> tuple[FileHead, Arrays]:
-    """Read the head and the arrays of an index file, and verify all checksums but those of arrays ``unchecked_arrays``.
+    """Read the head and the arrays of an index file, and verify their checksums.
 
-    Those arrays are not read here: the code that searches them verifies what it visits. ``is_trusted`` returns whether
-    the store's record of that kind contains a token. Raises FileNotFoundError and IndexUnavailableError.
+    The ``unchecked_arrays`` are only mapped: the code that searches them verifies the rows it visits. ``is_trusted``
+    returns whether the store's record of that kind contains a token. Raises FileNotFoundError and
+    IndexUnavailableError.
     """
     data = _map_file(path)
     head = _parse_head(data, path, kind, is_trusted)
     arrays = {}
     for row in head["arrays"]:
-        name, dtype, shape, start, checksum = _array_of(row, path)
+        name, dtype, shape, start, checksum = _parse_array_entry(row, path)
         stop = start + dtype.itemsize * math.prod(shape)
         is_valid = stop <= len(data) and (name in unchecked_arrays or zlib.crc32(data[start:stop]) == checksum)
         if not is_valid:
-            raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH rebuilds it")
+            raise IndexUnavailableError(
+                f"{path}: array {name} is truncated or fails its checksum; REFRESH rebuilds the file"
+            )
         try:
             arrays[name] = np.ndarray(shape, dtype, data, start)
-        except ValueError as error:  # empty, in more dimensions than fit
+        except ValueError as error:  # an empty array whose other dimensions are too large
             raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH rebuilds it") from error
     return head, arrays
 
 
-def _array_of(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, ...], int, int]:
-    """Return the name, type, shape, first byte and checksum of an array as a head states them.
+def _parse_array_entry(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, ...], int, int]:
+    """Return the name, type, shape, first byte and checksum of an array, from its row in the head of a file.
 
-    A head's checksum does not protect against a maliciously written head. Raises IndexUnavailableError.
+    Raises IndexUnavailableError for an invalid row: the checksum of a head does not protect against a malicious head.
     """
     match row:
         case [str(name), str(code), list(shape), int(start), int(checksum)]:
             is_shape = len(shape) <= _MAX_DIMENSIONS and all(isinstance(size, int) and size >= 0 for size in shape)
             if code in _TYPES and is_shape and start >= 0 and start % ALIGNMENT == 0:
                 return name, np.dtype(code), tuple(shape), start, checksum
-    raise IndexUnavailableError(f"{path}: its head describes no array ({row!r:.100}); REFRESH rebuilds it")
+    raise IndexUnavailableError(f"{path}: its head has an invalid array ({row!r:.100}); REFRESH rebuilds the file")
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
@@ -118,12 +121,12 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
     parts = []
     for name in head.get(_PARTS_KEY, ()):
         token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
-        contents = read(path.with_name(name), head["kind"], partial(_is_token, token), unchecked_arrays)
+        contents = read(path.with_name(name), head["kind"], partial(_has_digits, token), unchecked_arrays)
         parts.append(FilePart(*contents, name))
     return parts
 
 
-def _is_token(digits: str, token: bytes) -> bool:
+def _has_digits(digits: str, token: bytes) -> bool:
     return token.hex() == digits
 
 
@@ -136,35 +139,35 @@ def _map_file(path: Path) -> memoryview:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _HEADER.size:
-            raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was cut; REFRESH rebuilds it")
+            raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was truncated; REFRESH rebuilds it")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
     magic, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
+        raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH replaces it")
     packed_head = data[_HEADER.size : _HEADER.size + length]
     if len(packed_head) != length or zlib.crc32(packed_head) != checksum:
-        raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH rebuilds it")
+        raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH rebuilds the file")
     try:
         head = msgpack.unpackb(packed_head, raw=False)
     except ValueError as error:  # the base class of all msgpack errors
-        raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH rebuilds it") from error
+        raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH rebuilds the file") from error
     if (
         not isinstance(head, dict)
         or not isinstance(head.get("token"), bytes)
         or not isinstance(head.get("epoch", 0), int)
         or not isinstance(head.get("arrays"), list)
-        or not _are_names(head.get(_PARTS_KEY, []), path)
+        or not _are_part_names(head.get(_PARTS_KEY, []), path)
     ):
-        raise IndexUnavailableError(f"{path}: it is not the head of an index file; REFRESH rebuilds it")
+        raise IndexUnavailableError(f"{path}: its head lacks entries; REFRESH rebuilds the file")
     if head.get("kind") != kind or not is_trusted(head["token"]):
-        raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH rebuilds it")
+        raise IndexUnavailableError(f"{path}: built for another store or another state of it; REFRESH rebuilds it")
     return head
 
 
-def _are_names(parts: object, path: Path) -> bool:
+def _are_part_names(parts: object, path: Path) -> bool:
     """True if these are names of parts of the index file at ``path``, in the same directory."""
     return isinstance(parts, list) and all(
         isinstance(name, str) and name == Path(name).name and name.startswith(f"{path.stem}-") for name in parts
@@ -230,7 +233,7 @@ class LoadedFile(Generic[Content]):
 
 
 def _compute_stamp(path: Path) -> _Stamp | None:
-    """Return a stamp that changes with the file; its first number changes if another file has its name."""
+    """Return inode, size and time of change of a file, None if it is missing: they change if its content does."""
     try:
         status = os.stat(path)
     except OSError:
@@ -250,7 +253,7 @@ class Draft:
         self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
-        """Write everything; nothing is visible yet. Raises OSError, for instance if the disk is full."""
+        """Write the file and its new parts, not visible before :meth:`publish`; raise OSError, as on a full disk."""
         self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
         parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
@@ -262,9 +265,9 @@ class Draft:
         self._written_paths.clear()
         _remove_parts(self.path, self._part_names)
 
-    def withdraw(self) -> None:
+    def discard(self) -> None:
         """Remove files that were written and not published."""
-        if _is_file_at(self._descriptor, self._partial):
+        if is_file_at(self._descriptor, self._partial):
             self._partial.unlink()
         for part in self._written_paths:
             part.unlink(missing_ok=True)
@@ -335,7 +338,7 @@ def _remove_parts(path: Path, used_names: Collection[str]) -> None:
 def open_draft(path: Path) -> Iterator[Draft]:
     """Build the index file of this path within the block.
 
-    Files not published when the block ends are removed; a file left by a killed process is taken over. Raises
+    Files not published when the block ends are removed; a file left by a killed process is overwritten. Raises
     IndexUnavailableError if another process or thread is building it, or if the directory is not writable.
     """
     partial = build_partial_path(path)
@@ -345,7 +348,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
             descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
             if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _LOCK_TIMEOUT):
                 raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
-            if _is_file_at(descriptor, partial):
+            if is_file_at(descriptor, partial):
                 break
             os.close(descriptor)  # its builder has just renamed or removed it
             descriptor = None
@@ -353,7 +356,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
         try:
             yield draft
         finally:
-            draft.withdraw()
+            draft.discard()
     except OSError as error:
         raise IndexUnavailableError(f"{path}: the index cannot be written ({error.strerror})") from error
     finally:
@@ -379,13 +382,6 @@ def is_being_drafted(path: Path) -> bool:
 def build_partial_path(path: Path) -> Path:
     """Return the path at which the index file of this path is built."""
     return path.with_name(f"{path.name}.new")
-
-
-def _is_file_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _align(offset: int) -> int:

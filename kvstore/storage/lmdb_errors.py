@@ -22,6 +22,8 @@ from ..errors import (
 READ_ERRORS = (lmdb.Error, PageError)
 #: The maximum length in bytes of LMDB keys; the minimum is 1.
 MAX_KEY_BYTES = 511
+#: A key that is too long for LMDB and greater than every key; as a suffix, greater than every suffix of a key.
+ABOVE_ALL_KEYS = b"\xff" * (MAX_KEY_BYTES + 1)
 #: LMDB raises EIO if a write ended early, as happens when the disk becomes full.
 NO_SPACE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
@@ -43,16 +45,17 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
             "try again"
         )
     if isinstance(error, lmdb.TxnFullError):
-        return StoreFullError(f"{location}: too much for one transaction; split the work over several")
+        return StoreFullError(f"{location}: too many changes for one transaction; split them into several")
     if isinstance(error, lmdb.BadValsizeError):
         return make_key_error(location)
     if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
-        return ReadOnlyError(f"{location}: may not be written; open the store read-only, or get the right to")
+        return ReadOnlyError(
+            f"{location}: this user may not write to it; open the store read-only, or get the right to write"
+        )
     if isinstance(error, lmdb.PanicError):
         return StoreFullError(
-            f"{location}: a write failed, because the disk is full or failing; the last commit is whole: free some "
-            "space, "
-            "close the store and open it again"
+            f"{location}: a write failed, because the disk is full or failing; the last commit is complete: free some "
+            "space, close the store and open it again"
         )
     if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
         return CorruptionError(f"{location}: LMDB found the data file damaged ({error}); restore it from a backup")
@@ -60,7 +63,7 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
         return TransactionError(f"{location}: an earlier error ended this transaction; abort it and begin another")
     if "closed" in str(error):
         return ClosedError(f"{location}: the snapshot or transaction was closed; open another")
-    return KvstoreError(f"{location}: LMDB could not do this: {error}")
+    return KvstoreError(f"{location}: LMDB failed: {error}")
 
 
 def make_key_error(location: str) -> InputError:

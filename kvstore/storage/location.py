@@ -43,7 +43,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         if not create:
             raise StoreNotFoundError(f"{path}: there is no store here; check the path, or open it with create=True")
         if not path.parent.is_dir():
-            raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first")
+            raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
         return True
     if not path.is_dir():
         raise NotAStoreError(f"{path}: a store is a directory, and this is a file; name another path")
@@ -51,14 +51,14 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     if data.is_file():
         if data.stat().st_size < MIN_DATA_BYTES:
             raise CorruptionError(
-                f"{data}: only {data.stat().st_size} bytes long, so it was cut; restore the store from a backup, or "
-                "delete the directory if nothing was ever written to it"
+                f"{data}: only {data.stat().st_size} bytes long, so it was truncated; restore the store from a backup, "
+                "or delete the directory if nothing was ever written to it"
             )
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         with data.open("rb") as file:
             head = file.read(MIN_DATA_BYTES)
         if _LMDB_MAGIC not in (head[16:20], head[4096 + 16 : 4096 + 20]):
-            raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
+            raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
     foreign_names = sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
@@ -78,7 +78,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 def require_utf8_path(path: Path) -> None:
     """Raise InputError for the path of a store that is not UTF-8: the LMDB binding accepts no other."""
     if not is_text(str(path)):
-        raise InputError(f"{str(path)!r}: the path of a store must be UTF-8, and has other bytes; rename it")
+        raise InputError(f"{str(path)!r}: the path of a store must be valid UTF-8; rename it")
 
 
 def require_free_path(target: Path) -> None:
@@ -87,9 +87,9 @@ def require_free_path(target: Path) -> None:
     A copy or an export replaces nothing.
     """
     if target.exists() or target.is_symlink():
-        raise InputError(f"{target}: exists already; name a path that does not")
+        raise InputError(f"{target}: exists already; name a path that does not exist")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
+        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
 
 
 def make_directory(path: Path) -> None:
@@ -102,6 +102,6 @@ def make_directory(path: Path) -> None:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFullError(
-                f"{path}: cannot be made, for the disk is full; free some space and try again"
+                f"{path}: cannot be created, because the disk is full; free some space and try again"
             ) from error
-        raise ReadOnlyError(f"{path}: cannot be made ({error.strerror}); choose another path") from error
+        raise ReadOnlyError(f"{path}: cannot be created ({error.strerror}); choose another path") from error

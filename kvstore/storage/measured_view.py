@@ -1,4 +1,4 @@
-"""A view that counts the pages of the data file read through it, and the number of reads, for EXPLAIN ANALYZE.
+"""A view that counts its reads and the pages of the data file that contain the records, for EXPLAIN ANALYZE.
 
 In: the view of a snapshot. Out: the same records, and the pages that contain them. A page is one of the memory map; a
 value of several pages counts with all of them. Not counted are the inner pages of LMDB's trees, those of a key that was
@@ -17,7 +17,7 @@ from .view import Record
 
 
 class MeasuredView:
-    """Reads through another view, and counts."""
+    """A view that reads through another view, and counts the reads and the pages."""
 
     writable = False
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import StoreFullError
 from .data_file import flush
 from .location import require_free_path
-from .partial_files import hold_lock, partial_path
+from .partial_files import hold_lock, prepare_partial_path
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def create_file_atomically(target: Path) -> Iterator[Path]:
     Raises InputError if ``target`` exists or its parent directory does not, StoreFullError if it cannot be written.
     """
     require_free_path(target)
-    partial = partial_path(target)
+    partial = prepare_partial_path(target)
     try:
         partial.touch()
         with hold_lock(partial):
@@ -32,7 +32,7 @@ def create_file_atomically(target: Path) -> Iterator[Path]:
             partial.rename(target)
         flush(target.resolve().parent)
     except OSError as error:
-        raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
+        raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)

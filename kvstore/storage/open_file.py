@@ -9,6 +9,7 @@ later ones use it. Errors of LMDB are raised as errors of ``kvstore.errors``.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -19,10 +20,11 @@ import lmdb
 
 from ..errors import ClosedError, StoreFullError, StoreNotFoundError, TransactionError
 from .data_file import CompactReport, DataFile, OvertakenError, flush
-from .file_lock import FileIdentity, identity_of
+from .file_lock import FileIdentity, get_file_identity
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE
 from .readers_table import MAX_READERS
+from .records import PAGE_SIZE
 from .shared_open_lock import SharedOpenLock
 from .transaction_gate import TransactionGate
 from .writer_lock import WriterLock
@@ -30,11 +32,12 @@ from .writer_lock import WriterLock
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
-PAGE_SIZE = 4096
-
 
 class OpenFile:
-    """One open data file, until :meth:`close` or a fork. ``wait`` is always the time in seconds to wait for others."""
+    """One open data file, until :meth:`close` or a fork.
+
+    Each parameter ``wait`` is the maximum time in seconds to wait for other threads and processes.
+    """
 
     def __init__(
         self,
@@ -64,7 +67,8 @@ class OpenFile:
             self.data = DataFile(
                 directory, self._open_lock.get_descriptor, readonly=readonly, durability=durability, map_size=map_size
             )
-            self._open_lock.acquire(wait)  # a file just created: with the writer lock held, no process has replaced it
+            # For a file just created. The writer lock is held, so no other process has replaced it meanwhile.
+            self._open_lock.acquire(wait)
         except BaseException:
             self._open_lock.release()
             raise
@@ -81,10 +85,10 @@ class OpenFile:
         """Device and inode of the data file; None if it is closed."""
         return self._open_lock.identity
 
-    def require_place(self) -> None:
+    def verify_path(self) -> None:
         """Raise StoreNotFoundError if the data file is no longer at its path: writes would be lost."""
         self.require_open()
-        current = identity_of(self.path / DATA_FILE)
+        current = get_file_identity(self.path / DATA_FILE)
         if current is None:
             raise StoreNotFoundError(
                 f"{self.path}: the store was deleted, moved or unmounted while it was open, and nothing was changed; "
@@ -92,7 +96,7 @@ class OpenFile:
             )
         if current != self.identity:
             raise StoreNotFoundError(
-                f"{self.path}: another store was put in place of the one that is open here, and nothing was changed; "
+                f"{self.path}: another store has replaced the one that is open here, and nothing was changed; "
                 "close this one, and open the path again"
             )
 
@@ -166,8 +170,8 @@ class OpenFile:
             except lmdb.ReadersFullError as error:
                 if readers_cleared:
                     raise TransactionError(
-                        f"{self.path}: all {MAX_READERS} snapshots that may be open at once, over all processes, are; "
-                        "close some"
+                        f"{self.path}: {MAX_READERS} snapshots are open in all processes together, which is the "
+                        "maximum; close some"
                     ) from error
                 with self.hold_open() as data:
                     data.environment.reader_check()
@@ -176,11 +180,11 @@ class OpenFile:
                 raise translate_error(error, str(self.path)) from error
 
     def open_tables(self, known_handles: Mapping[str, Handle], wait: float) -> None:
-        """Open the tables that others have created, unless that was done since the handles ``known_handles`` were
-        current.
+        """Open the tables that other processes have created; does nothing if ``known_handles`` are outdated.
 
-        If the file is open for writing, this takes the writer lock, because only handles opened by a write transaction
-        are permanent. That transaction writes nothing.
+        The caller passes the handles it knows: if they are no longer current, another thread has opened the tables. If
+        the file is open for writing, this takes the writer lock, because only handles opened by a write transaction are
+        permanent. That transaction writes nothing.
         """
         with self._tables_lock if self.data.readonly else self._writer_lock.ensure_held(wait):
             if self.handles is not known_handles:
@@ -189,7 +193,7 @@ class OpenFile:
                 transaction, _ = self.begin_transaction(wait, write=not self.data.readonly)
                 try:
                     opening_transaction = None if self.data.readonly else transaction
-                    names = self.data.table_names(
+                    names = self.data.list_table_names(
                         self.data.find_pages(transaction, transaction.id() - (not self.data.readonly))
                     )
                     handles = {name: self.data.open_table(os.fsencode(name), opening_transaction) for name in names}
@@ -221,21 +225,21 @@ class OpenFile:
 
     def grow_map(self, wait: float) -> None:
         """Double the map, up to ``max_bytes``; raise StoreFullError if that is not allowed or not possible."""
-        if self._is_at_limit():
+        max_map_size = self._compute_max_map_size()
+        if self.data.map_size >= max_map_size:
             raise self.make_map_full_error()
-        size = 2 * self.data.map_size
         self.must_grow = False
-        self._resize_map(size if self.max_bytes is None else min(size, self.max_bytes // PAGE_SIZE * PAGE_SIZE), wait)
+        self._resize_map(min(2 * self.data.map_size, max_map_size), wait)
 
     def make_map_full_error(self) -> MapFull:
         """Return the error for a transaction that did not fit into the map.
 
         The map grows before the next transaction.
         """
-        if self._is_at_limit():
+        if self.data.map_size >= self._compute_max_map_size():
             return MapFull(
-                f"{self.path}: the store has reached max_bytes={self.max_bytes} and nothing was changed; open it with "
-                "a larger max_bytes; deleting takes room too, and COMPACT gives it back"
+                f"{self.path}: the store has reached max_bytes={self.max_bytes}, and nothing was changed; open it with "
+                "a larger max_bytes (deleting also needs room, which COMPACT gives back)"
             )
         self.must_grow = True
         return MapFull(
@@ -247,12 +251,12 @@ class OpenFile:
         """Replace the file with a copy without free pages; this thread must hold the writer lock.
 
         Raises TransactionError if another process has the file open or a transaction of this one stays open, and the
-        errors of :meth:`DataFile.successor`; the file is then unchanged.
+        errors of :meth:`DataFile.create_successor`; the file is then unchanged.
         """
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
             size_before = self.data.size
-            with self._open_lock.hold_exclusively(), self.data.successor(self.data.write_densely) as copy:
+            with self._open_lock.hold_exclusively(), self.data.create_successor(self.data.write_densely) as copy:
                 self._put_in_place(copy)
             return CompactReport(size_before, self.data.size)
 
@@ -270,7 +274,7 @@ class OpenFile:
         """
         with (
             self._open_lock.hold_exclusively(),
-            self.data.successor(write) as copy,
+            self.data.create_successor(write) as copy,
             self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: a repair replaces the data file"),
         ):
             self.require_open()
@@ -287,8 +291,9 @@ class OpenFile:
                 self._shut_down("another data file took its place, which then could not be opened; open it again")
             raise
 
-    def _is_at_limit(self) -> bool:
-        return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE_SIZE * PAGE_SIZE
+    def _compute_max_map_size(self) -> int:
+        """Return ``max_bytes`` in whole pages, or without it the largest number that fits."""
+        return sys.maxsize if self.max_bytes is None else self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
     def _reopen(self, wait: float) -> None:
         """Reopen the file after a write that LMDB could not finish."""

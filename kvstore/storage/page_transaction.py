@@ -16,7 +16,7 @@ import lmdb
 
 from kvstore_cext.pages import Cursor, Pages, Tree
 
-from .lmdb_errors import MAX_KEY_BYTES
+from .lmdb_errors import ABOVE_ALL_KEYS, MAX_KEY_BYTES
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
@@ -28,19 +28,19 @@ class PageTransaction:
     """A read transaction that reads its records from verified pages."""
 
     #: True if cursors skip damaged pages instead of raising an error.
-    passes_damage = False
+    skips_damage = False
 
     def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None) -> None:
         self._transaction = transaction
         self._pages = pages
         self.id = transaction.id
-        #: Returns the tree of a table, or None.
-        self.table: Callable[[str], Tree | None] = _find_nothing if pages is None else pages.get
+        #: A function that returns the tree of a table, or None.
+        self.find_table: Callable[[str], Tree | None] = _find_no_table if pages is None else pages.get
 
-    def tables(self) -> dict[str, Tree]:
+    def get_tables(self) -> dict[str, Tree]:
         """Return the trees of all tables, by name."""
         names = [] if self._pages is None else self._pages.names()
-        return {name: tree for name in names if (tree := self.table(name)) is not None}
+        return {name: tree for name in names if (tree := self.find_table(name)) is not None}
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
         """Return the value of a key, or None."""
@@ -50,7 +50,7 @@ class PageTransaction:
 
     def cursor(self, db: Tree) -> Cursor:
         """Return a cursor over a table."""
-        return db.cursor(self.passes_damage)
+        return db.cursor(self.skips_damage)
 
     def count(self, db: Tree) -> int:
         """Return the number of records of a table."""
@@ -62,13 +62,13 @@ class PageTransaction:
 
     def find_damage(self, table: str) -> list[str]:
         """Return a text for every damaged branch and leaf page of a table."""
-        tree = self.table(table)
+        tree = self.find_table(table)
         if tree is None:
             return []
         cursor = tree.cursor(True)
-        more = cursor.first()
-        while more:
-            more = cursor.next()
+        has_record = cursor.first()
+        while has_record:
+            has_record = cursor.next()
         return cursor.passed
 
     def abort(self) -> None:
@@ -78,7 +78,7 @@ class PageTransaction:
         self._transaction.abort()
 
 
-def _find_nothing(table: str) -> None:
+def _find_no_table(table: str) -> None:
     """Return None: the file has no tables yet."""
 
 
@@ -111,7 +111,7 @@ class VerifiedTransaction:
         self._tables: dict[str, WrittenTable] = {}
         self.id = transaction.id
 
-    def table(self, name: str) -> WrittenTable | None:
+    def find_table(self, name: str) -> WrittenTable | None:
         """Return a table, or None."""
         table = self._tables.get(name)
         if table is None and name in self._handles:
@@ -124,10 +124,10 @@ class VerifiedTransaction:
         self._tables[name] = WrittenTable(handle, None)
         return self._tables[name]
 
-    def tables(self) -> dict[str, WrittenTable]:
+    def get_tables(self) -> dict[str, WrittenTable]:
         """Return all tables, by name."""
         names = [*self._handles, *(name for name in self._tables if name not in self._handles)]
-        return {name: table for name in names if (table := self.table(name)) is not None}
+        return {name: table for name in names if (table := self.find_table(name)) is not None}
 
     def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
         """Return the value of a key, or None."""
@@ -225,7 +225,7 @@ class VerifiedCursor:
 
     def last(self) -> bool:
         """Go to the last record; return False if the table is empty."""
-        self._verify(_ABOVE, forward=False)
+        self._verify(ABOVE_ALL_KEYS, forward=False)
         return self._cursor.last()
 
     def set_range(self, key: bytes) -> bool:
@@ -240,7 +240,7 @@ class VerifiedCursor:
 
     def prev(self) -> bool:
         """Go to the previous record; return False at the beginning."""
-        self._verify(bytes(self._cursor.key()) or _ABOVE, forward=False)
+        self._verify(bytes(self._cursor.key()) or ABOVE_ALL_KEYS, forward=False)
         return self._cursor.prev()
 
     def iternext(self) -> Iterator[Record]:
@@ -253,18 +253,19 @@ class VerifiedCursor:
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
         limit: bytes | None = None
-        verified = self._tree is None
+        is_all_verified = self._tree is None
         for key, value in records:
             record = bytes(key)
             yield record, value
             # The cursor may continue within the page of the limit, and to the page after it.
-            if not verified and (limit is None or (record > limit if forward else record < limit)):
+            if not is_all_verified and (limit is None or (record > limit if forward else record < limit)):
                 limit = self._verify(record, forward=forward)
-                verified = limit is None
+                is_all_verified = limit is None
 
     def _verify(self, key: bytes, *, forward: bool) -> bytes | None:
+        """Verify the leaf page of a key and the next one in this direction; return None if there is no next one.
+
+        Otherwise returns the last key of that leaf, or backward its first: a cursor may move up to it without reaching
+        another page.
+        """
         return None if self._tree is None else self._tree.verify_near(key, forward)
-
-
-#: A key above every other.
-_ABOVE = b"\xff" * (MAX_KEY_BYTES + 1)

@@ -16,7 +16,7 @@ from pathlib import Path
 from .file_lock import release_lock
 
 
-def partial_path(target: Path) -> Path:
+def prepare_partial_path(target: Path) -> Path:
     """Return the path where this process creates ``target``, and remove partial files of terminated processes."""
     mark = f".{target.name}.partial-"
     for path in target.parent.iterdir():

@@ -74,6 +74,5 @@ def _make_full_error(path: Path, error: OSError) -> StoreFullError:
     reason = "the disk is full" if error.errno in NO_SPACE_ERRNOS else error.strerror
     return StoreFullError(
         f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({reason}); nothing was changed: free some "
-        "space "
-        "and open the store again"
+        "space and open the store again"
     )

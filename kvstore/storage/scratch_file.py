@@ -20,8 +20,8 @@ class ScratchFile:
     """An append-only sequence of bytes. Writing raises OSError, for instance if the disk is full."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        writable = folder is not None and os.access(folder, os.W_OK)  # a read-only store
-        with tempfile.TemporaryFile(dir=folder if writable else None) as file:
+        is_writable = folder is not None and os.access(folder, os.W_OK)  # not for a read-only store
+        with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:
             self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)
         self._buffer = bytearray()

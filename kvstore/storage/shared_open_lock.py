@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
-from .file_lock import MAX_PAUSE, FileIdentity, identity_of, is_file_at, lock_until, release_lock
+from .file_lock import MAX_PAUSE, FileIdentity, get_file_identity, is_file_at, lock_until, release_lock
 from .location import READERS_FILE, WRITER_FILE
 from .readers_table import is_reader_table_missing, reserve_reader_table
 from .writer_lock import describe_holder
@@ -47,26 +47,26 @@ class SharedOpenLock:
             try:
                 descriptor = os.open(self.path, os.O_RDONLY)
             except FileNotFoundError as error:
-                raise StoreNotFoundError(f"{self.path}: there is no such file any more; check the path") from error
+                raise StoreNotFoundError(f"{self.path}: this file no longer exists; check the path") from error
             except OSError as error:
                 raise ReadOnlyError(
-                    f"{self.path}: cannot be opened ({error.strerror}); get the right to read it"
+                    f"{self.path}: cannot be opened ({error.strerror}); give this user the right to read it"
                 ) from error
             try:
                 if not lock_until(descriptor, fcntl.LOCK_SH, deadline):
                     raise LockTimeoutError(
                         f"{self.path.parent}: {describe_holder(self.path.with_name(WRITER_FILE))} has been compacting "
-                        f"the store for the whole {timeout:g} s; wait for it to finish, or allow more time with "
-                        "lock_timeout (of the command: --lock-timeout)"
+                        f"the store for {timeout:g} s; wait for it to finish, or allow more time with lock_timeout (of "
+                        "the command: --lock-timeout)"
                     )
                 if is_file_at(descriptor, self.path) and self._ensure_reader_table(descriptor, deadline):
-                    self._descriptor, self.identity = descriptor, identity_of(descriptor)
+                    self._descriptor, self.identity = descriptor, get_file_identity(descriptor)
             finally:
                 if self._descriptor is None:
                     os.close(descriptor)
 
     def get_descriptor(self) -> int:
-        """Return the descriptor of the locked file, which may no longer have a name."""
+        """Return the descriptor of the locked file, which may have been deleted or replaced meanwhile."""
         assert self._descriptor is not None
         return self._descriptor
 
@@ -99,8 +99,8 @@ class SharedOpenLock:
                 )
             if not is_file_at(self._descriptor, self.path):
                 raise TransactionError(
-                    f"{self.path}: another file was put in place of the one that is open here, so COMPACT would "
-                    "destroy it; close this store and open it again"
+                    f"{self.path}: another file has replaced the one that is open here, and COMPACT would overwrite "
+                    "it; close this store and open it again"
                 )
             yield
         finally:
@@ -122,7 +122,7 @@ class SharedOpenLock:
         fcntl.flock(self._successor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(successor, self.path)
         old_descriptor, self._descriptor, self._successor = self._descriptor, self._successor, None
-        self.identity = identity_of(self._descriptor)
+        self.identity = get_file_identity(self._descriptor)
         release_lock(old_descriptor)
 
     def require_reader_table(self, timeout: float) -> None:

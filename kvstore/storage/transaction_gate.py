@@ -49,9 +49,8 @@ class TransactionGate:
             if not transaction.counted:
                 return False
             self.num_open -= 1
-            transaction.counted = (
-                False  # nothing, not even an interrupt, can come between this line and the previous one
-            )
+            # No interrupt can come between this line and the previous one.
+            transaction.counted = False
             self.condition.notify_all()
             return True
 
@@ -65,8 +64,7 @@ class TransactionGate:
                 if not self.condition.wait_for(lambda: self.num_open == 0, wait):
                     raise error_type(
                         f"{purpose}, but {self.num_open} snapshots or transactions of this process are still open "
-                        "after "
-                        f"{wait:g} s; end them and try again"
+                        f"after {wait:g} s; end them and try again"
                     )
                 yield
             finally:

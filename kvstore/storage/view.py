@@ -30,7 +30,7 @@ from .change_buffer import (
     salvage_segments,
 )
 from .dense_copy import write_dense_copy
-from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, MapFull, translate_error
+from .lmdb_errors import ABOVE_ALL_KEYS, READ_ERRORS, MapFull, translate_error
 from .mapped_pages import PageReleaser
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
 Record = tuple[bytes, memoryview]
 
-#: A suffix above any suffix of a key.
-_ABOVE = b"\xff" * (MAX_KEY_BYTES + 1)
 #: The number of records of a scan after which the amount read is reported.
-_NOTED = 256
+_REPORT_INTERVAL = 256
 #: The changes of a table that is not buffered.
 _NO_CHANGES = TableBuffer()
 
@@ -117,8 +115,8 @@ class TransactionOwner(Protocol):
         ...
 
     @property
-    def page_bound(self) -> PageReleaser:
-        """Counts how much of the file views read."""
+    def page_releaser(self) -> PageReleaser:
+        """The object that releases pages of the file once views have read many."""
         ...
 
     @property
@@ -131,24 +129,24 @@ class TransactionOwner(Protocol):
         """Bytes of the file up to the last page that was ever used."""
         ...
 
-    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the change that ``transaction`` sees or makes."""
+    def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
+        """Return the number of the commit that ``transaction`` sees or makes."""
         ...
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
         """Create ``table`` within a write transaction."""
         ...
 
-    def ended(self, view: LmdbView) -> None:
+    def note_end(self, view: LmdbView) -> None:
         """Handle the end of the transaction of ``view``."""
         ...
 
-    def committed(self, created: Mapping[str, Handle]) -> None:
+    def note_commit(self, created: Mapping[str, Handle]) -> None:
         """Handle a successful commit that has added these tables."""
         ...
 
-    def map_full(self) -> MapFull:
-        """Handle a full map, and return the error to raise, which names the remedy."""
+    def make_map_full_error(self) -> MapFull:
+        """Arrange that the map grows before the next transaction, and return the error to raise."""
         ...
 
 
@@ -164,167 +162,166 @@ class LmdbView:
     def __init__(self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction) -> None:
         self._owner = owner
         self._transaction: Any = transaction
-        self._known_buffer: ChangeBuffer | None = None
+        self._cached_buffer: ChangeBuffer | None = None
         self._buffered = owner.buffer_reader.buffered
         #: The number of the change this view sees. It grows by one with every commit, and is the same for equal states.
-        self.change = owner.change_of(transaction)
+        self.change = owner.get_change_number(transaction)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
-        transaction = self._current()
+        transaction = self._get_transaction()
         try:
             if self._buffered[table]:
-                chain = self._buffer().get_table(table).get_chain(key)
+                chain = self._get_buffer().get_table(table).get_chain(key)
                 if chain != UNCHANGED:
-                    return resolve_value(table, key, chain, self._in_table(table, key, chain))
-            handle = transaction.table(table)
+                    return resolve_value(table, key, chain, self._read_stored(table, key, chain))
+            handle = transaction.find_table(table)
             return None if handle is None else transaction.get(key, db=handle)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """Return the value of each key, or None; raise the errors of :meth:`get`."""
-        transaction = self._current()
-        self._owner.page_bound.note_reads(len(keys), looked_up=not self.writable)
+        transaction = self._get_transaction()
+        self._owner.page_releaser.note_reads(len(keys), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
+        changes = self._get_buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
-        found: list[memoryview | None] = []
+        values: list[memoryview | None] = []
         try:
             # A cursor finds keys near its position without descending the tree again.
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
                 for key in keys:
                     if key in newer or key in older:
-                        change = newer[key] if key in newer else older[key]
-                        stored = cursor.get(key) if cursor is not None and depends_on_stored(change) else None
-                        found.append(resolve_value(table, key, change, stored))
+                        chain = newer[key] if key in newer else older[key]
+                        stored = cursor.get(key) if cursor is not None and depends_on_stored(chain) else None
+                        values.append(resolve_value(table, key, chain, stored))
                     else:
-                        found.append(None if cursor is None else cursor.get(key))
+                        values.append(None if cursor is None else cursor.get(key))
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        return found
+        return values
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
-        transaction = self._current()
-        self._owner.page_bound.note_reads(len(prefixes), looked_up=not self.writable)
+        transaction = self._get_transaction()
+        self._owner.page_releaser.note_reads(len(prefixes), looked_up=not self.writable)
         handle = self._find_table(table)
-        found: list[list[Record]] = []
+        records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
-            if handle is None:
-                found = [[] for _ in prefixes]
-            else:
+            if handle is not None:
                 with transaction.cursor(db=handle) as cursor:
-                    for prefix in prefixes:
-                        found.append([])
-                        more = cursor.set_range(prefix)
-                        while more and (key := bytes(cursor.key())).startswith(prefix):
-                            found[-1].append((key, cursor.value()))
-                            more = cursor.next()
+                    for prefix, records in zip(prefixes, records_by_prefix, strict=True):
+                        has_record = cursor.set_range(prefix)
+                        while has_record and (key := bytes(cursor.key())).startswith(prefix):
+                            records.append((key, cursor.value()))
+                            has_record = cursor.next()
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         if self._buffered[table]:
-            for place, prefix in enumerate(prefixes):
-                keys = self._buffer().get_table(table).iter_keys(prefix, prefix + _ABOVE)
-                found[place] = list(self._buffer().overlay(table, keys, iter(found[place])))
-        return list(itertools.chain.from_iterable(found))
+            buffer = self._get_buffer()
+            for index, prefix in enumerate(prefixes):
+                keys = buffer.get_table(table).iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
+                records_by_prefix[index] = list(buffer.overlay(table, keys, iter(records_by_prefix[index])))
+        return list(itertools.chain.from_iterable(records_by_prefix))
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
         """Return the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
-        stored = self._stored(table, start, stop, reverse)
+        stored = self._scan_stored(table, start, stop, reverse)
         if not self._buffered[table]:
             return stored
-        keys = self._buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
-        return self._buffer().overlay(table, keys, stored, reverse=reverse)
+        keys = self._get_buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
+        return self._get_buffer().overlay(table, keys, stored, reverse=reverse)
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None."""
-        transaction = self._current()
-        self._owner.page_bound.note_reads(len(ranges), looked_up=not self.writable)
+        transaction = self._get_transaction()
+        self._owner.page_releaser.note_reads(len(ranges), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
+        changes = self._get_buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
         # Records after the last changed one are unchanged.
-        lasts = changes.find_last_keys(ranges)
-        found: list[Record | None] = [None] * len(ranges)
-        changed: list[tuple[int, bytes]] = []
+        last_changed_keys = changes.find_last_keys(ranges)
+        last_records: list[Record | None] = [None] * len(ranges)
+        # The indexes of ranges whose last record may be a changed one, and the last changed key of each.
+        unresolved: list[tuple[int, bytes]] = []
         try:
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
-                for place, ((start, stop), last) in enumerate(zip(ranges, lasts, strict=True)):
+                for index, ((start, stop), changed_key) in enumerate(zip(ranges, last_changed_keys, strict=True)):
                     record: Record | None = None
                     if cursor is not None and (cursor.prev() if cursor.set_range(stop) else cursor.last()):
                         record = bytes(cursor.key()), cursor.value()
-                    if record is not None and (record[0] >= start if last is None else record[0] > last):
-                        found[place] = record
-                    elif last is not None:
-                        changed.append((place, last))
-            for place, key in changed:
+                    if record is not None and (record[0] >= start if changed_key is None else record[0] > changed_key):
+                        last_records[index] = record
+                    elif changed_key is not None:
+                        unresolved.append((index, changed_key))
+            for index, key in unresolved:
                 chain = changes.get_chain(key)
-                needed = handle is not None and depends_on_stored(chain)
-                value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needed else None)
-                if value is None:
-                    found[place] = next(self.scan(table, ranges[place][0], key, reverse=True), None)
+                needs_stored = handle is not None and depends_on_stored(chain)
+                value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needs_stored else None)
+                if value is None:  # removed, so an earlier record is the last
+                    last_records[index] = next(self.scan(table, ranges[index][0], key, reverse=True), None)
                 else:
-                    found[place] = key, value
+                    last_records[index] = key, value
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        return found
+        return last_records
 
     def count(self, table: str) -> int:
         """Return the number of records in ``table``."""
-        transaction = self._current()
+        transaction = self._get_transaction()
         handle = self._find_table(table)
         try:
             count = 0 if handle is None else transaction.count(handle)
             if not self._buffered[table]:
                 return count
-            return count + self._buffer().count_added(
+            return count + self._get_buffer().count_added(
                 table, lambda key: handle is not None and transaction.get(key, db=handle) is not None
             )
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
-    def tables(self) -> dict[str, dict[str, int]]:
-        """Return LMDB's page and record counts of every table by name, including the change buffer, for statistics."""
-        transaction = self._current()
-        return {name: transaction.statistics(table) for name, table in sorted(transaction.tables().items())}
+    def get_table_statistics(self) -> dict[str, dict[str, int]]:
+        """Return LMDB's page and record counts of every table by name; the change buffer is a table of its own."""
+        transaction = self._get_transaction()
+        return {name: transaction.statistics(table) for name, table in sorted(transaction.get_tables().items())}
 
     @property
     def closed(self) -> bool:
         """True if the view is closed."""
         return self._transaction is None
 
-    def _buffer(self) -> ChangeBuffer:
+    def _get_buffer(self) -> ChangeBuffer:
         """Return the change buffer as this view sees it."""
-        if self._known_buffer is None:
-            self._known_buffer = self._owner.buffer_reader.read_buffer(self._segments)
-        return self._known_buffer
+        if self._cached_buffer is None:
+            self._cached_buffer = self._owner.buffer_reader.read_buffer(self._scan_segments)
+        return self._cached_buffer
 
-    def _in_table(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
+    def _read_stored(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
         """Return the value in the table itself, or None if ``chain`` does not depend on it."""
         handle = self._find_table(table)
         if handle is None or not depends_on_stored(chain):
             return None
         try:
-            value: memoryview | None = self._current().get(key, db=handle)
+            value: memoryview | None = self._get_transaction().get(key, db=handle)
             return value
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
-    def _segments(self, start: bytes) -> Iterator[Record]:
-        """Return the stored segments of the change buffer from a key on."""
-        return self._stored(engine_tables.RECENT, start, None, False)
+    def _scan_segments(self, start: bytes) -> Iterator[Record]:
+        """Yield the stored segments of the change buffer from a key on."""
+        return self._scan_stored(engine_tables.RECENT, start, None, False)
 
-    def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
-        """Return the records as :meth:`scan` does, without the change buffer."""
-        transaction = self._current()
+    def _scan_stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
+        """Yield the records that :meth:`scan` yields, but without the change buffer."""
+        transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
             return iter(())
-        return self._records(transaction, handle, table, start, stop, reverse)
+        return self._iter_records(transaction, handle, table, start, stop, reverse)
 
-    def _records(
+    def _iter_records(
         self,
         transaction: Any,
         handle: Any,
@@ -333,39 +330,39 @@ class LmdbView:
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
-        bound = self._owner.page_bound
-        bound.note_reads(1)
+        page_releaser = self._owner.page_releaser
+        page_releaser.note_reads(1)
         try:
             with transaction.cursor(db=handle) as cursor:
                 if reverse:
-                    found = cursor.prev() if stop is not None and cursor.set_range(stop) else cursor.last()
-                    for number, (key, value) in enumerate(cursor.iterprev() if found else (), 1):
+                    has_record = cursor.prev() if stop is not None and cursor.set_range(stop) else cursor.last()
+                    for number, (key, value) in enumerate(cursor.iterprev() if has_record else (), 1):
                         record = bytes(key)
                         if record < start:
                             return
                         yield record, value
-                        if not number % _NOTED:
-                            bound.note_reads(_NOTED)
+                        if not number % _REPORT_INTERVAL:
+                            page_releaser.note_reads(_REPORT_INTERVAL)
                 elif cursor.set_range(start) if start else cursor.first():
                     for number, (key, value) in enumerate(cursor.iternext(), 1):
                         record = bytes(key)
                         if stop is not None and record >= stop:
                             return
                         yield record, value
-                        if not number % _NOTED:
-                            bound.note_reads(_NOTED)
+                        if not number % _REPORT_INTERVAL:
+                            page_releaser.note_reads(_REPORT_INTERVAL)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
         """Return a table as the transaction knows it, or None."""
-        transaction = self._current()
+        transaction = self._get_transaction()
         try:
-            return transaction.table(table)
+            return transaction.find_table(table)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
-    def _current(self) -> Any:
+    def _get_transaction(self) -> Any:
         if self._transaction is None:
             raise ClosedError(
                 "this snapshot or transaction is closed, or belongs to the parent of a fork; open another"
@@ -387,38 +384,37 @@ class ReadTransaction(LmdbView):
 
     _pins = 0
 
-    def pass_over_damage(self) -> list[str]:
+    def skip_damage(self) -> list[str]:
         """Skip damaged pages and damaged parts of the change buffer from now on.
 
         Returns a sentence for each commit whose changes are lost. Later changes of a lost record are lost with it.
         """
-        self._current().passes_damage = True
-        self._known_buffer, lost = salvage_segments(self._segments)
-        buffer = self._known_buffer
+        self._get_transaction().skips_damage = True
+        self._cached_buffer, losses = salvage_segments(self._scan_segments)
+        buffer = self._cached_buffer
         for table in buffer.tables:
             changes = buffer.get_table(table)
             for key in list(changes.iter_keys()):
                 chain = changes.get_chain(key)
                 try:
-                    resolve_value(table, key, chain, self._in_table(table, key, chain))
+                    resolve_value(table, key, chain, self._read_stored(table, key, chain))
                 except CorruptionError:
                     changes.update({key: None})
-        return lost
+        return losses
 
     def find_damaged_pages(self, table: str) -> list[str]:
         """Return a text for every damaged branch and leaf page of a table; the records in or below it are lost."""
-        return self._current().find_damage(table)  # type: ignore[no-any-return]
+        return self._get_transaction().find_damage(table)  # type: ignore[no-any-return]
 
-    def copy_to(self, target: Path, most_bytes: int) -> None:
-        """Write every record to a new file with full pages; raise the errors of
-        :func:`.dense_copy.write_dense_copy`."""
-        write_dense_copy(self._current(), target, most_bytes)
+    def copy_to(self, target: Path, max_bytes: int) -> None:
+        """Write every record to a new file with full pages, see :func:`.dense_copy.write_dense_copy`."""
+        write_dense_copy(self._get_transaction(), target, max_bytes)
 
     @contextmanager
     def pin(self) -> Iterator[Self]:
         """Keep the snapshot open while a kernel reads its buffers without the GIL."""
         with self._owner.gate.condition:
-            self._current()
+            self._get_transaction()
             self._pins += 1
         try:
             yield self
@@ -443,7 +439,7 @@ class ReadTransaction(LmdbView):
             try:
                 transaction.abort()
             finally:  # an interrupt is raised after the abort has ended
-                self._owner.ended(self)
+                self._owner.note_end(self)
 
     def __enter__(self) -> Self:
         return self
@@ -457,4 +453,4 @@ class ReadTransaction(LmdbView):
         if getattr(self, "_transaction", None) is not None:
             self.close()
         elif self.counted and hasattr(self, "_owner"):  # interrupted before its end was reported
-            self._owner.ended(self)
+            self._owner.note_end(self)

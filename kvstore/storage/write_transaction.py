@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 Bytes = bytes | bytearray | memoryview
 
-#: Records that are merged at once.
-_PORTION = 1024
+#: The number of records that are merged at once.
+_MERGE_BATCH = 1024
 
 
 class WriteTransaction(LmdbView):
@@ -60,20 +60,21 @@ class WriteTransaction(LmdbView):
         self._changes = 0
         #: The buffered changes of this transaction, their size in bytes, and whether it still buffers. It stops
         #: buffering when it has grown too large.
-        self._own: dict[str, TableChanges] = {}
+        self._own_changes: dict[str, TableChanges] = {}
         self._own_bytes = 0
         self._buffers = True
-        #: The last key of each table at the time when this transaction became large and began to write appended records
-        #: directly; None before.
-        self._ends: dict[str, bytes] | None = None
+        #: True once this transaction is large, and writes records beyond the last key of a table directly.
+        self._writes_appended = False
+        #: The last key of each table before this transaction wrote to it directly.
+        self._last_keys: dict[str, bytes] = {}
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
-        self._committed = ChangeBuffer()
-        self._most_bytes = compute_max_bytes(owner.used_bytes)
+        self._committed_buffer = ChangeBuffer()
+        self._max_buffer_bytes = compute_max_bytes(owner.used_bytes)
 
     @property
-    def large(self) -> bool:
-        """True if it has made many changes."""
-        return not self._buffers or self._ends is not None
+    def is_large(self) -> bool:
+        """True if it has made more changes than fit into one segment of the change buffer."""
+        return not self._buffers or self._writes_appended
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
         """Store ``value`` under ``key``, replacing any old value; this invalidates every buffer returned before.
@@ -107,11 +108,11 @@ class WriteTransaction(LmdbView):
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
         if table == engine_tables.RECENT:
-            self._known_buffer = self._committed = ChangeBuffer()
-            self._own = {}
+            self._cached_buffer = self._committed_buffer = ChangeBuffer()
+            self._own_changes = {}
         elif self._buffered[table]:
             self.merge_buffer()
-        transaction = self._current()
+        transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
             return
@@ -119,26 +120,26 @@ class WriteTransaction(LmdbView):
         try:
             transaction.clear(handle)
         except READ_ERRORS as error:
-            raise self._failed(error, f"table {table}") from error
+            raise self._abort_and_translate(error, f"table {table}") from error
 
     def merge_buffer(self) -> None:
         """Merge the change buffer into its tables, and stop buffering."""
-        buffer = self._buffer()
+        buffer = self._get_buffer()
         for table in buffer.tables:
             changes = buffer.get_table(table)
             keys = changes.iter_keys()
-            while portion := list(islice(keys, _PORTION)):
+            while batch := list(islice(keys, _MERGE_BATCH)):
                 try:
-                    values = values_of(portion, changes.newer, changes.older, self._reading(table))
+                    values = values_of(batch, changes.newer, changes.older, self._make_table_reader(table))
                 except ValueError as error:
                     raise make_chain_error(table, error) from error
                 except READ_ERRORS as error:
-                    raise self._failed(error, f"table {table}") from error
-                self._write_many(table, dict(zip(portion, values, strict=True)))
+                    raise self._abort_and_translate(error, f"table {table}") from error
+                self._write_many(table, dict(zip(batch, values, strict=True)))
         for key in buffer.segments:
             self._delete(engine_tables.RECENT, key)
-        self._known_buffer = self._committed = ChangeBuffer()
-        self._own, self._buffers = {}, False
+        self._cached_buffer = self._committed_buffer = ChangeBuffer()
+        self._own_changes, self._buffers = {}, False
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -158,26 +159,26 @@ class WriteTransaction(LmdbView):
 
         Raises StoreFullError if there is no space; the transaction is then rolled back.
         """
-        buffer = self._known_buffer
-        if buffer is not None and self._own:
-            if buffer.is_full(self._most_bytes):
+        buffer = self._cached_buffer
+        if buffer is not None and self._own_changes:
+            if buffer.is_full(self._max_buffer_bytes):
                 self.merge_buffer()
             else:
-                for segment in pack_segments(self._own):
+                for segment in pack_segments(self._own_changes):
                     key = make_segment_key(buffer.segments[-1] if buffer.segments else None)
                     self._put(engine_tables.RECENT, key, segment)
                     buffer.note_segment(key, len(segment))
-        transaction = self._current()
+        transaction = self._get_transaction()
         try:
             self._owner.transaction_thread.run(transaction.commit)
         except READ_ERRORS as error:
-            raise self._failed(error, "commit") from error
+            raise self._abort_and_translate(error, "commit") from error
         except BaseException:  # an interruption: the commit has ended nevertheless
             self._end()
             raise
-        self._owner.committed(self._created)
-        if self._known_buffer is not None:
-            self._owner.buffer_reader.adopt(self._known_buffer)
+        self._owner.note_commit(self._created)
+        if self._cached_buffer is not None:
+            self._owner.buffer_reader.adopt(self._cached_buffer)
         self._end()
 
     def abort(self) -> None:
@@ -206,62 +207,64 @@ class WriteTransaction(LmdbView):
         if getattr(self, "_transaction", None) is not None:
             self.abort()
 
-    def _current(self) -> Any:
+    def _get_transaction(self) -> Any:
         if get_ident() != self._thread:
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
-        return self._transaction or super()._current()
+        return self._transaction or super()._get_transaction()
 
     def _buffer_changes(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
-        self._current()
+        self._get_transaction()
         for key in changes:
             if not 0 < len(key) <= MAX_KEY_BYTES:
                 raise make_key_error(f"table {table}")
-        if self._ends is not None:
-            changes = self._append(table, self._ends, changes)
+        if self._writes_appended:
+            changes = self._write_appended(table, changes)
             if not changes:
                 return
-        buffer = self._buffer()
-        if not self._own:
-            self._committed, buffer = buffer, buffer.copy()
-            self._known_buffer = buffer
+        buffer = self._get_buffer()
+        if not self._own_changes:
+            self._committed_buffer, buffer = buffer, buffer.copy()
+            self._cached_buffer = buffer
         self._changes += 1
-        before = self._committed.get_table(table)
-        own = self._own.setdefault(table, {})
+        committed = self._committed_buffer.get_table(table)
+        own_pieces = self._own_changes.setdefault(table, {})
         chains: TableChanges = {}
-        read, most = self._reading(table), change_buffer.MAX_PATCHES
-        self._owner.page_bound.note_reads(len(changes))
+        read_stored = self._make_table_reader(table)
+        self._owner.page_releaser.note_reads(len(changes))
         try:
-            self._own_bytes += say_many(changes, before.newer, before.older, read, most, own, chains)
+            self._own_bytes += say_many(
+                changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_pieces, chains
+            )
         except ValueError as error:
             raise make_chain_error(table, error) from error
         except READ_ERRORS as error:
-            raise self._failed(error, f"table {table}") from error
+            raise self._abort_and_translate(error, f"table {table}") from error
         buffer.get_table(table).update(chains)
-        if self._own_bytes > MAX_SEGMENT_BYTES and self._ends is None:
+        if self._own_bytes > MAX_SEGMENT_BYTES and not self._writes_appended:
             self._become_large()
-        if self._own_bytes > self._most_bytes:
+        if self._own_bytes > self._max_buffer_bytes:
             self.merge_buffer()
 
     def _become_large(self) -> None:
         """Write records beyond the last key of a table directly from now on, including those buffered so far."""
-        buffer, self._ends, self._own_bytes = self._buffer(), {}, 0
-        for table, own in self._own.items():
-            end, before = self._last_key(table, self._ends), self._committed.get_table(table)
-            appended = [key for key in own if key > end and key not in before]
+        buffer, self._writes_appended, self._own_bytes = self._get_buffer(), True, 0
+        for table, own_pieces in self._own_changes.items():
+            last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)
+            appended = [key for key in own_pieces if key > last_key and key not in committed]
             changes = buffer.get_table(table)
-            nothing = values_of(appended, changes.newer, {}, lambda key: None)
+            values = values_of(appended, changes.newer, {}, lambda key: None)
             changes.discard(appended)
             for key in appended:
-                del own[key]
-            self._write_many(table, {k: value for k, value in zip(appended, nothing, strict=True) if value is not None})
-            self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own.items())
+                del own_pieces[key]
+            self._write_many(
+                table, {key: value for key, value in zip(appended, values, strict=True) if value is not None}
+            )
+            self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own_pieces.items())
 
-    def _append(
-        self, table: str, ends: dict[str, bytes], changes: Mapping[bytes, bytes | None]
-    ) -> Mapping[bytes, bytes | None]:
+    def _write_appended(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
         """Write changes beyond the last key of the table directly, and return the others."""
-        end, buffered = self._last_key(table, ends), self._buffer().get_table(table)
-        appended = {key: value for key, value in changes.items() if key > end and key not in buffered}
+        last_key, buffered = self._find_last_key(table), self._get_buffer().get_table(table)
+        appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}
         if not appended:
             return changes
         self._write_many(table, appended)
@@ -269,46 +272,46 @@ class WriteTransaction(LmdbView):
 
     def _is_appended(self, table: str, key: bytes) -> bool:
         """True if a record is written directly, because its key is beyond the table's last key."""
-        if self._ends is None or len(key) > MAX_KEY_BYTES:
+        if not self._writes_appended or len(key) > MAX_KEY_BYTES:
             return False
-        return key > self._last_key(table, self._ends) and key not in self._buffer().get_table(table)
+        return key > self._find_last_key(table) and key not in self._get_buffer().get_table(table)
 
-    def _last_key(self, table: str, ends: dict[str, bytes]) -> bytes:
-        """Return the last key that a table had when it was first requested."""
-        if table not in ends:
-            last = next(self._stored(table, b"", None, True), None)
-            ends[table] = b"" if last is None else last[0]
-        return ends[table]
+    def _find_last_key(self, table: str) -> bytes:
+        """Return the last key that a table had when this was first called for it; empty for an empty table."""
+        if table not in self._last_keys:
+            last_record = next(self._scan_stored(table, b"", None, True), None)
+            self._last_keys[table] = b"" if last_record is None else last_record[0]
+        return self._last_keys[table]
 
-    def _reading(self, table: str) -> Callable[[bytes], memoryview | None]:
+    def _make_table_reader(self, table: str) -> Callable[[bytes], memoryview | None]:
         """Return a function that reads the values in a table itself."""
         handle = self._find_table(table)
         if handle is None:
             return lambda key: None
-        return partial(self._current().get, db=handle)
+        return partial(self._get_transaction().get, db=handle)
 
     def _write_many(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Store many values in a table itself, or remove them."""
-        kept = sorted((key, value) for key, value in changes.items() if value is not None)
-        if len(kept) < len(changes):
+        new_records = sorted((key, value) for key, value in changes.items() if value is not None)
+        if len(new_records) < len(changes):
             for key, value in changes.items():
                 if value is None:
                     self._delete(table, key)
-        if not kept:
+        if not new_records:
             return
-        transaction = self._current()
-        self._owner.page_bound.note_reads(len(kept))  # storing records reads their pages first
+        transaction = self._get_transaction()
+        self._owner.page_releaser.note_reads(len(new_records))  # storing records reads their pages first
         try:
-            handle = self._table(table)
+            handle = self._ensure_table(table)
             self._changes += 1
-            transaction.put_many(kept, handle)
+            transaction.put_many(new_records, handle)
         except READ_ERRORS as error:
-            raise self._failed(error, f"table {table}") from error
+            raise self._abort_and_translate(error, f"table {table}") from error
 
-    def _table(self, table: str) -> WrittenTable:
+    def _ensure_table(self, table: str) -> WrittenTable:
         """Return a table, and create it if it is missing."""
-        transaction = self._current()
-        written: WrittenTable | None = transaction.table(table)
+        transaction = self._get_transaction()
+        written: WrittenTable | None = transaction.find_table(table)
         if written is None:
             handle = self._owner.create_table(transaction.lmdb, table)
             self._created[table] = handle
@@ -316,36 +319,35 @@ class WriteTransaction(LmdbView):
         return written
 
     def _put(self, table: str, key: bytes, value: Bytes) -> None:
-        transaction = self._current()
-        self._owner.page_bound.note_reads(1)
+        transaction = self._get_transaction()
+        self._owner.page_releaser.note_reads(1)
         try:
-            handle = self._table(table)
+            handle = self._ensure_table(table)
             self._changes += 1
             transaction.put(key, value, db=handle)
         except READ_ERRORS as error:
-            raise self._failed(error, f"table {table}") from error
+            raise self._abort_and_translate(error, f"table {table}") from error
 
     def _delete(self, table: str, key: bytes) -> bool:
-        transaction = self._current()
+        transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
             return False
-        self._owner.page_bound.note_reads(1)
+        self._owner.page_releaser.note_reads(1)
         self._changes += 1
         try:
             removed: bool = transaction.delete(key, db=handle)
             return removed
         except READ_ERRORS as error:
-            raise self._failed(error, f"table {table}") from error
+            raise self._abort_and_translate(error, f"table {table}") from error
 
-    def _failed(self, error: lmdb.Error | PageError, place: str) -> KvstoreError:
+    def _abort_and_translate(self, error: lmdb.Error | PageError, location: str) -> KvstoreError:
+        """Roll the transaction back, except after an invalid key, and return the kvstore error to raise."""
         if not isinstance(error, lmdb.BadValsizeError):
             self.abort()
-        return (
-            self._owner.map_full()
-            if isinstance(error, lmdb.MapFullError)
-            else translate_error(error, f"{self._owner.path}, {place}")
-        )
+        if isinstance(error, lmdb.MapFullError):
+            return self._owner.make_map_full_error()
+        return translate_error(error, f"{self._owner.path}, {location}")
 
     def _after_fork(self) -> None:
         if self._transaction is not None:
@@ -356,4 +358,4 @@ class WriteTransaction(LmdbView):
 
     def _end(self) -> None:
         self._transaction = None
-        self._owner.ended(self)
+        self._owner.note_end(self)

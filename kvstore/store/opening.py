@@ -27,7 +27,7 @@ from ..registry.structure_versions import explain_migration, explain_read_only, 
 from ..settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView
-from ..storage.file_lock import identity_of
+from ..storage.file_lock import get_file_identity
 from ..storage.location import DATA_FILE
 from ..structures import tables
 from .store import Store
@@ -92,7 +92,7 @@ def open_store(
 
         creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
     with _get_path_lock(path):
-        identity = identity_of(Path(path, DATA_FILE))
+        identity = get_file_identity(Path(path, DATA_FILE))
         for candidate in list(_open_stores):
             if identity is None or candidate.environment.identity != identity:
                 continue
@@ -217,7 +217,7 @@ def _load_or_create_settings(
             raise StoreFormatError(
                 f"{environment.path}: its migration was interrupted; finish it with: kvstore migrate {environment.path}"
             )
-        is_foreign = bool(snapshot.tables()) and not has_format
+        is_foreign = bool(snapshot.get_table_statistics()) and not has_format
     if fixed is not None:
         return fixed, False
     if is_foreign:
@@ -227,7 +227,7 @@ def _load_or_create_settings(
             f"{environment.path} is a store whose creation was interrupted; create it again (create=True), or delete it"
         )
     build_settings()
-    with environment.raw() as raw:
+    with environment.hold_lmdb() as raw:
         kvstore_migrations.migrate(raw)
     return environment.write_with_growth(lambda view: _write_settings(view, build_settings))
 
@@ -365,7 +365,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             environment.copy_to(backup_path)
         if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
             environment.write_with_growth(WriteTransaction.merge_buffer)
-        with environment.raw() as raw:
+        with environment.hold_lmdb() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
             needs_rebuild = (

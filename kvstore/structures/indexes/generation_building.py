@@ -194,7 +194,7 @@ class GenerationBuilder:
     @contextmanager
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
         """Hold the exclusive right to refresh the index; raise IndexUnavailableError if another refresh is running."""
-        self._environment.require_place()  # the directory may belong to another store by now
+        self._environment.verify_path()  # the directory may belong to another store by now
         with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
             yield
 

@@ -66,7 +66,7 @@ class IndexBuilder:
         has completed is kept. Returns False if the store has no such index, needs no file, or the file is up to date.
         Raises IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
-        self._environment.require_place()  # the directory may belong to another store by now
+        self._environment.verify_path()  # the directory may belong to another store by now
         path = index_file.build_index_path(self._environment.path, kind.name)
         with index_file.open_draft(path) as draft:
             record = self.find_needed_record(kind)
