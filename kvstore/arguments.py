@@ -74,10 +74,13 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
         "adaptive": "candidates words nearness headings entries numbers restart epsilon passages relations bias "
         "relevance",
         "archrag": "candidates words nearness headings entries numbers",
+        "communities": "percentile levels m exact_below",
+        "community_graph": "m exact_below",
         "graph": "epsilon",
         "hipporag": "epsilon",
         "hybrid": "candidates numbers",
         "raptor": "candidates words nearness headings entries numbers",
+        "synonyms": "neighbours m ef_construction",
         "sprag": "candidates words nearness headings entries numbers",
     }.items()
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,13 +20,20 @@ from kvstore.errors import IndexUnavailableError, InputError
 from kvstore.retrieval.evidence import Evidence
 from kvstore.storage import index_file
 from kvstore.structures.indexes.index_reading import bind_index
+from kvstore.systems.archrag import layer_index
 from kvstore.systems.archrag.layer_index import COMMUNITY_GRAPH
 
 MakeStore = Callable[..., Store]
 SMALL = {"least": 2, "neighbours": "knn"}
-LINKED = SMALL | {"exact_below": 0, "m": 4}
 QUESTION = "Who was joined with Lake Tarn in the orchard?"
 OVERVIEW = "What do people remember of the railway?"
+
+
+@contextmanager
+def links() -> Iterator[None]:
+    """Build the file with links within the block, although there are few nodes."""
+    with mock.patch.object(layer_index, "_EXACT_BELOW", 0), mock.patch.object(layer_index, "_NUM_LINKS", 4):
+        yield
 
 
 @pytest.fixture
@@ -125,17 +134,16 @@ def test_with_links_the_same_is_found_as_without(themed: Store, make_store: Make
     with linked.transaction() as transaction:
         for key, text in theme_documents(10).items():
             transaction.put(key, text)
-    linked.create_index("communities", LINKED)
+    with links():
+        linked.create_index("communities", SMALL)
     assert "by links" in state_of(linked)[1] and "all compared" in state_of(themed)[1]
     for question in (QUESTION, OVERVIEW):
         assert told(asked(linked, question)) == told(asked(themed, question))
 
 
-def test_options_of_the_file_are_stated_with_the_index(make_store: MakeStore) -> None:
+def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
     store = make_store()
-    with pytest.raises(InputError, match="'mm'; did you mean m.*method.*m, exact_below"):
-        store.execute("CREATE INDEX communities WITH (mm = 3)")
-    with pytest.raises(InputError, match="index community_graph: option m lies between 4 and 100"):
+    with pytest.warns(FutureWarning, match="communities: the option m is a constant now"):
         store.execute("CREATE INDEX communities WITH (m = 3)")
     with pytest.raises(InputError, match="name that one"):
         store.execute("CREATE INDEX community_graph")
@@ -173,11 +181,12 @@ def test_without_its_file_a_store_answers_the_same_or_says_what_it_lacks(themed:
         inside = sound[:place] + bytes(len(vectors)) + sound[place + len(vectors) :]
     themed.execute("DROP INDEX communities")
     assert not path.exists()
-    themed.create_index("communities", LINKED)
-    path.unlink()
-    themed.close()
-    with pytest.raises(IndexUnavailableError, match="its file is missing"):
-        asked(make_store())
+    with links():
+        themed.create_index("communities", SMALL)
+        path.unlink()
+        themed.close()
+        with pytest.raises(IndexUnavailableError, match="its file is missing"):
+            asked(make_store())
 
 
 def test_a_snapshot_goes_on_while_a_newer_file_takes_the_place_of_its_own(themed: Store) -> None:
@@ -230,10 +239,14 @@ def test_a_new_document_is_found_and_a_deleted_one_is_not_without_refresh(themed
 
 
 def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
-    """Nothing of what is gone is told, what is new is found; after REFRESH answers are a fresh store's."""
-    options = LINKED if len(changes) % 2 else SMALL
+    """Check that deleted text never appears, new text is found, and answers after REFRESH are those of a new store."""
+    with links() if len(changes) % 2 else nullcontext():
+        assert_changes(make_store, name, changes)
+
+
+def assert_changes(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
     store = make_store(name)
-    store.create_index("communities", options)
+    store.create_index("communities", SMALL)
     texts: dict[str, str] = {}
     for change, (kind, theme, number) in enumerate(changes):
         key = f"{theme}-{number % 6}"
@@ -254,7 +267,7 @@ def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, st
     fresh = make_store(f"{name}-fresh")
     for key, text in sorted(texts.items()):
         fresh.put(key, text)
-    fresh.create_index("communities", options)
+    fresh.create_index("communities", SMALL)
     for question in (QUESTION, OVERVIEW, "Captain Orlov and the harbour"):
         assert told(asked(store, question)) == told(asked(fresh, question))
         assert store.ask(question, using="archrag").text == fresh.ask(question, using="archrag").text

@@ -175,7 +175,11 @@ PAIRS: list[tuple[type, str, Call]] = [
         "EXPLAIN SELECT 1 FROM chunks",
         lambda x: [astuple(step)[:3] for step in x.explain("SELECT 1 FROM chunks")],
     ),
-    (s.CreateIndex, "CREATE INDEX synonyms WITH (m = 8)", lambda x: x.create_index("synonyms", {"m": 8})),
+    (
+        s.CreateIndex,
+        "CREATE INDEX synonyms WITH (similarity = 0.9)",
+        lambda x: x.create_index("synonyms", {"similarity": 0.9}),
+    ),
     (s.Show, "SHOW INDEXES", lambda x: tuples(x.indexes())),
     (s.Refresh, "REFRESH", lambda x: singly(x.refresh())),
     *(

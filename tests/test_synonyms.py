@@ -23,7 +23,7 @@ def named(store: kvstore.Store) -> kvstore.Store:
     with store.transaction() as transaction:
         for name in NAMES:
             transaction.put_edge(name, "Places")
-    store.create_index("synonyms", {"similarity": 0.5, "neighbours": 100})
+    store.create_index("synonyms", {"similarity": 0.5})
     return store
 
 

@@ -75,7 +75,7 @@ class IndexManager:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Create the record of an index and build it; raises InputError if the index exists."""
         index = _get_named_index(kind)
-        options_by_kind = _split_options([index, *_list_companions(index)], options)
+        valid_options = validate_options(index, options)
 
         def create_record(view: WriteView) -> None:
             require_maintained(view)
@@ -85,12 +85,10 @@ class IndexManager:
                     f"there is an index {index.name} already; REFRESH brings it up to date, DROP INDEX removes it"
                 )
             # Keep the record of a default index, so that its file can be reused if it is built the same way.
-            record = replace(existing or IndexRecord(index), options=options_by_kind[index.name], created=True)
+            record = replace(existing or IndexRecord(index), options=valid_options, created=True)
             IndexWriter(view).put(index.start_record(record, view))
             for companion in _list_companions(index):
-                IndexWriter(view).put(
-                    companion.start_record(IndexRecord(companion, options_by_kind[companion.name]), view)
-                )
+                IndexWriter(view).put(companion.start_record(IndexRecord(companion), view))
             write_versions(view)
 
         self._environment.write_with_growth(create_record)
@@ -233,21 +231,6 @@ class IndexManager:
 def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:
     """Return the companion kinds, whose files are created, refreshed and dropped with this kind."""
     return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
-
-
-def _split_options(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
-    """Assign options to the kinds that have them; the first kind is the one named in the statement.
-
-    Raises InputError for an option that no kind has, or a value out of range.
-    """
-    kinds_by_option: dict[str, Index] = {}
-    for kind in kinds:
-        for name in kind.options:
-            kinds_by_option.setdefault(name, kind)
-    options_by_kind: dict[str, dict[str, Any]] = {kind.name: {} for kind in kinds}
-    for name, value in options.items():
-        options_by_kind[kinds_by_option.get(str(name).lower(), kinds[0]).name][name] = value
-    return {kind.name: validate_options(kind, options_by_kind[kind.name], kinds_by_option) for kind in kinds}
 
 
 def _get_named_index(kind: str) -> Index:

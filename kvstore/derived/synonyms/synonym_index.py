@@ -27,6 +27,10 @@ _EMBED_BATCH, _GRAPH_BATCH = 256, 512
 _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
 #: Rows, their near rows, and the cosines.
+#: The maximum number of synonyms of a name, the nearest.
+_MAX_SYNONYMS = 32
+_GRAPH_OPTIONS = {name: int(option.default) for name, option in GRAPH_OPTIONS.items()}
+
 _SynonymPairs = tuple[EntityNumbers, EntityNumbers, Matrix]
 _NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
@@ -38,8 +42,6 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     description = "names of entities as vectors, and which of them mean much the same"
     options: Mapping[str, Option] = {
         "similarity": Option(0.8, 0.3, 1, "cosine from which two names are synonyms"),
-        "neighbours": Option(32, 1, 1000, "synonyms kept of a name at most, the nearest"),
-        **GRAPH_OPTIONS,
     }
 
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
@@ -48,8 +50,8 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
             change, dimension = state.counters.change, state.settings.dimension
             names = {entity: stored.name for entity, stored in state.entities.scan()}
         digests = {entity: _hash_name(name) for entity, name in names.items()}
-        graph_options = record.get_int_options(GRAPH_OPTIONS)
-        options = {name: record.get_float_option(name) for name in ("similarity", "neighbours")} | graph_options
+        similarity = record.get_float_option("similarity")
+        options = {"similarity": similarity, "neighbours": _MAX_SYNONYMS, **_GRAPH_OPTIONS}
         rows = [] if old is None else zip(old.entities.tolist(), old.digests.tolist(), strict=True)
         is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
         entities = np.empty(0, np.uint32) if old is None else np.where(is_unchanged, old.entities, 0).astype(np.uint32)
@@ -72,14 +74,14 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         vectors = np.concatenate([vectors, *_embed_names([names[entity] for entity in new_entities], steps, tools)])
         entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
         coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
-        builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **graph_options)
+        builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **_GRAPH_OPTIONS)
         while builder.advance(_GRAPH_BATCH):
             pass
         graph = builder.build_graph()
         done = len(new_entities)
         pair_groups = [pairs]
         for row in range(start, len(vectors)):
-            pair_groups.append(_find_near_rows(graph, vectors, row, entities, options))
+            pair_groups.append(_find_near_rows(graph, vectors, row, entities, similarity))
             if (row - start + 1) % _GRAPH_BATCH == 0:
                 tools.progress(done + row - start + 1, steps)
         tools.progress(steps, steps)
@@ -118,18 +120,16 @@ def _hash_name(name: str) -> int:
 
 
 def _find_near_rows(
-    graph: HnswGraph, vectors: Matrix, row: int, entities: EntityNumbers, options: Mapping[str, float]
+    graph: HnswGraph, vectors: Matrix, row: int, entities: EntityNumbers, similarity: float
 ) -> _SynonymPairs:
-    """Return the rows near to ``row`` with their cosines, nearest first, at most ``neighbours``. Deleted names are left
-    out."""
-    max_neighbours = int(options["neighbours"])
-    others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * max_neighbours)).labels.astype(np.uint32)
+    """Return the nearest rows to ``row`` with their cosines, nearest first, without those of deleted names."""
+    others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.
     scores = cosines(vectors[others], vectors[row])
     order = np.lexsort((others, -scores))
     others, scores = others[order], scores[order]
-    selected = (scores >= options["similarity"]) & (others != row) & (entities[others] != 0)
-    others, scores = others[selected][:max_neighbours], scores[selected][:max_neighbours]
+    selected = (scores >= similarity) & (others != row) & (entities[others] != 0)
+    others, scores = others[selected][:_MAX_SYNONYMS], scores[selected][:_MAX_SYNONYMS]
     return np.full(len(others), row, np.uint32), others, scores
 
 

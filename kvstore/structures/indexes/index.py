@@ -180,26 +180,20 @@ class IndexRecord:
         return {name: self.get_int_option(name) for name in names}
 
 
-def validate_options(
-    kind: Index, options: Mapping[str, Any], suggested_names: Collection[str] | None = None
-) -> dict[str, float | str]:
-    """Validate options; raise InputError for an unknown option or one out of range.
-
-    ``suggested_names`` are the options named in the error message, if they are more than the kind's own.
-    """
-    option_types, suggested_names = kind.options, kind.options if suggested_names is None else suggested_names
+def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
+    """Validate options; raise InputError for an unknown option or one out of range."""
     valid_options: dict[str, float | str] = {}
     for name, value in options.items():
-        option = option_types.get(str(name).lower())
+        option = kind.options.get(str(name).lower())
         if option is None:
             if skip_retired_option(kind.name, str(name).lower()):
                 continue
             import difflib
 
-            close_names = difflib.get_close_matches(str(name).lower(), suggested_names, 1)
+            close_names = difflib.get_close_matches(str(name).lower(), kind.options, 1)
             hint = f"; did you mean {close_names[0]}?" if close_names else ""
             raise InputError(
-                f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(suggested_names) or 'none'}"
+                f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(kind.options) or 'none'}"
             )
         label = f"index {kind.name}: option {name}"
         valid_value = (

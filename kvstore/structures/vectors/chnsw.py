@@ -16,15 +16,9 @@ import numpy.typing as npt
 
 from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder, checksums
 
-from ...arguments import Option
 from ...errors import IndexUnavailableError
 from .vectors import Matrix
 
-#: The build options.
-LAYERED_OPTIONS: Mapping[str, Option] = {
-    "m": Option(16, 4, 100, "links that a node has in its layer; twice as many in the lowest"),
-    "exact_below": Option(20_000, 0, 10**9, "with fewer nodes there are no links, and all nodes are compared"),
-}
 #: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
 CHECKED_IN_PLACE = ("vectors", "links0", "links", "down")
 #: Candidates examined for the links of a node.

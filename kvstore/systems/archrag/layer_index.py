@@ -23,15 +23,19 @@ from ...arguments import Option
 from ...errors import IndexUnavailableError
 from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from ...structures.indexes.index_reading import bind_index
-from ...structures.indexes.indexes import Indexes
 from ...structures.state import State
-from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LAYERED_OPTIONS, LayeredVectors, build_layered_arrays
+from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, build_layered_arrays
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from ..graphrag.communities import Communities
 from ..graphrag.community_building import NO_COMMUNITY
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.entity_graph import build_entity_graph
+
+#: The links of a node in its layer, twice as many in the lowest.
+_NUM_LINKS = 16
+#: With fewer nodes there are no links, and all nodes are compared.
+_EXACT_BELOW = 20_000
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     beside = COMMUNITIES.name
     building_detail = "where there are few it is made in memory meanwhile"
     checked_in_place = CHECKED_IN_PLACE
-    options: Mapping[str, Option] = LAYERED_OPTIONS
+    options: Mapping[str, Option] = {}
 
     def build(
         self, states: States, old: CommunityGraph | None, record: IndexRecord, tools: BuildTools
@@ -73,7 +77,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
             if communities is None or (old is not None and old.change == communities.change):
                 return None
             layers = _build_layers(state, communities)
-        arrays = layers.build_arrays(record, tools.progress, tools.is_cancelled)
+        arrays = layers.build_arrays(tools.progress, tools.is_cancelled)
         return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
     def read(self, content: IndexContent) -> CommunityGraph:
@@ -102,12 +106,11 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
     def build() -> CommunityGraph:
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were made")
-        record = Indexes(state.lmdb).get(COMMUNITY_GRAPH) or IndexRecord(COMMUNITY_GRAPH)
-        if communities.entity_count + len(communities) >= record.get_int_option("exact_below"):
+        if communities.entity_count + len(communities) >= _EXACT_BELOW:
             raise IndexUnavailableError("there are too many entities and communities to do without")
         all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is shared by all states
         assert all_communities is not None
-        arrays = _build_layers(state.unrestricted, all_communities).build_arrays(record)
+        arrays = _build_layers(state.unrestricted, all_communities).build_arrays()
         assert arrays is not None  # without a callback it cannot be cancelled
         return COMMUNITY_GRAPH.read(IndexContent({"change": communities.change}, arrays))
 
@@ -125,14 +128,18 @@ class _NodeLayers:
 
     def build_arrays(
         self,
-        record: IndexRecord,
         progress: Callable[[int, int], None] = lambda done, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
         """Return the arrays of the file, or None if cancelled."""
-        digests, options = list(map(_compute_digests, self.names)), record.get_int_options(LAYERED_OPTIONS)
         built = build_layered_arrays(
-            self.vectors, self.parents, digests, progress=progress, is_cancelled=cancelled, **options
+            self.vectors,
+            self.parents,
+            list(map(_compute_digests, self.names)),
+            m=_NUM_LINKS,
+            exact_below=_EXACT_BELOW,
+            progress=progress,
+            is_cancelled=cancelled,
         )
         return None if built is None else {**built, "nodes": np.concatenate(self.nodes)}
 

@@ -42,18 +42,15 @@ class CommunityIndex(GenerationIndex[Communities]):
     options: Mapping[str, Option | Choice] = {
         "method": Choice(AFFINITY, (AFFINITY, LEIDEN), "how entities are grouped; leiden needs the extra communities"),
         "neighbours": Choice(NONE, (NONE, KNN), "none: by co-occurrence; knn: by nearness in meaning as well"),
-        "percentile": Option(0.7, 0.0, 1.0, "knn: which of the cosines of joined entities two others must exceed"),
         "largest": Option(15, 2, 1000, "members of a community at most, entities or communities of the level below"),
         "least": Option(10, 1, 1_000_000, "communities that make a level above the finest, at least"),
-        "levels": Option(4, 1, 10, "levels at most"),
     }
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         options = CommunityOptions(
             record.get_str_option("method"),
             record.get_str_option("neighbours"),
-            record.get_float_option("percentile"),
-            **record.get_int_options(("largest", "least", "levels")),
+            **record.get_int_options(("largest", "least")),
         )
         if options.method == LEIDEN:
             require_leiden()
