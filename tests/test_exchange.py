@@ -249,7 +249,7 @@ def test_paths_that_do_not_fit_are_refused(store: kvstore.Store, tmp_path: Path)
     with pytest.raises(errors.InputError, match="exists already"):
         store.export(tmp_path / "taken")
     assert (tmp_path / "taken").read_text() == "mine"
-    with pytest.raises(errors.InputError, match="does not exist; make it first"):
+    with pytest.raises(errors.InputError, match="does not exist; create it first"):
         store.export(tmp_path / "missing" / "out.jsonl")
     with pytest.raises(errors.StoreFullError, match="cannot be written"):
         store.export(tmp_path / ("x" * 250))

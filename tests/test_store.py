@@ -228,7 +228,7 @@ def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
 def test_a_store_whose_path_is_no_utf8_is_refused_before_anything_is_made(store: kvstore.Store, tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"caf\xe9")
     for refused in (lambda: kvstore.open(path, embedder="hashing"), lambda: store.backup(path)):
-        with pytest.raises(errors.InputError, match="must be UTF-8"):
+        with pytest.raises(errors.InputError, match="must be valid UTF-8"):
             refused()
     assert not path.exists()
 
