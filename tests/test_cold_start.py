@@ -6,12 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import kvstore
+from kvstore.language.executor import _HANDLERS, load_handler
+from kvstore.language.statements import Explain, PlainStatement
 from kvstore.registry import STRATEGIES, SYSTEMS
 from kvstore.registry.deferred_strategy import DeferredStrategy
+from kvstore.sql.table_catalog import get_sql_tables
 
 #: A process that opens a store and finds something.
 ASKING = """
@@ -58,6 +62,58 @@ def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path)
     assert searching.intersection(loaded) == {"kvstore.systems.lexical.strategy"}
     folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
     assert folders.intersection(loaded) == {"kvstore.systems.lexical"}
+
+
+#: Packages that a query of documents does not need.
+UNQUERIED = (
+    "kvstore.answering.answer",
+    "kvstore.changes.changes",
+    "kvstore.database.transaction",
+    "kvstore.derived",
+    "kvstore.extraction",
+    "kvstore.ingest",
+    "kvstore.language.document_handlers",
+    "kvstore.readers",
+    "kvstore.sql.store_tables",
+    "kvstore.structures.filter.entity_filter",
+    "kvstore.structures.postings",
+    "kvstore.systems",
+    "kvstore.text.blocks",
+    "kvstore.text.text_query",
+    "difflib",
+    "lark",
+    "regex",
+)
+
+
+def test_a_query_loads_neither_systems_nor_other_statements(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
+        store.put("a", "The harbour is open.")
+    asking = ASKING.replace('search("harbour", using="lexical")', 'execute("SELECT * FROM documents").fetchall()')
+    asked = subprocess.run([sys.executable, "-c", asking, str(tmp_path / "store")], capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    loaded = asked.stdout.split()
+    assert [name for name in UNQUERIED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
+
+
+def test_a_query_of_a_systems_table_loads_that_system_alone(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
+        store.put("a", "The harbour is open.")
+    asking = ASKING.replace('search("harbour", using="lexical")', 'execute("SELECT count(*) FROM units").fetchall()')
+    asked = subprocess.run([sys.executable, "-c", asking, str(tmp_path / "store")], capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
+    assert folders.intersection(asked.stdout.split()) == {"kvstore.systems.cue"}
+
+
+def test_every_statement_has_a_handler() -> None:
+    statements = {*get_args(PlainStatement), Explain}
+    assert _HANDLERS.keys() == statements
+    assert all(callable(load_handler(statement)) for statement in statements)
+
+
+def test_every_table_has_the_name_of_the_catalog() -> None:
+    assert all(table.name == name for name, table in get_sql_tables().items())
 
 
 def test_a_store_that_is_opened_leaves_the_environment_as_it_was() -> None:

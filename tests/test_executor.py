@@ -22,7 +22,8 @@ from page_running import WIDTH, blocks, different, read_language_pages
 
 import kvstore
 from kvstore import errors
-from kvstore.language.parser import keywords, parse
+from kvstore.language.grammar_parsing import keywords
+from kvstore.language.parser import parse
 from kvstore_shell import render
 
 PAGE = read_language_pages()

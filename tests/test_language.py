@@ -17,10 +17,11 @@ from page_running import read_language_pages
 from kvstore.errors import StatementError
 from kvstore.language import parser
 from kvstore.language import statements as s
-from kvstore.language.parser import expected, keywords, parse
+from kvstore.language.grammar_parsing import expected, keywords
+from kvstore.language.parser import parse
 from kvstore.sql import condition, diagnosis, literals
 from kvstore.sql import tokens as token_module
-from kvstore.sql.store_tables import get_sql_tables
+from kvstore.sql.table_catalog import get_sql_tables
 from kvstore.sql.tokens import is_complete, split_statements, tokens
 from kvstore_shell import layout
 

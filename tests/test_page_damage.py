@@ -21,7 +21,7 @@ import pytest
 
 import kvstore
 from kvstore.errors import CorruptionError, KvstoreError, TransactionError
-from kvstore.sql.store_tables import get_sql_tables
+from kvstore.sql.table_catalog import get_sql_tables
 from kvstore_cext.pages import PageError, Pages
 
 PAGE = mmap.PAGESIZE

@@ -15,7 +15,7 @@ from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.errors import InputError, StatementError
-from kvstore.sql.store_tables import get_sql_tables
+from kvstore.sql.table_catalog import get_sql_tables
 
 LEAVE = """# Leave
 

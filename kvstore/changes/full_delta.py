@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from ..registry import SYSTEMS
+from ..registry import list_systems_with_derivations
 from ..registry.contract import RELATION_LINK, AddedDocument, Delta, load_added_chunks
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
@@ -65,7 +65,7 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
 def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
     """Return a function from document id to its derived parts, by derivation, for the derivations that every store
     maintains."""
-    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
     parts = {one.name: state.get_derived_parts(one) for one in derivations}
     return lambda document: {name: stored_parts.get(document).part for name, stored_parts in parts.items()}
 

@@ -21,7 +21,7 @@ from ..registry.sql_table import SqlTable, SqlValue
 from ..registry.table_reader import Reader
 from ..rendering.columnar import ARROW_TYPES, to_plain_text
 from ..sql.document_tables import CHUNKS
-from ..sql.store_tables import get_sql_table
+from ..sql.table_catalog import get_sql_table
 from ..storage.new_file import create_file_atomically
 from ..structures.state import State
 from .exchange import TABLE_SUFFIXES

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from .description_handlers import described_kinds, strategy_names
     from .document_handlers import counted
     from .extraction_handlers import extraction_kinds
+    from .grammar_parsing import expected, keywords
     from .index_handlers import index_kinds, outlined_kinds
-    from .parser import can_fill_store, expected, keywords
+    from .parser import can_fill_store
 
 __all__ = [
     "Cursor",
@@ -51,11 +52,11 @@ _HOMES = {
     "check_condition": "..sql.condition",
     "counted": ".document_handlers",
     "described_kinds": ".description_handlers",
-    "expected": ".parser",
+    "expected": ".grammar_parsing",
     "extraction_kinds": ".extraction_handlers",
     "formats": "..ingest",
     "index_kinds": ".index_handlers",
-    "keywords": ".parser",
+    "keywords": ".grammar_parsing",
     "literal": "..sql.literals",
     "name": "..sql.literals",
     "outlined_kinds": ".index_handlers",

@@ -8,7 +8,6 @@ that shows the place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lark import Token as Terminal
@@ -20,6 +19,7 @@ from ..sql.diagnosis import make_statement_error
 from ..sql.literals import Value, parse_word
 from ..sql.tokens import unquote
 from . import statements as s
+from .parameters import Parameter, build_query
 
 _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "explain": s.Explain,
@@ -77,14 +77,6 @@ _FIELD_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """The value of a ``:name`` parameter, or of a ``?`` if the name is empty."""
-
-    name: str
-    value: SqlValue
-
-
 class Builder:
     """Builder of the statements of one text."""
 
@@ -95,7 +87,8 @@ class Builder:
     def build_statement(self, tree: Tree[Terminal]) -> s.Statement:
         """Return the dataclass for ``tree``, which is the rule of a statement."""
         if tree.data == "select":
-            return self._build_select(*tree.scan_values(lambda terminal: True))
+            (query,) = tree.scan_values(lambda terminal: True)
+            return build_query(self._text, _get_offset(query), query.end_pos or 0, self._parameters)
         for child in tree.children:
             if isinstance(child, Tree) and child.data == "as_svg":
                 remedy = f"write EXPLAIN {str(tree.data).upper()} ... AS SVG"
@@ -181,13 +174,6 @@ class Builder:
                 self._text, _get_offset(terminal), f"expected {expectation}, the value given is {format_value(value)}"
             )
         return value
-
-    def _build_select(self, query: Terminal) -> s.Select:
-        query_parameters = [
-            p for offset, p in self._parameters.items() if _get_offset(query) <= offset < (query.end_pos or 0)
-        ]
-        values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
-        return s.Select(str(query), values_by_name or tuple(parameter.value for parameter in query_parameters))
 
 
 def _get_offset(terminal: Terminal) -> int:

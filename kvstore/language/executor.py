@@ -10,67 +10,66 @@ else the last commit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from ..database.database import Database
 from ..errors import StatementError, TransactionError
 from ..registry.sql_table import Parameters
 from ..retrieval.evidence import Step
-from . import (
-    alias_handlers,
-    description_handlers,
-    document_handlers,
-    explain_handlers,
-    extraction_handlers,
-    index_handlers,
-    maintenance_handlers,
-    query_handlers,
-)
 from . import statements as s
 from .cursor import Cursor
 from .parser import ParsedStatement, parse
 from .statement_context import Progress, StatementContext
 
-_HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
-    s.Lookup: query_handlers.lookup,
-    s.Expand: query_handlers.expand,
-    s.ExpandIndex: index_handlers.expand_index,
-    s.Search: query_handlers.search,
-    s.Retrieve: query_handlers.retrieve,
-    s.Ask: query_handlers.ask,
-    s.Select: query_handlers.select,
-    s.Ingest: document_handlers.ingest,
-    s.Extract: extraction_handlers.extract,
-    s.InsertDocument: document_handlers.insert_document,
-    s.UpdateDocument: document_handlers.update_document,
-    s.DeleteDocument: document_handlers.delete_document,
-    s.DeleteDocuments: document_handlers.delete_documents,
-    s.Begin: document_handlers.begin,
-    s.Commit: document_handlers.commit,
-    s.Rollback: document_handlers.rollback,
-    s.InsertEdge: alias_handlers.insert_edge,
-    s.DeleteEdge: alias_handlers.delete_edge,
-    s.MergeEntity: alias_handlers.merge_entity,
-    s.UnmergeEntity: alias_handlers.unmerge_entity,
-    s.CreateAlias: alias_handlers.create_alias,
-    s.DropAlias: alias_handlers.drop_alias,
-    s.CreateIndex: index_handlers.create_index,
-    s.DropIndex: index_handlers.drop_index,
-    s.Refresh: index_handlers.refresh,
-    s.SetSetting: maintenance_handlers.set_setting,
-    s.Backup: maintenance_handlers.backup,
-    s.Compact: maintenance_handlers.compact,
-    s.Export: maintenance_handlers.export,
-    s.Import: maintenance_handlers.import_file,
-    s.Show: description_handlers.show,
-    s.DescribeTable: description_handlers.describe_table,
-    s.DescribeDocument: description_handlers.describe_document,
-    s.DescribeEntity: description_handlers.describe_entity,
-    s.DescribeStrategy: description_handlers.describe_strategy,
-    s.DescribeItem: description_handlers.describe_item,
-    s.Check: maintenance_handlers.check,
-    s.Explain: explain_handlers.explain,
+#: The module and the function that run each statement. A handler is imported when its statement first runs.
+_HANDLERS: dict[type[object], str] = {
+    s.Lookup: "query_handlers:lookup",
+    s.Expand: "query_handlers:expand",
+    s.ExpandIndex: "index_handlers:expand_index",
+    s.Search: "query_handlers:search",
+    s.Retrieve: "query_handlers:retrieve",
+    s.Ask: "query_handlers:ask",
+    s.Select: "query_handlers:select",
+    s.Ingest: "document_handlers:ingest",
+    s.Extract: "extraction_handlers:extract",
+    s.InsertDocument: "document_handlers:insert_document",
+    s.UpdateDocument: "document_handlers:update_document",
+    s.DeleteDocument: "document_handlers:delete_document",
+    s.DeleteDocuments: "document_handlers:delete_documents",
+    s.Begin: "document_handlers:begin",
+    s.Commit: "document_handlers:commit",
+    s.Rollback: "document_handlers:rollback",
+    s.InsertEdge: "alias_handlers:insert_edge",
+    s.DeleteEdge: "alias_handlers:delete_edge",
+    s.MergeEntity: "alias_handlers:merge_entity",
+    s.UnmergeEntity: "alias_handlers:unmerge_entity",
+    s.CreateAlias: "alias_handlers:create_alias",
+    s.DropAlias: "alias_handlers:drop_alias",
+    s.CreateIndex: "index_handlers:create_index",
+    s.DropIndex: "index_handlers:drop_index",
+    s.Refresh: "index_handlers:refresh",
+    s.SetSetting: "maintenance_handlers:set_setting",
+    s.Backup: "maintenance_handlers:backup",
+    s.Compact: "maintenance_handlers:compact",
+    s.Export: "maintenance_handlers:export",
+    s.Import: "maintenance_handlers:import_file",
+    s.Show: "description_handlers:show",
+    s.DescribeTable: "description_handlers:describe_table",
+    s.DescribeDocument: "description_handlers:describe_document",
+    s.DescribeEntity: "description_handlers:describe_entity",
+    s.DescribeStrategy: "description_handlers:describe_strategy",
+    s.DescribeItem: "description_handlers:describe_item",
+    s.Check: "maintenance_handlers:check",
+    s.Explain: "explain_handlers:explain",
 }
+
+
+def load_handler(statement_class: type[object]) -> Callable[[StatementContext, Any], Cursor]:
+    """Import and return the function that runs statements of a class."""
+    module, _, function = _HANDLERS[statement_class].partition(":")
+    handler: Callable[[StatementContext, Any], Cursor] = getattr(import_module(f".{module}", __package__), function)
+    return handler
 
 
 def execute(
@@ -99,6 +98,8 @@ def execute(
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
     """Return the steps of the single statement of ``sql``. Raises StatementError if there is not exactly one, and
     the errors of the statement."""
+    from . import explain_handlers
+
     parsed = parse(sql, parameters)
     if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
         raise StatementError(f"what is explained is one statement, {explain_handlers.EXPLAINABLE}")
@@ -123,4 +124,4 @@ def run(
     if transaction is not None and not transaction.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
     with context.locate_errors():
-        return _HANDLERS[type(statement)](context, statement)
+        return load_handler(type(statement))(context, statement)

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..answering.answer import Answer
 from ..errors import InputError, StatementError
 from ..registry.table_reader import Reader
 from ..retrieval.evidence import Evidence, Hit, TextSpan
 from ..retrieval.query import get_reranker
 from ..sql.diagnosis import make_statement_error
 from ..sql.relational import Selection
-from ..sql.suggestions import make_entity_error
 from . import statements as s
 from .cursor import Cursor, Row, infer_types
 from .statement_context import StatementContext
+
+if TYPE_CHECKING:
+    from ..answering.answer import Answer
 
 #: The columns of each statement, with their types.
 LOOKUP_COLUMNS = {
@@ -77,6 +78,8 @@ def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
     locations = context.target.lookup(*statement.entities, **collect_clauses(limit=statement.limit))
     message = None
     if not locations:
+        from ..sql.suggestions import make_entity_error
+
         with context.target.state() as state:
             message = "\n".join(str(make_entity_error(state, name)) for name in statement.entities)
     return _make_typed_cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)

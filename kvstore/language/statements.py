@@ -14,6 +14,9 @@ from typing import Literal
 from ..registry.sql_table import SqlValue
 from ..sql.literals import Value, literal, name, quote_name
 
+#: The first words of a query, which SQLite parses.
+QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES"})
+
 Direction = Literal["up", "down", "both"]
 Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..structures.indexes.index import Index
     from .contract import Derivation, Description, LmdbTable, Structure, System
     from .fact import StatedFact
+    from .sql_table import SqlTable
     from .written_passages import WrittenFact
 
 Named = TypeVar("Named")
@@ -30,35 +31,54 @@ _NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
 
 
 class SystemOutline(NamedTuple):
-    """A system before it is imported: the names of its strategies and kinds of index, and the versions of its
-    structures and derivations. The derivation of an index is maintained only in stores that have the index.
+    """A system before it is imported: the names of its strategies, kinds of index, tables of SELECT and buffered tables
+    on disk, and the versions of its structures and derivations.
+
+    The derivation of an index is maintained only in stores that have the index.
     """
 
     strategies: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     structures: Mapping[str, int] = _NO_VERSIONS
     derivations: Mapping[str, int] = _NO_VERSIONS
+    sql_tables: tuple[str, ...] = ()
+    buffered_tables: tuple[str, ...] = ()
 
 
 #: The packages, in the order in which their strategies are listed.
 _OUTLINES_BY_PACKAGE = {
-    "kvstore.derived.metadata_index": SystemOutline(structures={"metadata_index": 1}),
+    "kvstore.derived.metadata_index": SystemOutline(
+        structures={"metadata_index": 1}, buffered_tables=("metadata_sets", "metadata_columns")
+    ),
     "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",)),
     "kvstore.systems.lexical": SystemOutline(("lexical",)),
     "kvstore.systems.hybrid": SystemOutline(("hybrid",)),
-    "kvstore.systems.sprag": SystemOutline(("sprag",)),
+    "kvstore.systems.sprag": SystemOutline(("sprag",), buffered_tables=("context_texts",)),
     "kvstore.systems.bridge": SystemOutline(("bridge",)),
     "kvstore.systems.cft": SystemOutline(("cft",)),
     "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
-    "kvstore.derived.passage_graph": SystemOutline(structures={"passage_graph": 1}),
+    "kvstore.derived.passage_graph": SystemOutline(
+        structures={"passage_graph": 1},
+        buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
+    ),
     "kvstore.systems.hipporag": SystemOutline(("hipporag",)),
-    "kvstore.systems.cue": SystemOutline(("cue",), ("units",), derivations={"units": 1}),
+    "kvstore.systems.cue": SystemOutline(
+        ("cue",),
+        ("units",),
+        derivations={"units": 1},
+        sql_tables=("units", "unit_mentions"),
+        buffered_tables=("units_parts", "units_vectors", "units_vector_space", "unit_texts"),
+    ),
     "kvstore.systems.graph": SystemOutline(("graph",)),
-    "kvstore.systems.graphrag": SystemOutline(("local", "global", "drift"), ("communities",)),
+    "kvstore.systems.graphrag": SystemOutline(
+        ("local", "global", "drift"), ("communities",), sql_tables=("communities", "community_members")
+    ),
     "kvstore.systems.archrag": SystemOutline(("archrag",), ("community_graph",)),
     "kvstore.systems.adaptive": SystemOutline(("adaptive",)),
-    "kvstore.systems.raptor": SystemOutline(("raptor",), ("topics",)),
+    "kvstore.systems.raptor": SystemOutline(("raptor",), ("topics",), sql_tables=("topics", "topic_members")),
 }
+
+_OUTLINES_BY_NAME = {package.rpartition(".")[2]: outline for package, outline in _OUTLINES_BY_PACKAGE.items()}
 
 
 class _DeferredEntry(NamedTuple):
@@ -108,11 +128,14 @@ class _DeferredRegistry(MutableMapping[str, Named]):
 SYSTEMS: _DeferredRegistry[System] = _DeferredRegistry()
 STRATEGIES: _DeferredRegistry[Strategy] = _DeferredRegistry()
 INDEXES: _DeferredRegistry[Index] = _DeferredRegistry()
+#: The tables of SELECT that belong to systems.
+SQL_TABLES: _DeferredRegistry[SqlTable] = _DeferredRegistry()
 
 for _package, _outline in _OUTLINES_BY_PACKAGE.items():
     SYSTEMS.defer((_package.rpartition(".")[2],), _package)
     STRATEGIES.defer(_outline.strategies, _package)
     INDEXES.defer(_outline.indexes, _package)
+    SQL_TABLES.defer(_outline.sql_tables, _package)
 
 
 def register(system: System) -> Callable[[], None]:
@@ -135,7 +158,7 @@ def register(system: System) -> Callable[[], None]:
             {fact.name for fact in system.facts},
             {fact.name for s in SYSTEMS.values() for fact in s.facts},
         ),
-        ("table", {table.name for table in system.tables}, {t.name for s in SYSTEMS.values() for t in s.tables}),
+        ("table", {table.name for table in system.tables}, SQL_TABLES.keys()),
         (
             "kind of thing to DESCRIBE",
             {description.name for description in system.descriptions},
@@ -152,6 +175,8 @@ def register(system: System) -> Callable[[], None]:
             del STRATEGIES[strategy.name]
         for kind in system.indexes:
             del INDEXES[kind.name]
+        for table in system.tables:
+            del SQL_TABLES[table.name]
 
     return unregister
 
@@ -160,26 +185,48 @@ def _add_system(system: System) -> None:
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
     INDEXES.update((kind.name, kind) for kind in system.indexes)
+    SQL_TABLES.update((table.name, table) for table in system.tables)
 
 
 def list_outlines() -> list[SystemOutline]:
     """Return the outline of every system without importing any."""
-    outlines_by_name = {package.rpartition(".")[2]: outline for package, outline in _OUTLINES_BY_PACKAGE.items()}
     imported = ((name, SYSTEMS.get_imported(name)) for name in SYSTEMS)
-    return [outlines_by_name[name] if system is None else build_outline(system) for name, system in imported]
+    return [_OUTLINES_BY_NAME[name] if system is None else build_outline(system) for name, system in imported]
 
 
 def build_outline(system: System) -> SystemOutline:
     """Build the outline of an imported system."""
-    from .contract import MaintainedIndex
-
-    index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
     return SystemOutline(
         tuple(strategy.name for strategy in system.strategies),
         tuple(kind.name for kind in system.indexes),
         {structure.name: structure.version for structure in system.structures},
-        {derivation.name: derivation.version for derivation in (*system.derivations, *index_derivations)},
+        {derivation.name: derivation.version for derivation in _list_system_derivations(system)},
+        tuple(table.name for table in system.tables),
+        tuple(table.name for table in _list_system_tables(system) if table.buffered),
     )
+
+
+def _list_system_derivations(system: System) -> list[Derivation]:
+    """Return the derivations of a system, including those of its maintained indexes."""
+    from .contract import MaintainedIndex
+
+    index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
+    return [*system.derivations, *index_derivations]
+
+
+def _list_system_tables(system: System) -> list[LmdbTable]:
+    """Return the tables on disk of a system: those of its structures, derivations, facts and indexes."""
+    from ..storage.engine_tables import LmdbTable
+    from ..structures.derived_parts import list_derivation_tables
+    from ..structures.indexes.generations import GenerationIndex, list_generation_tables
+
+    generation_kinds = [kind for kind in system.indexes if isinstance(kind, GenerationIndex)]
+    return [
+        *(table for structure in system.structures for table in structure.tables),
+        *(table for derivation in _list_system_derivations(system) for table in list_derivation_tables(derivation)),
+        *(LmdbTable(table) for fact in system.facts for table in fact.tables),
+        *(table for kind in generation_kinds for table in list_generation_tables(kind)),
+    ]
 
 
 def _list_maintained_names(system: System) -> list[str]:
@@ -187,20 +234,23 @@ def _list_maintained_names(system: System) -> list[str]:
     return [*outline.structures, *outline.derivations]
 
 
+def _iter_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) -> Iterator[System]:
+    """Yield the systems that can have parts of some kind: a system whose outline has none is not imported."""
+    for name in list(SYSTEMS):
+        if SYSTEMS.get_imported(name) is not None or get_parts(_OUTLINES_BY_NAME[name]):
+            yield SYSTEMS[name]
+
+
 def list_structures() -> list[Structure[Any]]:
     """Return the structures that the systems keep in addition to the spine."""
-    return [structure for system in SYSTEMS.values() for structure in system.structures]
+    systems = _iter_systems_with(lambda outline: outline.structures)
+    return [structure for system in systems for structure in system.structures]
 
 
-def list_derivations() -> list[Derivation]:
-    """Return the derivations that the systems make of each document, including those of maintained indexes."""
-    from .contract import MaintainedIndex
-
-    system_derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
-    return [
-        *system_derivations,
-        *(index.derivation for index in INDEXES.values() if isinstance(index, MaintainedIndex)),
-    ]
+def list_systems_with_derivations() -> list[System]:
+    """Return the systems with derivations, their own or those of maintained indexes."""
+    systems = _iter_systems_with(lambda outline: outline.derivations)
+    return [system for system in systems if _list_system_derivations(system)]
 
 
 def list_facts() -> list[StatedFact[Any, Any]]:
@@ -229,39 +279,32 @@ def get_written_fact(name: str) -> WrittenFact:
 
 def list_store_tables() -> list[LmdbTable]:
     """Return the tables of a store: the spine's, and those of structures, derivations, facts and indexes."""
-    from ..storage.engine_tables import LmdbTable
-    from ..structures.derived_parts import list_derivation_tables
-    from ..structures.indexes.generations import list_generation_tables
-
-    derivation_tables = (table for derivation in list_derivations() for table in list_derivation_tables(derivation))
-    fact_tables = (LmdbTable(table) for fact in list_facts() for table in fact.tables)
-    index_tables = (table for kind in list_generation_kinds() for table in list_generation_tables(kind))
-    structure_tables = (table for structure in list_structures() for table in structure.tables)
-    return [*SPINE_TABLES, *structure_tables, *derivation_tables, *fact_tables, *index_tables]
+    return [*SPINE_TABLES, *(table for system in SYSTEMS.values() for table in _list_system_tables(system))]
 
 
 class _BufferedTables(Set[str]):
-    """Names of buffered tables. The systems are imported only if a table outside the spine is checked."""
+    """Names of buffered tables. The outlines are read only if a table outside the spine is checked."""
 
     _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE_TABLES})
 
     @cached_property
-    def _buffered_names(self) -> frozenset[str]:
-        return frozenset(table.name for table in list_store_tables() if table.buffered)
+    def _names(self) -> frozenset[str]:
+        spine_names = [name for name, is_buffered in self._SPINE_BUFFERED.items() if is_buffered]
+        return frozenset(spine_names).union(*(outline.buffered_tables for outline in list_outlines()))
 
     def __contains__(self, table: object) -> bool:
         is_buffered = self._SPINE_BUFFERED.get(str(table))
-        return table in self._buffered_names if is_buffered is None else is_buffered
+        return table in self._names if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._buffered_names)
+        return iter(self._names)
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Named]) -> Set[Named]:
         return frozenset(it)
 
     def __len__(self) -> int:
-        return len(self._buffered_names)
+        return len(self._names)
 
 
 def get_buffered_tables() -> Set[str]:

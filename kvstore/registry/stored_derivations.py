@@ -12,7 +12,7 @@ from typing import Any
 from ..settings import FixedSettings
 from ..storage.view import View
 from ..structures.indexes.indexes import Indexes
-from . import INDEXES, SYSTEMS
+from . import list_systems_with_derivations
 from .contract import ChunkedText, Derivation, MaintainedIndex
 
 
@@ -55,18 +55,23 @@ class StoredDerivation:
 
 def get_derivation(name: str) -> Derivation:
     """Return the derivation with a name that :func:`list_maintained_derivations` returned."""
-    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
-    derivations += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
+    derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
+    derivations += [kind.derivation for kind in _list_maintained_indexes()]
     return next(derivation for derivation in derivations if derivation.name == name)
+
+
+def _list_maintained_indexes() -> list[MaintainedIndex]:
+    kinds = (kind for system in list_systems_with_derivations() for kind in system.indexes)
+    return [kind for kind in kinds if isinstance(kind, MaintainedIndex)]
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
     """Return all derivations of which a store has parts, including those being dropped."""
-    derivations = [StoredDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
-    for kind in INDEXES.values():
-        record = Indexes(view).get(kind) if isinstance(kind, MaintainedIndex) else None
+    systems = list_systems_with_derivations()
+    derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
+    for kind in _list_maintained_indexes():
+        record = Indexes(view).get(kind)
         if record is not None:
-            assert isinstance(kind, MaintainedIndex)
             state = record.state
             options = {name: record.options.get(name, option.default) for name, option in kind.options.items()}
             progress = state.get("built", 0), state.get("until", 0)

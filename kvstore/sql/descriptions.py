@@ -16,8 +16,8 @@ from ..registry.table_reader import Reader
 from ..structures.filter.addresses import NODE_RANK
 from ..structures.state import State
 from ..text.normalize import to_entity_key
-from .store_tables import get_sql_table, get_sql_tables
 from .suggestions import make_document_error, make_entity_error
+from .table_catalog import get_sql_table, get_sql_tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ In: a text, an offset in it and a reason. Out: a :class:`~kvstore.errors.Stateme
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections.abc import Iterable
 
@@ -47,6 +46,8 @@ def suggest(word: str, known: Iterable[str]) -> str | None:
     >>> suggest("documnets", ["chunks", "documents"]), suggest("x", ["documents"])
     ('documents', None)
     """
+    import difflib
+
     folded = {candidate.lower(): candidate for candidate in known}
     matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     return folded[matches[0]] if matches else None

@@ -27,7 +27,7 @@ from . import condition as conditions
 from .condition_mapping import parse_condition_mapping
 from .condition_reading import parse_sql_condition
 from .relational import select_documents
-from .store_tables import SPINE_TABLES, get_sql_tables
+from .table_catalog import SPINE_TABLES, get_sql_tables
 from .tokens import tokens
 
 #: SQL words whose values do not depend only on the documents: time, random numbers, temperatures.

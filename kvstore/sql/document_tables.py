@@ -1,4 +1,4 @@
-"""The tables of documents, of their parts, and of the files they came from; see ``store_tables.py``."""
+"""The tables of documents, of their parts, and of the files they came from; see :mod:`.table_catalog`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..derived.metadata_index.metadata_structure import METADATA
-from ..derived.metadata_index.value_keys import TEXT_COLUMNS
 from ..registry.sql_table import (
     SqlTable,
     TableRow,
@@ -22,8 +20,7 @@ from ..registry.sql_table import (
 from ..registry.table_reader import Reader
 from ..storage.records import U64
 from ..structures import tables
-from ..structures.documents.documents import DocumentRecord, build_heading_path
-from .text_matching import find_matching_chunks, find_matching_documents
+from ..structures.documents.documents import TEXT_COLUMNS, DocumentRecord, build_heading_path
 
 
 def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
@@ -40,10 +37,24 @@ def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
     """Return the access path by a column whose values are indexed."""
 
     def find_rows(reader: Reader, text: str) -> TableRows:
+        from ..derived.metadata_index.metadata_structure import METADATA
+
         document_ids = reader.state.get_part(METADATA).find_text(name, text)
         return reader.iter_ids(tables.DOCUMENTS) if document_ids is None else iter(document_ids)
 
     return find_rows
+
+
+def _find_matching_documents(reader: Reader, query: str) -> TableRows:
+    from .text_matching import find_matching_documents
+
+    return find_matching_documents(reader, query)
+
+
+def _find_matching_chunks(reader: Reader, query: str) -> TableRows:
+    from .text_matching import find_matching_chunks
+
+    return find_matching_chunks(reader, query)
 
 
 def _get_document_key(reader: Reader, row: TableRow, record: Any) -> str:
@@ -79,7 +90,7 @@ DOCUMENTS = SqlTable(
     between={"key": _scan_document_range, "rowid": make_range_scan(tables.DOCUMENTS)},
     size=make_row_counter(tables.DOCUMENTS),
     hidden={"content": ("TEXT", lambda reader, row, record: reader.state.read_searchable_text(record))},
-    matching={"content": find_matching_documents},
+    matching={"content": _find_matching_documents},
 )
 
 #: The documents for which SQLite evaluates a condition, in place of the table ``documents``.
@@ -128,7 +139,7 @@ CHUNKS = SqlTable(
     between={"id": make_range_scan(tables.CHUNKS), "rowid": make_range_scan(tables.CHUNKS)},
     size=make_row_counter(tables.CHUNKS),
     hidden={"vector": ("BLOB", _read_vector)},
-    matching={"text": find_matching_chunks},
+    matching={"text": _find_matching_chunks},
 )
 
 

@@ -15,24 +15,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from ..errors import InputError, StatementError
 from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from ..registry.table_reader import Reader
-from ..structures.language_version import list_fixed_settings
 from ..structures.state import State
-from ..text.text_query import TextMatcher
 from . import condition as conditions
 from .diagnosis import suggest
-from .document_tables import JUDGED_DOCUMENTS
 from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
 from .literals import literal
-from .store_tables import get_sql_tables
-from .text_matching import match_text
+from .table_catalog import get_sql_tables
 from .tokens import unquote
+
+if TYPE_CHECKING:
+    from ..text.text_query import TextMatcher
 
 #: Makes the error for a place in the query (None: unknown) and a reason.
 MakeError = Callable[[int | None, str], StatementError]
@@ -56,6 +55,8 @@ _SQL_WORDS = (
     "COLLATE",
     "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
+#: The table of the documents for which a condition is evaluated.
+_JUDGED_DOCUMENTS = "_judged_documents"
 _END_OF_ROWS = object()
 
 
@@ -204,14 +205,15 @@ class _VirtualTable:
 
 
 class _Module:
-    """A factory for one table of one connection."""
+    """A factory for one table of one connection. SQLite calls it when a query first names the table."""
 
-    def __init__(self, connection: _Connection, table: SqlTable) -> None:
+    def __init__(self, connection: _Connection, name: str) -> None:
         self._connection = connection
-        self._table = table
+        self._name = name
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
-        return self._table.full_declaration, _VirtualTable(self._connection, self._table)
+        table = self._connection.load_table(self._name)
+        return table.full_declaration, _VirtualTable(self._connection, table)
 
     Create = Connect
 
@@ -222,23 +224,16 @@ class _Connection:
     def __init__(self) -> None:
         self.reader: Reader | None = None
         self._judge: TextMatcher | None = None
-        self.tables = get_sql_tables()
+        self._table_names = tuple(get_sql_tables())
+        self._loaded_tables: dict[str, SqlTable] = {}
+        self._has_schema = False
         self.sqlite = apsw.Connection(":memory:")
         # An unknown name in double quotes must be an error, not a string.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-        for table in (*self.tables.values(), JUDGED_DOCUMENTS):
-            module: Any = _Module(self, table)
-            self.sqlite.create_module(
-                table.name, module, use_bestindex_object=True, eponymous_only=True, read_only=True
-            )
-        # A module's tables are not in the schema, so they are added for clients that look them up there.
-        self.sqlite.pragma("writable_schema", True)
-        self.sqlite.executemany(
-            "INSERT INTO sqlite_master VALUES ('table', ?1, ?1, 0, ?2)",
-            [(table.name, table.declaration) for table in self.tables.values()],
-        )
-        self.sqlite.pragma("writable_schema", False)
+        for name in (*self._table_names, _JUDGED_DOCUMENTS):
+            module: Any = _Module(self, name)
+            self.sqlite.create_module(name, module, use_bestindex_object=True, eponymous_only=True, read_only=True)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
         # Calls Python regularly, so that Ctrl-C or an interruption stops a long computation.
         self.sqlite.set_progress_handler(is_interrupted, 20_000)
@@ -246,16 +241,49 @@ class _Connection:
         self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
         self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
-    def begin(self, reader: Reader) -> None:
+    def load_table(self, name: str) -> SqlTable:
+        """Return the table with a name, imported if it was not used yet."""
+        if name == _JUDGED_DOCUMENTS:
+            from .document_tables import JUDGED_DOCUMENTS
+
+            return JUDGED_DOCUMENTS
+        table = self._loaded_tables[name] = get_sql_tables()[name]
+        return table
+
+    def is_current(self) -> bool:
+        """True if the tables are still the same. Registering a system adds its tables."""
+        catalog = get_sql_tables()
+        return self._table_names == tuple(catalog) and all(
+            catalog[name] is table for name, table in self._loaded_tables.items()
+        )
+
+    def begin(self, reader: Reader, text: str) -> None:
         """Prepare for a query on a state."""
         self.reader = reader
+        if not self._has_schema and "sqlite_" in text.lower():
+            self._list_schema()
         self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if is_bounded() else self._max_value_bytes)
+
+    def _list_schema(self) -> None:
+        """Add the tables to the schema, which clients read as ``sqlite_master``; a module's tables are not in it."""
+        authorizer, self.sqlite.authorizer = self.sqlite.authorizer, None
+        self.sqlite.pragma("writable_schema", True)
+        self.sqlite.executemany(
+            "INSERT INTO sqlite_master VALUES ('table', ?1, ?1, 0, ?2)",
+            [(name, get_sql_tables()[name].declaration) for name in self._table_names],
+        )
+        self.sqlite.pragma("writable_schema", False)
+        self.sqlite.authorizer = authorizer
+        self._has_schema = True
 
     def end(self) -> None:
         """Drop the data of the finished query."""
         self.reader, self._judge = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
+        from ..text.text_query import TextMatcher
+        from .text_matching import match_text
+
         query, value = arguments
         if self._judge is None:
             self._judge = TextMatcher(self.open_reader.state.settings.stemmer)
@@ -275,12 +303,12 @@ class _Pool:
         self._idle: list[_Connection] = []
         self._max_idle = max_idle
 
-    def take(self, reader: Reader) -> _Connection:
+    def take(self, reader: Reader, text: str) -> _Connection:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        if connection is None or connection.tables != get_sql_tables():
+        if connection is None or not connection.is_current():
             connection = _Connection()
-        connection.begin(reader)
+        connection.begin(reader, text)
         return connection
 
     def give_back(self, connection: _Connection) -> None:
@@ -309,7 +337,7 @@ class Selection:
         self.types: tuple[str | None, ...] = ()
         self._text = text
         self._make_error = make_error
-        self._connection = _pool.take(reader)
+        self._connection = _pool.take(reader, text)
         self._cursor = self._connection.sqlite.cursor()
         self._cursor.exec_trace = self._describe
         try:
@@ -435,7 +463,9 @@ def select_documents(
     SQLite reads all documents, or those in ``among``. Raises StatementError for an invalid condition, showing the
     place.
     """
-    table = "documents" if among is None else f"{JUDGED_DOCUMENTS.name} AS documents"
+    from ..structures.language_version import list_fixed_settings
+
+    table = "documents" if among is None else f"{_JUDGED_DOCUMENTS} AS documents"
     prefix = f"SELECT rowid FROM {table} WHERE (\n"
 
     def make_error(position: int | None, reason: str) -> StatementError:

@@ -1,4 +1,4 @@
-"""The tables that SELECT reads: their contents, and their access paths.
+"""The tables of names, trees and facts, and of the store itself: their contents, and their access paths.
 
 In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: for each table its columns and its
 access paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys;
@@ -7,13 +7,11 @@ a record is decoded when one of its columns is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..derived.passage_graph.structure import GRAPH
-from ..errors import InputError
-from ..registry import INDEXES, SYSTEMS
+from ..registry import INDEXES
 from ..registry.sql_table import (
     ReadColumn,
     SqlTable,
@@ -29,15 +27,15 @@ from ..registry.sql_table import (
 from ..registry.table_reader import MAX_KEY_BYTES, AssertedEdge, Reader
 from ..storage.records import U32
 from ..structures import tables
-from ..structures.documents.document_triples import Triple, Triples
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
-from ..structures.indexes.index_reading import list_statuses
 from ..structures.state import State
 from ..text.normalize import to_entity_key
-from .diagnosis import suggest
-from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
+
+if TYPE_CHECKING:
+    from ..structures.documents.document_triples import Triple
+    from ..structures.indexes.index import IndexStatus
 
 # Entities ------------------------------------------------------------------------------------------------------------
 
@@ -55,7 +53,7 @@ def _get_temperature(reader: Reader, row: TableRow, record: Any) -> int:
     return 0 if entry is None else entry.temperature
 
 
-_ENTITIES = SqlTable(
+ENTITIES = SqlTable(
     "entities",
     "names the store knows; key is the normal form that two spellings of one name share",
     {
@@ -91,7 +89,7 @@ def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
                 yield chunk, index
 
 
-_MENTIONS = SqlTable(
+MENTIONS = SqlTable(
     "mentions",
     "where entities occur in chunks; start and end are bytes of the document's stored text",
     {
@@ -133,7 +131,7 @@ def _get_stating_key(reader: Reader, document: int) -> str | None:
     return None if document == USER else reader.get_document(document).key
 
 
-_TREES = SqlTable(
+TREES = SqlTable(
     "trees",
     "trees of entities; source is the document that states a tree, where it is one alone",
     {
@@ -157,7 +155,7 @@ def _iter_tree_nodes(reader: Reader, name: str) -> TableRows:
     return iter(()) if tree is None else (node for node, _ in reader.state.forest.iter_nodes(tree))
 
 
-_NODES = SqlTable(
+NODES = SqlTable(
     "nodes",
     "places of entities in trees; level 0 is a root",
     {
@@ -193,7 +191,7 @@ def _make_entity_reader(index: int) -> ReadColumn:
     return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 
-_EDGES = SqlTable(
+EDGES = SqlTable(
     "edges",
     "edges of the hierarchies, one row for each source; document is NULL for edges of INSERT EDGE",
     {
@@ -233,7 +231,7 @@ def _iter_aliases(reader: Reader, name: str) -> TableRows:
     return iter(reader.state.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else ())
 
 
-_ALIASES = SqlTable(
+ALIASES = SqlTable(
     "aliases",
     "names that stand for entities; kind is alias or merge",
     {
@@ -250,6 +248,8 @@ _ALIASES = SqlTable(
 
 
 def _read_triples(state: State, document: int) -> tuple[Triple, ...]:
+    from ..structures.documents.document_triples import Triples
+
     return Triples(state.lmdb).get(document).triples
 
 
@@ -264,6 +264,8 @@ def _iter_document_triples(reader: Reader, key: str) -> TableRows:
 
 
 def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
+    from ..derived.passage_graph.structure import GRAPH
+
     entity = reader.find_entity(name)
     if entity is None:
         return
@@ -271,7 +273,7 @@ def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
     yield from _iter_triples(reader, iter({reader.state.chunks.get(chunk).document for chunk in chunks}))
 
 
-_TRIPLES = SqlTable(
+TRIPLES = SqlTable(
     "triples",
     "what was imported for documents: who is in which relation to whom",
     {
@@ -294,13 +296,13 @@ def _to_sql_value(value: Any) -> SqlValue:
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
-_SETTINGS = make_list_table(
+SETTINGS = make_list_table(
     "settings",
     "settings of the store, fixed when it was made, and of the session",
     {"name": "TEXT", "value": "", "fixed": "INTEGER"},
     lambda reader: ((name, _to_sql_value(value), fixed) for name, value, fixed in reader.settings),
 )
-_FILTER_PAGES = make_list_table(
+FILTER_PAGES = make_list_table(
     "filter_pages",
     "the entity filter's bucket pages; load is the share of slots in use",
     {
@@ -316,36 +318,17 @@ _FILTER_PAGES = make_list_table(
         (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.state.filter.iter_pages()
     ),
 )
-_INDEXES = make_list_table(
+
+
+def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
+    from ..structures.indexes.index_reading import list_statuses
+
+    return list_statuses(state, INDEXES.values())
+
+
+INDEX_STATUSES = make_list_table(
     "indexes",
     "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
-    lambda reader: map(astuple, list_statuses(reader.state, INDEXES.values())),
+    lambda reader: map(astuple, _list_index_statuses(reader.state)),
 )
-
-#: Tables whose rows depend only on the last change: no settings, files or indexes.
-SPINE_TABLES = frozenset(
-    table.name
-    for table in (DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES)
-)
-
-_SPINE = (
-    DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
-    FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,
-)  # fmt: skip
-
-
-def get_sql_table(name: str) -> SqlTable:
-    """Return the table with a name, ignoring case. Raises InputError if it does not exist."""
-    tables_by_name = get_sql_tables()
-    table = tables_by_name.get(name.lower())
-    if table is None:
-        suggestion = suggest(name, tables_by_name)
-        remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables_by_name)}"
-        raise InputError(f"there is no table {name}; {remedy}")
-    return table
-
-
-def get_sql_tables() -> dict[str, SqlTable]:
-    """Return all tables by name: those of the spine and those of the systems."""
-    return {table.name: table for table in (*_SPINE, *(t for system in SYSTEMS.values() for t in system.tables))}

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from ...storage import records
 from ...structures import tables
 from ...structures.documents.chunks import GROUP_SIZE
+from ...structures.documents.documents import TEXT_COLUMNS
 from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
 from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
@@ -57,7 +58,6 @@ from .value_keys import (
     NUMBER,
     PRESENT,
     TEXT,
-    TEXT_COLUMNS,
     UNCLEAR,
     decode_value,
     encode_column,

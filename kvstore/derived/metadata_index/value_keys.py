@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...structures.documents.documents import DocumentRecord
+from ...structures.documents.documents import TEXT_COLUMNS, DocumentRecord
 
 #: The space of a value: a column of the table ``documents``, a field of the metadata, an element of such a field.
 COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
@@ -24,9 +24,6 @@ PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
 AFTER_TEXT = b"\x21"
 #: Documents with more values than :data:`_MAX_VALUES`: all their metadata is unclear.
 CROWDED = b"\x04"
-
-#: Columns of documents that are indexed by value.
-TEXT_COLUMNS = ("title", "source")
 
 _TERMINATOR, _SEPARATOR = b"\x00", b"\x1f"
 _MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200

@@ -31,6 +31,9 @@ PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
 #: A deflate stream without header and checksum, since the stored record is sealed anyway.
 _RAW_WINDOW = -zlib.MAX_WBITS
 
+#: The fields of a record whose texts the metadata index finds by value.
+TEXT_COLUMNS = ("title", "source")
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:

@@ -1,0 +1,279 @@
+"""Parsing by the grammar: every statement except a query, and the terminals that may follow a text.
+
+In: the tokens of one statement, and the values of its parameters. Out: its dataclass. The error for an invalid token
+lists the expected terminals and suggests the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is loaded with
+the first statement that needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from lark import Lark
+from lark import Token as Terminal
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
+
+from ..errors import StatementError
+from ..sql import condition as conditions
+from ..sql.diagnosis import make_statement_error, suggest
+from ..sql.literals import literal
+from ..sql.tokens import Token, split_statements, unquote
+from . import statements as s
+from .builder import Builder
+from .parameters import Parameter
+from .questions import find_unquoted_question
+
+#: The names that errors use for the grammar's terminals other than keywords.
+_DESCRIPTIONS = {
+    "STRING": "a string in single quotes",
+    "NUMBER": "a number",
+    "NAME": "a name",
+    "CONDITION": "a condition",
+    "QUERY": "SELECT",
+    "COMMA": "','",
+    "EQUAL": "'='",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "$END": "the end of the statement",
+}
+#: Terminals that errors omit, since another listed terminal covers them.
+_UNMENTIONED_TERMINALS = frozenset({"PARAMETER", "QUOTED", "MINUS"})
+_OPERATOR_TERMINALS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
+
+
+class _NoLexer(Lexer):
+    """A placeholder lexer: the parser is fed token by token."""
+
+    def __init__(self, lexer_conf: Any) -> None:
+        pass
+
+    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Terminal]:
+        return iter(())
+
+
+#: The word before an offset, if it begins a statement.
+_STATEMENT_WORD_PATTERN = re.compile(r"\b\w+\s+\Z")
+
+
+_FIXED = "the tables are fixed, and SHOW TABLES lists them"
+_INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with fields of your own"
+_OTHER_STORE = "a statement is about one store; .open STORE in the shell, and kvstore.open() in Python, open another"
+_PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK take no options"
+_UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
+
+#: The first words of other databases' statements, and the equivalent here; * matches any word.
+_OTHER_DATABASES = {
+    "ALTER": f"{_FIXED}; META of a document has fields of your own",
+    "ANALYZE": "did you mean EXPLAIN ANALYZE?",
+    "ATTACH": _OTHER_STORE,
+    "BEGIN *": _PLAIN_TRANSACTION,
+    "COMMIT *": _PLAIN_TRANSACTION,
+    "COPY": "did you mean INGEST?",
+    "CREATE * TABLE": f"{_FIXED}; {_INSERT}",
+    "CREATE INDEX * ON": "keys and the fields of META are indexed; CREATE INDEX takes one kind, as SHOW INDEXES has it",
+    "CREATE TABLE": f"{_FIXED}; {_INSERT}",
+    "CREATE VIEW": f"{_FIXED}; WITH name AS (SELECT ...) SELECT ... names a query",
+    "DELETE DOCUMENTS": "did you mean DELETE FROM documents WHERE?",
+    "DELETE FROM *": "the other tables follow from the documents: did you mean DELETE FROM documents WHERE?",
+    "DETACH": _OTHER_STORE,
+    "DROP TABLE": f"{_FIXED}; DELETE FROM documents WHERE ... deletes documents",
+    "DUMP": "did you mean EXPORT?",
+    "END": "did you mean COMMIT?",
+    "EXPLAIN QUERY": "did you mean EXPLAIN SELECT?",
+    "HELP": "SHOW TABLES lists the tables, SHOW STRATEGIES what USING takes, and .help the commands of the shell",
+    "INSERT INTO": _INSERT,
+    "INSERT OR": f"{_INSERT}; {_UPDATE}",
+    "LOAD": "did you mean INGEST?",
+    "MERGE INTO": f"{_INSERT}; {_UPDATE}",
+    "PRAGMA INTEGRITY_CHECK": "did you mean CHECK?",
+    "PRAGMA TABLE_INFO": "did you mean DESCRIBE table?",
+    "PRAGMA": "SHOW SETTINGS lists the settings, SET name = value changes one, and CHECK verifies the store",
+    "REINDEX": "did you mean REFRESH?",
+    "RELEASE": _PLAIN_TRANSACTION,
+    "REPAIR": "did you mean CHECK REPAIR?",
+    "REPLACE": f"{_INSERT}; {_UPDATE}",
+    "ROLLBACK *": _PLAIN_TRANSACTION,
+    "SAVEPOINT": _PLAIN_TRANSACTION,
+    "SHOW ALL": "did you mean SHOW SETTINGS?",
+    "SHOW COLUMNS": "did you mean DESCRIBE table?",
+    "SHOW CREATE": "did you mean DESCRIBE table?",
+    "SHOW DATABASES": _OTHER_STORE,
+    "SHOW DOCUMENTS": "did you mean SELECT key FROM documents?",
+    "SHOW ENTITIES": "did you mean SELECT name FROM entities?",
+    "SHOW SCHEMAS": _OTHER_STORE,
+    "SHOW VARIABLES": "did you mean SHOW SETTINGS?",
+    "START": "did you mean BEGIN?",
+    "TABLES": "did you mean SHOW TABLES?",
+    "TRUNCATE": "did you mean DELETE FROM documents WHERE?",
+    "UPDATE DOCUMENTS": _UPDATE,
+    "UPDATE * SET": f"{_FIXED}; {_UPDATE}",
+    "UPSERT": f"{_INSERT}; {_UPDATE}",
+    "USE": _OTHER_STORE,
+    "VACUUM": "did you mean COMPACT?",
+}
+
+
+@functools.cache
+def _load_grammar() -> Lark:
+    text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=True)
+
+
+@functools.cache
+def keywords() -> frozenset[str]:
+    """Return every keyword of the language in capitals, including the first words of a query."""
+    strings = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
+    return frozenset(strings | s.QUERY_WORDS)
+
+
+def _make_unexpected_error(
+    text: str, token: Token | None, expected: set[str], script: Sequence[Token] = ()
+) -> StatementError:
+    """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there."""
+    names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
+    names.sort(key=lambda name: (not name.isupper(), name))
+    expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    if token is None:
+        return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
+    other_remedy = _find_other_database(script, token)
+    if "QUERY" in expected:
+        suggestion = suggest(token.text, _list_words(expected))
+        remedy = other_remedy or (
+            f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
+        )
+        return make_statement_error(text, token.start, f"no statement begins with {_truncate_token(token)}; {remedy}")
+    reason = f"expected {expectation}, met {_truncate_token(token)}"
+    if other_remedy is not None:
+        return make_statement_error(text, token.start, f"{reason}; {other_remedy}")
+    statement = _STATEMENT_WORD_PATTERN.search(text, 0, token.start)
+    question = None if statement is None else find_unquoted_question(text[statement.start() :])
+    if "STRING" in expected and statement is not None and question is not None:
+        word = statement.group().strip().upper()
+        reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
+    elif "STRING" in expected and token.kind in ("word", "quoted"):
+        unquoted = token.text if token.kind == "word" else unquote(token.text)
+        reason += f"; text is written in single quotes: {literal(unquoted)}"
+    elif token.kind == "word" and (suggestion := suggest(token.text, _list_words(expected))):
+        reason += f"; did you mean {suggestion}?"
+    return make_statement_error(text, token.start, reason)
+
+
+def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
+    """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
+    words = [part.text.upper() for part in script[:4]]
+    position = next((index for index, part in enumerate(script[:4]) if part.start == token.start), len(words))
+    for form, remedy in _OTHER_DATABASES.items():
+        parts = form.split(" ")
+        if position < len(parts) <= len(words) and all(
+            part in ("*", word) for part, word in zip(parts, words, strict=False)
+        ):
+            return remedy
+    return None
+
+
+def _list_words(terminals: Iterable[str]) -> list[str]:
+    words = [terminal for terminal in terminals if terminal in keywords()]
+    return words + sorted(s.QUERY_WORDS) if "QUERY" in terminals else words
+
+
+def _truncate_token(token: Token) -> str:
+    return token.text if len(token.text) <= 40 else token.text[:40] + "…"
+
+
+def parse_by_grammar(
+    text: str, script: list[Token], values: dict[int, Parameter]
+) -> tuple[s.Statement, conditions.OffsetMap]:
+    """Return the statement with the tokens ``script``, and the offsets of the parts of its condition."""
+    parser: Any = _load_grammar().parse_interactive()
+    position = 0
+    offset_map: conditions.OffsetMap = ()
+    while position < len(script):
+        position, condition_offsets = _feed_token(parser, text, script, position, values)
+        offset_map = offset_map or condition_offsets
+    try:
+        tree = parser.feed_eof(_make_terminal("$END", script[-1]))
+    except UnexpectedToken:
+        raise _make_unexpected_error(text[: script[-1].end], None, parser.accepts()) from None
+    return Builder(text, values).build_statement(tree), offset_map
+
+
+def expected(text: str) -> frozenset[str]:
+    """Return what may follow ``text``, the beginning of a statement: keywords in capitals and the grammar's other
+    terminals.
+
+    QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
+    one may continue; the latter comes with the keywords of the clauses that may follow. Nothing may follow invalid
+    text.
+    """
+    parser: Any = _load_grammar().parse_interactive()
+    script = next(split_statements(text), [])
+    values = {token.start: Parameter("", None) for token in script}
+    position = 0
+    condition_terminals: frozenset[str] = frozenset()
+    while position < len(script):
+        choices = parser.choices()
+        if _is_query_start(script[position], choices):
+            return frozenset({"QUERY_TEXT"})
+        condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
+        try:
+            position, _ = _feed_token(parser, text, script, position, values)
+        except StatementError:
+            return condition_terminals  # a parenthesis of the condition may still be closed
+    # AS SVG is a clause of the enclosing EXPLAIN.
+    is_explain = script and script[0].text.upper() == "EXPLAIN"
+    return (condition_terminals | frozenset(parser.accepts())) - (frozenset() if is_explain else {"SVG"})
+
+
+def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
+    return Terminal(
+        kind, token.text if text is None else text, start_pos=token.start, end_pos=token.end if end is None else end
+    )
+
+
+def _feed_token(
+    parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
+) -> tuple[int, conditions.OffsetMap]:
+    """Feed the token at ``position`` to the parser. Returns the position after it and the offsets of a condition."""
+    token = script[position]
+    conditions.check_token(text, token)
+    choices = parser.choices()
+    next_position = position + 1
+    offset_map: conditions.OffsetMap = ()
+    if _is_query_start(token, choices):
+        next_position = len(script)
+        for part in script[position:]:
+            conditions.check_token(text, part)
+        terminal = _make_terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
+    elif "CONDITION" in choices:
+        next_position = conditions.find_condition_end(text, script, position)
+        if next_position == position:
+            raise _make_unexpected_error(text, token, {"CONDITION"})
+        parameter_values = {offset: parameter.value for offset, parameter in values.items()}
+        source, offset_map = conditions.inline_parameters(script[position:next_position], parameter_values)
+        terminal = _make_terminal("CONDITION", token, text=source, end=script[next_position - 1].end)
+    else:
+        terminal = _make_terminal(_get_terminal_name(token, choices), token)
+    try:
+        parser.feed_token(terminal)
+    except UnexpectedToken:
+        raise _make_unexpected_error(text, token, parser.accepts(), script) from None
+    return next_position, offset_map
+
+
+def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
+    return "QUERY" in choices and token.kind == "word" and token.text.upper() in s.QUERY_WORDS
+
+
+def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:
+    """Return the grammar's name for ``token`` if the terminals ``choices`` are valid there."""
+    if token.kind == "word":
+        word = token.text.upper()
+        return word if word in choices and word in keywords() else "NAME"
+    if token.kind == "operator":
+        return _OPERATOR_TERMINALS.get(token.text, "OPERATOR")
+    return token.kind.upper()

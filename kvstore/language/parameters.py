@@ -1,0 +1,68 @@
+"""Parameters of statements: the placeholders of a script, each with its value.
+
+In: the ``?`` and ``:name`` tokens of a script, and the values that the caller passed. Out: the values by offset, and a
+query with the values of its own parameters. A value that is missing, surplus or not storable raises a
+:class:`~kvstore.errors.StatementError` that shows the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..arguments import MAX_DIGITS, is_representable, is_text
+from ..errors import StatementError
+from ..registry.sql_table import Parameters, SqlValue
+from ..sql.diagnosis import make_statement_error
+from ..sql.tokens import Token
+from . import statements as s
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """The value of a ``:name`` parameter, or of a ``?`` if the name is empty."""
+
+    name: str
+    value: SqlValue
+
+
+def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parameters) -> dict[int, Parameter]:
+    """Return the parameters by offset."""
+    if isinstance(parameters, (str, bytes)):
+        raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
+    is_named = isinstance(parameters, Mapping)
+    bound: dict[int, Parameter] = {}
+    for position, token in enumerate(parameter_tokens):
+        name = token.text[1:]
+        if is_named != (token.text[0] == ":") or (name and not is_named):
+            remedy = (
+                "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
+            )
+            raise make_statement_error(text, token.start, f"{token.text} does not fit the values given; {remedy}")
+        if isinstance(parameters, Mapping):
+            if name not in parameters:
+                raise make_statement_error(text, token.start, f"no value was given for {token.text}")
+            value = parameters[name]
+        else:
+            value = parameters[position] if position < len(parameters) else None
+        if value is not None and not isinstance(value, (str, int, float, bytes)):
+            raise make_statement_error(
+                text, token.start, f"a {type(value).__name__} cannot be the value of a parameter"
+            )
+        if isinstance(value, int) and not is_representable(value):
+            raise make_statement_error(
+                text, token.start, f"the value given is a number of more than {MAX_DIGITS} digits; give it as text"
+            )
+        if isinstance(value, str) and not is_text(value):
+            raise make_statement_error(text, token.start, "the value given holds a character that is not Unicode")
+        bound[token.start] = Parameter(name, value)
+    if not is_named and len(parameter_tokens) != len(parameters):
+        raise StatementError(f"as many values as parameters are needed: {len(parameter_tokens)}, not {len(parameters)}")
+    return bound
+
+
+def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parameter]) -> s.Select:
+    """Return the query in characters ``start`` to ``end`` of ``text``, with the values of the parameters in it."""
+    query_parameters = [parameter for offset, parameter in parameters.items() if start <= offset < end]
+    values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
+    return s.Select(text[start:end], values_by_name or tuple(parameter.value for parameter in query_parameters))

@@ -1,0 +1,80 @@
+"""The catalog of SELECT: the tables of the spine and of the systems, by name.
+
+In: the name of a table. Out: the table. Its module is imported when a query first names it, so a query imports neither
+    the other tables nor the systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from ..errors import InputError
+from ..registry import SQL_TABLES
+from ..registry.sql_table import SqlTable
+from .diagnosis import suggest
+
+#: The module and the variable of each table whose rows depend only on the last change.
+_FACT_TABLES = {
+    "documents": "document_tables:DOCUMENTS",
+    "chunks": "document_tables:CHUNKS",
+    "abstracts": "document_tables:ABSTRACTS",
+    "entities": "store_tables:ENTITIES",
+    "mentions": "store_tables:MENTIONS",
+    "trees": "store_tables:TREES",
+    "nodes": "store_tables:NODES",
+    "edges": "store_tables:EDGES",
+    "triples": "store_tables:TRIPLES",
+    "aliases": "store_tables:ALIASES",
+}
+#: The same for settings, files and indexes, which can change without the documents.
+_STORE_TABLES = {
+    "files": "document_tables:FILES",
+    "settings": "store_tables:SETTINGS",
+    "filter_pages": "store_tables:FILTER_PAGES",
+    "indexes": "store_tables:INDEX_STATUSES",
+}
+_SPINE = {**_FACT_TABLES, **_STORE_TABLES}
+
+#: The names of the tables whose rows depend only on the last change.
+SPINE_TABLES = frozenset(_FACT_TABLES)
+
+
+class _Catalog(Mapping[str, SqlTable]):
+    """All tables by name: those of the spine, then those of the systems."""
+
+    def __getitem__(self, name: str) -> SqlTable:
+        if name not in _SPINE:
+            return SQL_TABLES[name]
+        module, _, variable = _SPINE[name].partition(":")
+        table: SqlTable = getattr(import_module(f".{module}", __package__), variable)
+        return table
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _SPINE
+        yield from SQL_TABLES
+
+    def __len__(self) -> int:
+        return len(_SPINE) + len(SQL_TABLES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _SPINE or name in SQL_TABLES
+
+
+_CATALOG = _Catalog()
+
+
+def get_sql_tables() -> Mapping[str, SqlTable]:
+    """Return all tables by name. A table is imported when it is first looked up."""
+    return _CATALOG
+
+
+def get_sql_table(name: str) -> SqlTable:
+    """Return the table with a name, ignoring case. Raises InputError if it does not exist."""
+    tables_by_name = get_sql_tables()
+    table = tables_by_name.get(name.lower())
+    if table is None:
+        suggestion = suggest(name, tables_by_name)
+        remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables_by_name)}"
+        raise InputError(f"there is no table {name}; {remedy}")
+    return table
