@@ -64,6 +64,23 @@ def test_ablations_leave_out_one_part_each_and_make_the_index(data: Path) -> Non
 
 
 @pytest.mark.slow
+def test_options_are_measured_at_other_values(data: Path) -> None:
+    command = [
+        sys.executable,
+        str(TOOLS / "measure_options.py"),
+        "--data",
+        str(data),
+        "--strategy",
+        "lexical",
+        "--json",
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert {(row["option"], row["value"]) for row in rows} >= {("k1", 0.6), ("k1", 2.4), ("b", 0)}
+    assert all(row["largest"] == max(row["changes"].values(), key=abs) for row in rows)
+
+
+@pytest.mark.slow
 def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     folder.mkdir()
