@@ -21,6 +21,11 @@ from ...retrieval.recognition import RecognitionRequest, record_recognized
 from ...structures.ranking import Ranking, best
 from .rendered_relations import RelationMention, Relations, StatingChunks
 
+#: The maximum number of nodes of an entity to describe.
+_MAX_NODES = 8
+#: The constant of reciprocal rank fusion: the larger, the less the first ranks count more than later ones.
+_FUSION_CONSTANT = 10
+
 
 class CftStrategy:
     """Retrieval of chunks by vector, with sentences about the question's entities in the forest."""
@@ -29,10 +34,6 @@ class CftStrategy:
     description = "CFT-RAG: the cuckoo filter finds nodes in the entity forest, which are described beside the chunks"
     options: Mapping[str, Option] = {
         "relatives": Option(3, 1, 100, "maximum number of ancestors of a node to describe, and of descendants"),
-        "places": Option(8, 1, 1000, "maximum number of nodes of an entity to describe"),
-        "constant": Option(
-            10, 0, 1000, "how little the first ranks count more than later ones when the two rankings are fused"
-        ),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -44,7 +45,7 @@ class CftStrategy:
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
         with query.trace.step("filter to places in the forest") as step:
-            rendered = reading.fetch(Relations(names, int(option(query, self, "places")), relatives))
+            rendered = reading.fetch(Relations(names, _MAX_NODES, relatives))
             place_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.place_counts, strict=True)]
             step.detail = ", ".join(place_counts) or "no entity known: dense search alone"
             step.count = sum(rendered.place_counts)
@@ -52,9 +53,7 @@ class CftStrategy:
             step.detail = f"the first {relatives} up and down of each place"
             step.count = len(rendered.sentences)
         stating_ranking, relations_by_chunk = _rank_stating_chunks(query, rendered.relations)
-        ranking, paths = fuse_rankings(
-            reading, [("vector", near), ("relations", stating_ranking)], option(query, self, "constant")
-        )
+        ranking, paths = fuse_rankings(reading, [("vector", near), ("relations", stating_ranking)], _FUSION_CONSTANT)
         paths |= {
             chunk: f"{path}, states {relations_by_chunk[chunk]}"
             for chunk, path in paths.items()

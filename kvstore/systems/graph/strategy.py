@@ -56,6 +56,8 @@ _MAX_STARTS = 10
 _NUM_STATING_CHUNKS = 5
 #: The minimum number of chunks with most mass that become candidates.
 _MIN_REACHED = 100
+#: The weight of the relations that match the question, all together, as starts; the names weigh 1.
+_RELATION_WEIGHT = 0.01
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
 _UNREACHED_MASS = 1e-5
 
@@ -64,15 +66,14 @@ _UNREACHED_MASS = 1e-5
 class WalkWeights:
     """The weights of a walk.
 
-    ``restart`` is the probability that the walk goes back to where it started. ``passages`` and ``relations`` are the
-    weights of the best chunks and of the relations that match the question, all together, as starts; the names weigh 1.
+    ``restart`` is the probability that the walk goes back to where it started. ``passages`` is the weight of the best
+    chunks, all together, as starts; the names weigh 1.
     ``bias`` is how strongly the cosine with the question without its names draws the walk to a chunk, ``relevance`` how
     much the relevance of a chunk to that rest counts in the result.
     """
 
     restart: float = 0.2
     passages: float = 0.1
-    relations: float = 0.01
     bias: float = 1.75
     relevance: float = 1.0
 
@@ -115,10 +116,9 @@ def walk_graph(
     for ranking in rankings:
         _add_starts(starts, ranking[:_MAX_STARTS], share / len(rankings))
     terms, counts, bias = _prepare_rest(query, parts, weights.bias)
-    if weights.relations:
-        rarities = {term: compute_term_rarity(reading.counters.chunks, counts[term]) for term in terms}
-        for node, mass in _find_relation_starts(query, rarities, rankings).items():
-            starts[node] = starts.get(node, 0.0) + weights.relations * mass
+    rarities = {term: compute_term_rarity(reading.counters.chunks, counts[term]) for term in terms}
+    for node, mass in _find_relation_starts(query, rarities, rankings).items():
+        starts[node] = starts.get(node, 0.0) + _RELATION_WEIGHT * mass
     if not starts:
         return None
     with query.trace.step("personalised PageRank") as step:
@@ -156,9 +156,6 @@ class GraphStrategy:
         "restart": Option(_DEFAULTS.restart, 0.01, 0.99, "probability that the walk goes back to where it started"),
         "passages": Option(
             _DEFAULTS.passages, 0, 10, "weight of the best passages as starts, all together; the names weigh 1"
-        ),
-        "relations": Option(
-            _DEFAULTS.relations, 0, 10, "weight of the relations that match the question as starts, all together"
         ),
         "bias": Option(
             _DEFAULTS.bias, 0, 100, "how strongly likeness to the question without its names draws the walk"

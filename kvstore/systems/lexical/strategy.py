@@ -19,10 +19,8 @@ class LexicalStrategy:
     options: Mapping[str, Option] = {
         "k1": Option(K1, 0, 10, "how soon repeating a word stops counting"),
         "b": Option(B, 0, 1, "how much long chunks are held back"),
-        "phrases": Option(PHRASE_SHARE, 0, 10, "how much words in double quotes count as a whole, beside themselves"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        k1, b, phrases = (option(query, self, name) for name in ("k1", "b", "phrases"))
-        ranking = rank_by_words(query, query.reach, k1, b, phrases)
+        ranking = rank_by_words(query, query.reach, option(query, self, "k1"), option(query, self, "b"), PHRASE_SHARE)
         return evidence_of(query, self.name, ranking, "shares words with the question", len(ranking))
