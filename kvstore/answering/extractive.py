@@ -18,9 +18,10 @@ from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .citations import Citation, cite_hit, neutralize_citations
-from .passages import Passage, Snippet
+from .passages import Passage
 from .question_kinds import classify_question
 from .runs import Place, Run, select_runs
+from .snippets import Snippet
 
 NO_ANSWER = "Nothing in the store answers this."
 #: Chunks whose snippets are weighed, and those that are named where none answers.

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .passages import Passage, Snippet
+from .passages import Passage
+from .snippets import Snippet
 
 #: Words that an answer has at most, unless its best snippet alone has more; most have no more than 90.
 MAX_WORDS = 118

@@ -1,0 +1,106 @@
+"""The kinds of paragraphs that are not sentences: bills, chat logs, records and lists of lines.
+
+In: a paragraph without marks of its format. Out: its :class:`BlockKind`, which splits it into snippets, or None if it
+is a paragraph of sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of splitting, and an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_lines, split_table, strip_item_marker
+
+#: A name and a short value that is not a sentence, such as a column of a row.
+FIELD_PATTERN = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
+#: A line of a bill: an item and an amount.
+_BILL_ENTRY_PATTERN = re.compile(
+    r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?"
+)
+#: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
+_MAX_NOTE_LINE = 60
+_CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")
+
+
+def _is_bill(paragraph: str) -> bool:
+    """True if all lines are entries of a bill."""
+    return all(_BILL_ENTRY_PATTERN.fullmatch(line.strip()) for line in paragraph.splitlines())
+
+
+def _is_timestamped(paragraph: str) -> bool:
+    """True if at least half of the lines, and more than one, begin with a time.
+
+    An entry can have several lines, and the first entry can begin before the paragraph.
+    """
+    lines = paragraph.splitlines()
+    num_timestamped = sum(TIMESTAMP_PATTERN.match(line) is not None for line in lines)
+    return num_timestamped > 1 and 2 * num_timestamped >= len(lines)
+
+
+def _is_record(paragraph: str) -> bool:
+    """True for a stored table row: several lines of a name and a short value, without a repeated name."""
+    lines = paragraph.splitlines()
+    fields = [FIELD_PATTERN.fullmatch(line) for line in lines]
+    names = {field["name"] for field in fields if field is not None}
+    return len(lines) > 1 and len(names) == len(lines)
+
+
+def _is_line_list(paragraph: str) -> bool:
+    """True for a list of short lines, not a sentence that continues over several lines."""
+    lines = [line.rstrip() for line in paragraph.splitlines()]
+    return (
+        len(lines) > 1
+        and all(0 < len(line) <= _MAX_NOTE_LINE and "  " not in line for line in lines)
+        and not any(line.endswith(_CONTINUED_LINE_ENDS) or line[0].islower() for line in lines)
+    )
+
+
+def _build_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+    displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
+    yield Snippet(start, end, displayed, "table", block)
+
+
+class SplitFunction(Protocol):
+    """A function that yields the snippets of block number ``block``, at ``start`` to ``end`` of ``text``."""
+
+    def __call__(self, text: str, start: int, end: int, block: int) -> Iterator[Snippet]: ...
+
+
+class BlockKind(NamedTuple):
+    """A kind of paragraph: the rule that recognizes it, the function that splits it, and an example.
+
+    ``ends_definition`` is True if no term above such a paragraph applies after it.
+    """
+
+    name: str
+    matches: Callable[[str], bool]
+    split: SplitFunction
+    example: str
+    ends_definition: bool = True
+
+
+LINE_LIST = BlockKind("line list", _is_line_list, split_lines, "Dentist 0171 55 23\nBlue bins on Tuesday")
+#: The kinds in the order in which they are tried.
+BLOCK_KINDS = (
+    BlockKind("bill", _is_bill, partial(split_table, has_header=False), "Milk 1.20\nBread 3.40"),
+    BlockKind(
+        "timestamped",
+        _is_timestamped,
+        partial(split_lines, entry_start=TIMESTAMP_PATTERN),
+        "[3.12.26, 18:22] Bo: Who has it?\n[3.12.26, 18:24] Al: Me.",
+    ),
+    BlockKind("record", _is_record, _build_record, "country: Albania\nincome: 10620", ends_definition=False),
+    LINE_LIST,
+)
+
+
+def find_block_kind(paragraph: str) -> BlockKind | None:
+    """Return the first kind that matches a paragraph; None for a paragraph of sentences.
+
+    >>> find_block_kind("Dentist 0171 55 23\\nBlue bins on Tuesday").name
+    'line list'
+    >>> find_block_kind("The port of\\nBergen is old.")
+    """
+    return next((kind for kind in BLOCK_KINDS if kind.matches(paragraph)), None)

@@ -1,0 +1,201 @@
+"""Snippets of plain text, in which indentation and columns can separate a term from its definition.
+
+In: a text. Out: its snippets and the headings between them, in order. A line above deeper lines is a heading or the
+term that they define (``FILES``, then indented paragraphs); a first column is a term as well (``-v   Print more.``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..text.blocks import Block, is_lead_in, parse_blocks
+from ..text.mail import is_mail_header
+from ..text.words import FUNCTION_WORDS
+from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
+from .snippets import Snippet, SnippetHeading, render_inline, split_code, split_mail_header, split_prose
+
+_WORD_PATTERN = re.compile(r"\w+")
+#: A speaker before a turn, or a term before its definition.
+_SPEAKER_PATTERN = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
+#: The first column of a line, separated from its definition by white space.
+_HANGING_TERM_PATTERN = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+_SHELL_PROMPT_PATTERN = re.compile(r"[$#%>]\s+\S")
+SENTENCE_END_PATTERN = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
+#: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
+_MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
+#: The maximum length of a term in the first column, in characters.
+_MAX_HANGING_TERM = 40
+#: The maximum number of words of a paragraph of one line that is a heading.
+_MAX_HEADING_WORDS = 8
+
+
+def split_plain_text(text: str, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
+    """Yield the snippets and headings of a text, which can begin in the middle of a line."""
+    term, term_indent = "", 0
+    lead_in_indent: int | None = None  # the indentation of a lead-in right before the block
+    text_blocks = parse_blocks(text, "text")
+    for number, block in enumerate(text_blocks):
+        start = block.start
+        paragraph = text[start : block.end]
+        indent = start - (text.rfind("\n", 0, start) + 1)
+        if indent <= term_indent:
+            term = ""
+        if lead_in_indent is not None and indent > lead_in_indent and _is_code(paragraph):
+            yield from split_code(text, start, block.end, number)
+            continue
+        lead_in_indent = None
+        if is_mail_header(text, start, block.end):
+            yield from split_mail_header(text, start, block.end, number)
+            continue
+        kind = find_block_kind(paragraph)
+        if kind is None and _is_lone_field(text, text_blocks, number):
+            kind = LINE_LIST
+        if kind is not None:
+            term = "" if kind.ends_definition else term
+            yield from kind.split(text, start, block.end, number)
+            continue
+        for part in _split_paragraph(text, start, block.end, indent, starts_mid_line and number == 0):
+            piece = text[part.start : part.end]
+            if part.is_heading and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
+                term, term_indent = "", 0
+                yield SnippetHeading(render_inline(piece))
+                continue
+            if part.is_heading:
+                term, term_indent = render_inline(piece), part.indent
+                continue
+            speaker = _SPEAKER_PATTERN.match(piece)
+            own_term = speaker["term"] if speaker else ""
+            hanging_term = _HANGING_TERM_PATTERN.match(piece) if part.is_hanging else None
+            if hanging_term:
+                term, term_indent, own_term = render_inline(hanging_term["term"]), part.indent, hanging_term["term"]
+            label = own_term or (term if part.indent > term_indent else "")
+            leads = is_lead_in(piece)
+            lead_in_indent = part.indent if leads else None
+            yield from split_prose(
+                text, part.start, part.end, number, "prose", label, has_own_term=bool(own_term), leads=leads
+            )
+
+
+def _is_lone_field(text: str, text_blocks: Sequence[Block], number: int) -> bool:
+    """True if a block is a line of a name and a value (``Alarm code: 4711``).
+
+    A term above an indented definition is not one, nor is the title of the text unless it has a number.
+    """
+
+    def match_field(index: int) -> re.Match[str] | None:
+        return FIELD_PATTERN.fullmatch(text, text_blocks[index].start, text_blocks[index].end)
+
+    if (field := match_field(number)) is None:
+        return False
+    if number + 1 == len(text_blocks):
+        return True
+    next_start = text_blocks[number + 1].start
+    is_indented_below = text[text.rfind("\n", 0, next_start) + 1 : next_start].isspace()
+    is_title = number == 0 and not any(map(str.isdigit, field["value"])) and match_field(1) is None
+    return not is_indented_below and not is_title
+
+
+def _is_code(paragraph: str) -> bool:
+    """True if a paragraph is something to type: it follows a shell prompt, or is not a sentence."""
+    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(paragraph))
+    return bool(_SHELL_PROMPT_PATTERN.match(paragraph)) or not (
+        has_function_word or SENTENCE_END_PATTERN.search(paragraph.rstrip())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ParagraphPart:
+    """A part of a paragraph: a heading or term, a definition after a term in a first column, or other text."""
+
+    start: int
+    end: int
+    indent: int
+    is_heading: bool = False
+    is_hanging: bool = False
+
+
+class _Line(NamedTuple):
+    """A line: the offset before its indentation, the end of its text, and its indentation."""
+
+    start: int
+    end: int
+    indent: int
+
+    @property
+    def text_start(self) -> int:
+        return self.start + self.indent
+
+
+def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
+    """Split a paragraph at lines above deeper ones, such as terms and headings.
+
+    If it ``starts_mid_line``, the first line is assumed to be indented like the second.
+    """
+    lines: list[_Line] = []
+    offset = start - indent
+    for line in text[offset:end].splitlines(keepends=True):
+        lines.append(_Line(offset, offset + len(line.rstrip()), len(line) - len(line.lstrip())))
+        offset += len(line)
+    if starts_mid_line and len(lines) > 1:
+        lines[0] = _Line(lines[0].text_start - lines[1].indent, lines[0].end, lines[1].indent)
+    first, min_indent = 0, 0
+    while first < len(lines):
+        line = lines[first]
+        if _is_term_line(text, lines, first):
+            yield _ParagraphPart(line.text_start, line.end, line.indent, is_heading=True)
+            first, min_indent = first + 1, line.indent + 1
+            continue
+        is_hanging = _is_hanging_line(text, lines, first)
+        stop = first + 1
+        while (
+            stop < len(lines)
+            and lines[stop].indent >= (line.indent + 1 if is_hanging else min_indent)
+            and not (_is_term_line(text, lines, stop) or _is_hanging_line(text, lines, stop))
+        ):
+            stop += 1
+        line_text = text[line.start : line.end]
+        is_lone_heading = (
+            len(lines) == 1
+            and len(line_text.split()) <= _MAX_HEADING_WORDS
+            and not SENTENCE_END_PATTERN.search(line_text)
+        )
+        yield _ParagraphPart(
+            line.text_start,
+            lines[stop - 1].end,
+            line.indent,
+            is_heading=is_lone_heading and not is_hanging,
+            is_hanging=is_hanging,
+        )
+        first = stop
+
+
+def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
+    """True if a line is above lines indented under it, as a term is above its definition."""
+    line = lines[index]
+    line_text = text[line.text_start : line.end]
+    is_indented_below = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2
+    is_short = len(line_text) <= _MAX_TERM_LINE and (
+        line_text.startswith("-") or len(line_text.split()) <= _MAX_TERM_WORDS
+    )
+    return (
+        is_indented_below
+        and is_short
+        and not line_text.endswith((".", ",", ";", "。", "，", "、", "；"))
+        and not _is_hanging_line(text, lines, index)
+    )
+
+
+def _is_hanging_line(text: str, lines: Sequence[_Line], index: int) -> bool:
+    """True if a line has a term in its first column and the start of its definition in the next."""
+    line = lines[index]
+    column = _HANGING_TERM_PATTERN.match(text[line.text_start : line.end])
+    if column is None or len(column["term"]) > _MAX_HANGING_TERM:
+        return False
+    if index + 1 < len(lines) and lines[index + 1].indent > line.indent:
+        return lines[index + 1].indent == line.indent + column.end()
+    # A formatter can also spread the words of a single line. Only an option is certainly a term, and only at the start
+    # of a paragraph.
+    return column["term"].startswith("-") and (index == 0 or _is_hanging_line(text, lines, index - 1))

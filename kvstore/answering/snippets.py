@@ -1,0 +1,218 @@
+"""Snippets: the pieces of a document that an answer is chosen from, and how each kind of block is split into them.
+
+In: a text and the span of a block in it. Out: :class:`Snippet` objects: a sentence of a paragraph or an item, a row of
+a table, a few lines of code, or an entry of a list of lines. Offsets are in characters of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from ..retrieval.evidence import Hit
+from ..text.blocks import to_plain_text, unwrap_wiki_links
+from ..text.mail import split_mail_fields
+from ..text.sentences import split_sentences
+
+_FENCE_PATTERN = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
+_MARKER_PATTERN = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
+_QUOTE_PATTERN = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
+#: The hyphen and line end inside a word that a formatter hyphenated.
+_HYPHENATION_PATTERN = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
+#: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
+_CODE_SPAN_PATTERN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_LITERAL_STAR_PATTERN = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
+_TABLE_RULE_PATTERN = re.compile(r"[\s|:+=-]*")
+_ANY_LINE_PATTERN = re.compile("")
+#: The time at the start of a chat message, log entry or line of a transcript, with or without a date before it.
+TIMESTAMP_PATTERN = re.compile(
+    r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
+    r"\d{1,2}:\d\d(?!\d)"
+)
+#: The rest of an entry after its time, if it asks something. Chat messages often lack the question mark.
+_QUESTION_ENTRY_PATTERN = re.compile(
+    r".*\?\W*\Z"
+    r"|[^:\n]{0,60}: (?:who|whose|what|which|where|when|why|how|(?:(?:has|does|did|is|can) )?any(?:one|body))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+#: The maximum number of lines in one piece of code.
+_MAX_CODE_LINES = 8
+
+
+@dataclass(slots=True)
+class Snippet:
+    """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
+
+    ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
+    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``label`` is the
+    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case.
+    ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject named. ``is_lead_in``:
+    it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself.
+    ``hit`` is the hit at its position, if any, and ``chunk`` the ordinal of its chunk then. ``words`` is its length.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: str
+    block: int
+    section: int = 0
+    label: str = ""
+    term: str = ""
+    needs_previous: bool = False
+    needs_subject: bool = False
+    is_lead_in: bool = False
+    is_selectable: bool = True
+    is_question: bool = False
+    heading: str = ""
+    hit: Hit | None = None
+    chunk: int = 0
+    words: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetHeading:
+    """A heading between snippets."""
+
+    title: str
+
+
+def render_inline(piece: str) -> str:
+    """Return a piece of a document on one line, without marks.
+
+    >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
+    'Dial *21#, says Kees; **options are not needed for 2 * 3.'
+    """
+    piece = unwrap_wiki_links(_HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece)))
+    if "*" in piece:
+        piece = _LITERAL_STAR_PATTERN.sub(
+            r"\\*", _CODE_SPAN_PATTERN.sub(lambda code: code[2].replace("*", r"\*"), piece)
+        )
+    return to_plain_text(piece)
+
+
+def has_item_marker(text: str, start: int, end: int) -> bool:
+    """True if a block begins with the bullet or number of an item."""
+    return _MARKER_PATTERN.match(text, start, end) is not None
+
+
+def strip_item_marker(piece: str) -> str:
+    """Return a piece without the bullets and numbers that it begins with."""
+    return _MARKER_PATTERN.sub("", piece)
+
+
+def split_prose(
+    text: str, start: int, end: int, block: int, kind: str, term: str, *, has_own_term: bool, leads: bool
+) -> Iterator[Snippet]:
+    """Yield the sentences of a paragraph or an item.
+
+    ``term`` is the term that it defines, which its first sentence contains if ``has_own_term``. If it ``leads`` into
+    the next block, its last sentence is a lead-in.
+    """
+    for index, (first, last) in enumerate(split_sentences(text[start:end])):
+        displayed = strip_item_marker(render_inline(text[start + first : start + last]))
+        if not displayed:
+            continue
+        label = "" if index == 0 and has_own_term else term
+        is_lead_in = leads and start + last == end
+        yield Snippet(
+            start + first, start + last, displayed, kind, block, label=label, term=term, is_lead_in=is_lead_in
+        )
+
+
+def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+    """Split a block of code into pieces of a few lines; only the first needs what precedes the block."""
+    line_start = text.rfind("\n", 0, start) + 1
+    offset = line_start if text[line_start:start].isspace() else start
+    lines = []
+    for line in text[offset:end].splitlines(keepends=True):
+        if not _FENCE_PATTERN.fullmatch(line):
+            lines.append(_CodeLine(offset, offset + len(line.rstrip()), _QUOTE_PATTERN.sub("", line.rstrip())))
+        offset += len(line)
+    margin = min((line.indent for line in lines if line.text.strip()), default=0)
+    for index, piece in enumerate(_group_code_lines(lines)):
+        displayed = "\n".join(line.text[margin:] for line in piece)
+        first = max(start, piece[0].start)
+        yield Snippet(first, piece[-1].end, displayed, "code", block, is_selectable=False, needs_previous=index == 0)
+
+
+class _CodeLine(NamedTuple):
+    """A line of code: its span, and its text without the marks of a quotation."""
+
+    start: int
+    end: int
+    text: str
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip())
+
+
+def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
+    """Group lines of code into pieces of at most ``_MAX_CODE_LINES``.
+
+    A piece has as many whole paragraphs as fit. A longer paragraph is split before its least indented line.
+    """
+    piece: list[_CodeLine] = []
+    for is_blank, group in groupby(lines, key=lambda line: not line.text.strip()):
+        paragraph = [] if is_blank else list(group)
+        if piece and paragraph and len(piece) + len(paragraph) > _MAX_CODE_LINES:
+            yield piece
+            piece = []
+        piece += paragraph
+        while len(piece) > _MAX_CODE_LINES:
+            split_points = range(_MAX_CODE_LINES // 2, _MAX_CODE_LINES + 1)
+            split_point = min(split_points, key=lambda index: (piece[index].indent, -index))
+            yield piece[:split_point]
+            piece = piece[split_point:]
+    if piece:
+        yield piece
+
+
+def split_table(text: str, start: int, end: int, block: int, *, has_header: bool = True) -> Iterator[Snippet]:
+    """Yield the rows of a table, each with the column names if its first row is a header."""
+    header: list[str] = []
+    offset = start
+    for index, line in enumerate(text[start:end].splitlines(keepends=True)):
+        cells = [render_inline(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
+        cells = [cell.replace("\0", "|").strip() for cell in cells]
+        if index == 0 and has_header:
+            header = cells
+        elif any(cells) and not _TABLE_RULE_PATTERN.fullmatch(line):
+            if len(header) == len(cells) and all(header):
+                fields = [f"{name}: {cell}" for name, cell in zip(header, cells, strict=True) if cell]
+            else:
+                fields = [cell for cell in cells if cell]
+            yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block)
+        offset += len(line)
+
+
+def split_lines(
+    text: str, start: int, end: int, block: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
+) -> Iterator[Snippet]:
+    """Yield the entries of a paragraph: each begins with a line that matches ``entry_start`` (default: any line)."""
+    offset = first = start
+    for line in [*text[start:end].splitlines(keepends=True), ""]:
+        if offset > first and (not line or entry_start.match(line)):
+            piece = text[first:offset]
+            if displayed := strip_item_marker(render_inline(piece.strip())):
+                timestamp = TIMESTAMP_PATTERN.match(displayed)
+                asks = timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
+                yield Snippet(first, first + len(piece.rstrip()), displayed, "table", block, is_question=asks)
+            first = offset
+        offset += len(line)
+
+
+def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+    """Yield the fields at the head of a mail, with folded lines joined (RFC 5322, 2.2).
+
+    The subject cannot be chosen, because it is a heading.
+    """
+    for first, last in split_mail_fields(text, start, end):
+        displayed = render_inline(text[first:last])
+        is_subject = displayed.lower().startswith("subject:")
+        field_end = first + len(text[first:last].rstrip())
+        yield Snippet(first, field_end, displayed, "table", block, is_selectable=not is_subject)
