@@ -92,7 +92,7 @@ def test_pieces_closed_early_let_the_server_go(filled: kvstore.Store, server: Se
         assert next(pieces) == "Twenty weeks"
     assert server.left.wait(10)
     assert list(pieces) == []
-    with pytest.raises(errors.InputError, match="closed before it was whole; ask again"):
+    with pytest.raises(errors.InputError, match="closed before it was complete; ask again"):
         _ = pieces.answer
 
 
@@ -222,7 +222,7 @@ def test_a_citation_of_nothing_given_is_dropped_and_told(filled: kvstore.Store, 
     assert answer.dropped == [9, 7]
     server.planned = [stream("Twenty weeks [9].")]
     cursor = filled.execute(f"ASK '{QUESTION}' MODEL 'other'")
-    assert cursor.message == "left out: [9], which the model cited and was not given"
+    assert cursor.message == "removed [9]: the model was given no passage with this number"
     ((*row, confidence, abstained),) = cursor.fetchall()
     assert row == ["Twenty weeks.", [], False, "other", [9]]
     assert confidence > 0.5 and not abstained
@@ -747,7 +747,7 @@ def test_the_command_asks_the_model_that_is_named(
     out, error = capsys.readouterr()
     (answer,) = json.loads(out)
     assert (answer["answer"], answer["model"], answer["dropped"]) == ("Twenty weeks [1].", "named", [8])
-    assert error == "left out: [8], which the model cited and was not given\n"
+    assert error == "removed [8]: the model was given no passage with this number\n"
 
 
 class Terminal:

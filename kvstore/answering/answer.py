@@ -77,16 +77,17 @@ class Answer(Columnar):
     @property
     def remarks(self) -> list[str]:
         """Remarks for the reader of the answer, one sentence each."""
-        found = [] if self.problem is None else [self.problem]
+        remarks = [] if self.problem is None else [self.problem]
         if self.evidence.hint is not None:
-            found.append(self.evidence.hint)
+            remarks.append(self.evidence.hint)
         if self.dropped:
             numbers = ", ".join(f"[{number}]" for number in self.dropped)
-            found.append(f"left out: {numbers}, which the model cited and was not given")
+            ending = "this number" if len(self.dropped) == 1 else "these numbers"
+            remarks.append(f"removed {numbers}: the model was given no passage with {ending}")
         if self.weighed is not None and self.weighed.unknown and not self.abstained:
             names = " or ".join(self.weighed.unknown)
-            found.append(f"no document names {names}; the answer may be about something else")
-        return found
+            remarks.append(f"no document names {names}; the answer may be about something else")
+        return remarks
 
 
 class AnswerPieces(TextPieces[Answer]):
@@ -97,21 +98,23 @@ class AnswerPieces(TextPieces[Answer]):
     """
 
     def __init__(self, evidence: Evidence, pieces: Generator[str, None, Answer]) -> None:
-        super().__init__(_yield_extracts(pieces))
+        super().__init__(_yield_all_text(pieces))
         self.evidence = evidence
 
     @property
     def answer(self) -> Answer:
-        """The whole answer; waits for the remaining pieces. Raises InputError if the iterator was closed before the
-        end."""
+        """The whole answer; waits for the remaining pieces.
+
+        Raises InputError if the iterator was closed before the end.
+        """
         for _ in self:
             pass
         if self.result is None:
-            raise InputError("this answer was closed before it was whole; ask again")
+            raise InputError("this answer was closed before it was complete; ask again")
         return self.result
 
 
-def _yield_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
+def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
     """Yield the model's text; if the model wrote none, yield the text of the answer as one piece."""
     has_text = False
     with TextPieces(pieces) as texts:
@@ -146,7 +149,8 @@ def write_answer(
     citation_filter = CitationFilter(len(prompt.passages))
     texts: list[str] = []
 
-    def iter_shown(text: str) -> Iterator[str]:
+    def record_text(text: str) -> Iterator[str]:
+        """Record and yield a piece of the answer, unless it is empty or white space at its start."""
         text = text if texts else text.lstrip()
         if text:
             texts.append(text)
@@ -158,14 +162,14 @@ def write_answer(
         if response is None:
             with TextPieces(model.stream_pieces(prompt.messages)) as pieces:
                 for text in pieces:
-                    yield from iter_shown(citation_filter.feed(text))
+                    yield from record_text(citation_filter.feed(text))
             response = pieces.result
             assert response is not None
             if cache is not None and not response.is_truncated:
                 cache.store(model.get_identity(), prompt.unmarked_messages, response)
         else:
-            yield from iter_shown(citation_filter.feed(response.text))
-        yield from iter_shown(citation_filter.flush())
+            yield from record_text(citation_filter.feed(response.text))
+        yield from record_text(citation_filter.flush())
         origin = "the answer given before" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]

@@ -40,8 +40,8 @@ class RetrieveFunction(Protocol):
 class Asker:
     """The answers to questions, from the states of a store, a snapshot or a transaction.
 
-    ``open_query`` prepares a question's query on one state, which stays open as long as its context;
-    ``retrieve_evidence`` runs a prepared query, and ``retrieve`` does both.
+    ``open_query`` opens a state and prepares a question's query on it; the state is open as long as the context.
+    ``retrieve_evidence`` runs a prepared query, and ``retrieve`` does both. ``embed`` returns the vectors of sentences.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Asker:
         """Return the evidence for a question, and the probability that it answers it."""
         with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)
-            return evidence, self._weigh_confidence(query, evidence, self._score_passages(query, evidence))
+            return evidence, self._estimate_confidence(query, evidence, self._score_passages(query, evidence))
 
     def prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Return the prompt that a language model gets for a question."""
@@ -91,8 +91,8 @@ class Asker:
             if language_model is not None:
                 self._request_segments(query)
             evidence = self._retrieve_evidence(strategy, query)
-            scored = self._score_passages(query, evidence)
-            confidence = self._weigh_confidence(query, evidence, scored)
+            scored_passages = self._score_passages(query, evidence)
+            confidence = self._estimate_confidence(query, evidence, scored_passages)
             if confidence.value < self._session.least_confidence:
                 text, citations = describe_nearest(evidence, confidence.unknown, confidence.formless)
                 abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
@@ -102,7 +102,7 @@ class Asker:
                 overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
 
         def generate_answer() -> Generator[str, None, Answer]:
-            # The state is closed by now, because a model can write for minutes.
+            # The state is already closed, because a model can write for minutes.
             from .answer import write_answer
             from .extractive import extract_answer
 
@@ -122,7 +122,7 @@ class Asker:
                     problem = f"{error}."
                 problem += " This answer is extractive."
             with query.trace.step("choose sentences") as step:
-                extracted_answer = overview or extract_answer(evidence, scored)
+                extracted_answer = overview or extract_answer(evidence, scored_passages)
                 text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
                 reason = "no language model is configured" if problem is None else "the language model did not answer"
                 step.detail, step.count = f"extractive: {reason}", len(citations)
@@ -157,7 +157,7 @@ class Asker:
         from ..models.structured import StructuredModel
         from .distiller import ModelDistiller
 
-        # The caller's vector belongs to the original question only.
+        # The caller's vector is that of the original question only.
         base_clauses: Clauses = {**clauses, "vector": None}
         reranker = get_reranker(clauses.get("options") or {})
 
@@ -199,19 +199,24 @@ class Asker:
             )
         return prompt
 
-    def _weigh_confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
+    def _estimate_confidence(self, query: Query, evidence: Evidence, scored_passages: ScoredPassages) -> Confidence:
         """Estimate the probability that the evidence answers the question, and record it as a step of the query."""
         from .confidence import estimate_confidence
 
         with query.trace.step("weigh confidence") as step:
-            confidence = estimate_confidence(query, evidence.hits, evidence.context, lambda: scored.snippets.nearest)
+            confidence = estimate_confidence(
+                query, evidence.hits, evidence.context, lambda: scored_passages.snippets.nearest
+            )
             threshold = self._session.least_confidence
             verdict = "answers" if confidence.value >= threshold else "does not answer"
             step.detail, step.count = f"{confidence}; {verdict} from {threshold:g} on", len(evidence.hits)
         return confidence
 
     def _score_passages(self, query: Query, evidence: Evidence) -> ScoredPassages:
-        """Return the passages around the evidence, from which an extractive answer is made, with their scorer."""
+        """Return the passages around the evidence, from which an extractive answer is made.
+
+        Their snippets are scored when the scores are first needed.
+        """
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
 
@@ -231,9 +236,8 @@ class Asker:
         if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)
-        rest_vector = query.embed_part(
-            decompose(query.question, recognize_entities(uncounted_query, capitalized_only=True)).remainder
-        )
+        names = recognize_entities(uncounted_query, capitalized_only=True)
+        rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
             vectors = self._embed(texts)

@@ -68,17 +68,17 @@ class Confidence:
     ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
     mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
 
-    ``compute_coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a
-    passage. ``compute_amount`` is the absolute amount of information in that run: a share of few or common terms counts
-    little. ``compute_phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
+    ``coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a passage.
+    ``amount`` is the absolute amount of information in that run: a share of few or common terms counts little.
+    ``phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
 
-    ``compute_unnamed`` is the share of names that no passage has as they are written. ``compute_lacking`` is the share
-    of technical tokens that no passage has, and ``missing`` the share of terms that no chunk of the store has.
-    ``unknown`` lists the names with a term that no chunk has.
+    ``unnamed`` is the share of names that no passage has as written. ``lacking`` is the share of technical tokens that
+    no passage has, and ``missing`` the share of terms that no chunk of the store has. ``unknown`` lists the names with
+    a term that no chunk has.
 
     ``formless`` names what the question asks for (such as a telephone number) if its form is recognizable and no
-    passage has it. ``overview`` is true if the question asks for an overview and the hits are one; nothing else can be
-    missing then.
+    passage has it. ``overview`` is True if the question asks for an overview and the hits are one. The other signals
+    then do not matter.
     """
 
     value: float
@@ -126,8 +126,8 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
 #: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
 SignalWeights = Mapping[str, float]
 
-#: Weights with and without the cosines of a known embedder. Only a manual determines the weight of ``compute_lacking``;
-#: in the first set, it comes from a fit that includes one, and more parts.
+#: Weights with and without the cosines of a known embedder. Among the data for fitting, only manuals have technical
+#: tokens. The first weight of ``lacking`` comes from a separate fit that includes a manual and more parts.
 SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
     "nearby": 6.82,
@@ -162,9 +162,9 @@ def estimate_confidence(
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     state, hits = query.view, hits[:_MAX_CHUNKS]
-    # Use the file name if there is no title.
-    names = [hit.title or PurePosixPath(hit.document).name for hit in hits]
-    passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(names, hits, strict=True)]
+    # The file name replaces a missing title.
+    titles = [hit.title or PurePosixPath(hit.document).name for hit in hits]
+    passages = [PassageWords(f"{title} {hit.heading} {hit.text}") for title, hit in zip(titles, hits, strict=True)]
     passages += map(PassageWords, context)
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
@@ -176,7 +176,7 @@ def estimate_confidence(
     ]
     if not passages:
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, question_terms.missing, question_terms.unknown)
-    cosines = None
+    best_cosines: list[float] = []
     # These embedders do not support languages without spaces: any two such texts have similar vectors.
     if (
         hits
@@ -184,19 +184,18 @@ def estimate_confidence(
         and query.given_vector is None
         and not is_unspaced(query.question)
     ):
-        cosines = _compute_hit_cosines(query, hits)
-    terms = [
+        best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
+    passage_terms = [
         [question_terms.stem(word) for word in list_content_words(passage.text, function_words)] for passage in passages
     ]
-    coverage = max(map(question_terms.compute_coverage, terms))
-    best_cosines = sorted(cosines or (), reverse=True)[:_NUM_NEARBY]
+    coverage = max(map(question_terms.compute_coverage, passage_terms))
     parts = {
         # Fall back to the best chunk if no sentence can be chosen.
         "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
         "nearby": sum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
         "amount": question_terms.compute_amount(coverage),
-        "phrases": max(map(question_terms.compute_phrases, terms)),
+        "phrases": max(map(question_terms.compute_phrases, passage_terms)),
         "unnamed": question_terms.compute_unnamed(missing_names),
         "lacking": question_terms.compute_lacking(missing_names),
         "missing": question_terms.missing,
@@ -204,20 +203,20 @@ def estimate_confidence(
     weights = SIMILARITY_WEIGHTS if best_cosines else WORD_WEIGHTS
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
     kind = classify_question(query.question)
-    formless = kind.name if kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(one.text) for one in passages) else ""
-    if formless:
+    lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in passages)
+    if lacks_form:
         value = 0.0
-    cosine: dict[str, Any] = {} if best_cosines else {"similarity": None, "nearby": None}
-    return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **(parts | cosine))
+    signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}
+    formless = kind.name if lacks_form else ""
+    return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **signals)
 
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Return for each hit the cosine of its nearest chunk with the question, at least 0."""
-    chunks = [list_chunk_ids(hit, query.view) for hit in hits]
-    cosines = iter(
-        compute_cosines(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist()
-    )
-    return [max(0.0, *islice(cosines, len(its))) for its in chunks]
+    hit_chunks = [list_chunk_ids(hit, query.view) for hit in hits]
+    chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
+    cosines = iter(compute_cosines(query.view, chunk_ids, query.vector).tolist())
+    return [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +238,7 @@ class _QuestionTerms:
 
     @classmethod
     def parse(cls, question: str, state: State, language: str | None) -> _QuestionTerms:
-        """Compare a question in a language (None: English) with a store."""
+        """Prepare a question in a language (None: English), with the statistics of a store."""
         function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS
         stem = get_stemmer(state.settings.stemmer)
@@ -252,13 +251,13 @@ class _QuestionTerms:
 
         subject = _HOW_MUCH_PATTERN.sub(" ", question)
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words)))
-        consecutive_terms = _within_words(
+        consecutive_terms = _drop_crossing_pairs(
             consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))
         )
         stems = consecutive_terms or list_content_terms(question, stem)
-        rarities = {term: get_rarity(term) * _size(term) for term in sorted(set(stems))}
+        rarities = {term: get_rarity(term) * _get_size(term) for term in sorted(set(stems))}
         pairs = {
-            pair: min(get_rarity(term) * _size(term) for term in pair)
+            pair: min(get_rarity(term) * _get_size(term) for term in pair)
             for pair in sorted(set(pairwise(consecutive_terms)))
         }
         question_names = {
@@ -272,15 +271,15 @@ class _QuestionTerms:
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
         """Return the rarity-weighted share of the question that the best run of ``terms`` has."""
-        ends = accumulate(map(_size, terms))
-        positions = [(place, term) for place, term in zip(ends, terms, strict=True) if term in self.rarities]
+        word_offsets = accumulate(map(_get_size, terms))
+        matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
         best, first, covered = 0.0, 0, 0.0
-        counts = dict.fromkeys(self.rarities, 0)
-        for place, term in positions:
+        counts = dict.fromkeys(self.rarities, 0)  # of the matches in the run
+        for offset, term in matches:
             covered += 0 if counts[term] else self.rarities[term]
             counts[term] += 1
-            while place - positions[first][0] > _MAX_RUN_WORDS:
-                dropped = positions[first][1]
+            while offset - matches[first][0] > _MAX_RUN_WORDS:
+                dropped = matches[first][1]
                 counts[dropped] -= 1
                 covered -= 0 if counts[dropped] else self.rarities[dropped]
                 first += 1
@@ -288,8 +287,10 @@ class _QuestionTerms:
         return min(1.0, best / self._total_rarity)
 
     def compute_amount(self, coverage: float) -> float:
-        """Return the information in a share of the question, from 0 to 1: high for two rare terms, low for a common
-        one."""
+        """Return the information in a covered share of the question, from 0 to 1.
+
+        It is high for two rare terms and low for a common one.
+        """
         return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
     def compute_phrases(self, terms: Sequence[str]) -> float:
@@ -298,12 +299,12 @@ class _QuestionTerms:
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
     def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the rarity-weighted share of the question that the ``missing_names`` names make up."""
+        """Return the rarity-weighted share of the question that the missing names make up."""
         weight = sum(self.names[name] for name in missing_names)
         return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
 
     def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the share of the question's technical tokens that are among the ``missing_names`` names."""
+        """Return the share of the question's technical tokens that are among the missing names."""
         tokens = sum(name.is_token for name in self.names)
         return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0
 
@@ -312,30 +313,33 @@ class _QuestionTerms:
         return sum(self.rarities.values()) or 1.0
 
 
-def _within_words(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without character pairs that cross a word boundary.
+def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the terms of a question without pairs of hiragana and pairs that cross a word boundary.
 
     Such a pair is no evidence, because a text with both words need not have it. A pair that no chunk has crosses a
-    boundary if it is between two pairs that chunks have, or has a character that can be a function word.
+    boundary if it is between two pairs that chunks have, or has a character that can be a function word. ``counts``
+    has the number of chunks with each pair.
     """
-    within = []
-    for place, term in enumerate(terms):
+    remaining = []
+    for index, term in enumerate(terms):
         if is_pair(term) and not counts[term]:
-            around = terms[max(0, place - 1) : place] + terms[place + 1 : place + 2]
-            between = len(around) == 2 and all(map(counts.get, around)) and around[0][1] + around[1][0] == term
-            if between or may_cross_words(term):
+            neighbors = terms[max(0, index - 1) : index] + terms[index + 1 : index + 2]
+            is_between_pairs = (
+                len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
+            )
+            if is_between_pairs or may_cross_words(term):
                 continue
         if not is_hiragana_pair(term):
-            within.append(term)
-    return within
+            remaining.append(term)
+    return remaining
 
 
-def _size(term: str) -> float:
+def _get_size(term: str) -> float:
     """Return the size of a term in words: 0.5 for a character pair, since neighboring pairs share a character."""
     return 0.5 if is_pair(term) else 1.0
 
 
-def _compute_share(rarities: Mapping[str, float], words: set[str]) -> float:
-    """Return the rarity-weighted share of the question's terms that are in ``words``."""
+def _compute_share(rarities: Mapping[str, float], terms: set[str]) -> float:
+    """Return the share of these terms among all of the question's, weighted by rarity."""
     total = sum(rarities.values())
-    return sum(rarity for term, rarity in rarities.items() if term in words) / total if total else 0.0
+    return sum(rarity for term, rarity in rarities.items() if term in terms) / total if total else 0.0

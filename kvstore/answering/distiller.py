@@ -2,7 +2,7 @@
 
 In: questions and passages. Out: points with their passages, ratings, and further questions
 (:mod:`kvstore.retrieval.distillation`). Passages are quoted and numbered as in the prompt of an answer. The model
-writes JSON of a schema; a point without a score, or one that names no passage of its prompt, is left out.
+writes JSON of a schema. A point without a score, or without a passage of its prompt, is dropped.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from ..models.token_estimate import token_estimate
 from ..retrieval.distillation import MAX_POINT_SCORE, DistillationResult, Point
 from ..retrieval.evidence import Evidence, Hit, Trace
 from ..retrieval.query import Query
-from .prompt import build_quotation, quote_passage
+from .prompt import LONGEST_NUMBER, build_quotation, quote_passage
 
 Result = TypeVar("Result")
 
 #: The maximum number of points per prompt, and the best rating of a passage.
 _MAX_POINTS = 20
 _MAX_RATING = 5
+#: The number of tokens reserved for the titles of a prompt and the rules of quotation.
+_FIXED_TOKENS = 200
 
 _POINTS_TASK = (
     "You are given a question and numbered passages. Write down what the passages say that helps to answer the "
@@ -45,8 +47,10 @@ _RATINGS_TASK = (
 
 
 class ModelDistiller:
-    """A :class:`~kvstore.retrieval.distillation.Distiller` with one model; ``budget`` is the number of tokens of a
-    prompt."""
+    """A :class:`~kvstore.retrieval.distillation.Distiller` with one model.
+
+    ``budget`` is the maximum number of tokens of a prompt. ``open_query`` and ``retrieve`` serve further questions.
+    """
 
     def __init__(
         self,
@@ -67,15 +71,15 @@ class ModelDistiller:
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
         remaining = list(passages)
-        found: list[list[Hit]] = []
+        batches: list[list[Hit]] = []
         while remaining:
             batch = self._select_fitting(question, remaining, _POINTS_TASK)
             if not batch:
                 remaining = remaining[1:]
                 continue
-            found.append(batch)
+            batches.append(batch)
             remaining = [hit for hit in remaining if hit not in batch]
-        return found
+        return batches
 
     def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
         task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=questions) if questions else "")
@@ -104,16 +108,14 @@ class ModelDistiller:
                 if point["score"] and numbers:
                     sources = tuple(fitting[number - 1] for number in numbers)
                     points.append(Point(" ".join(point["description"].split()), point["score"], sources))
-            asked = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
-            return DistillationResult(points, [text for text in asked if text][:questions])
+            next_questions = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
+            return DistillationResult(points, [text for text in next_questions if text][:questions])
 
         with self.trace.step("points of passages") as step:
-            reading = self._ask("points", question, fitting, task, build_object_schema(**properties), check) or empty
-            step.detail = f"{self._model.model.name}: {len(fitting)} passages" + _format_next_questions(
-                reading.questions
-            )
-            step.count = len(reading.points)
-        return reading
+            result = self._ask("points", question, fitting, task, build_object_schema(**properties), check) or empty
+            step.detail = f"{self._model.model.name}: {len(fitting)} passages{_format_next_questions(result.questions)}"
+            step.count = len(result.points)
+        return result
 
     def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
         ratings: list[int] = []
@@ -132,21 +134,23 @@ class ModelDistiller:
         schema = build_object_schema(ratings={"type": "array", "items": rating})
 
         def check(answer: Any) -> list[int]:
-            said = {one["passage"]: one["rating"] for one in answer["ratings"]}
-            return [said.get(number, 0) for number in range(1, len(passages) + 1)]
+            ratings = {entry["passage"]: entry["rating"] for entry in answer["ratings"]}
+            return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
         return self._ask("ratings", question, passages, _RATINGS_TASK, schema, check) or [0] * len(passages)
 
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
     ) -> list[Hit]:
-        """Return the passages that fit in a prompt, in order. With ``in_order``, stop at the first passage that does
-        not fit."""
+        """Return the passages that fit in a prompt, in order.
+
+        With ``in_order``, stop at the first passage that does not fit; otherwise, skip it.
+        """
         quotation = Quotation(())
-        tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - 200
+        tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - _FIXED_TOKENS
         fitting: list[Hit] = []
         for hit in passages:
-            tokens_after = tokens_left - token_estimate(quote_passage(999, hit, quotation)) - 1
+            tokens_after = tokens_left - token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) - 1
             if tokens_after >= 0:
                 fitting.append(hit)
                 tokens_left = tokens_after

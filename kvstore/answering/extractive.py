@@ -1,9 +1,9 @@
 """Extractive answers, without a language model: snippets of the evidence, word for word, each run with its citation.
 
 In: passages around the retrieved chunks, and a :class:`Relevance` that scores their snippets. Out: a few runs of
-snippets, best first, each a paragraph; a run whose words do not name its subject follows the title or heading that
-does. Then the relations of the question's rarest entity in the entity forest, if the evidence has them. If nothing was
-found, the answer says so; if the store does not answer, the nearest passages are named instead.
+snippets, best first, each a paragraph. A run that does not name its subject begins with the title or heading that does.
+The relations of the question's rarest entity in the entity forest follow, if the evidence has them. If the store does
+not answer, the text says so and names the nearest passages.
 """
 
 from __future__ import annotations
@@ -20,38 +20,35 @@ from ..text.words import count_written_words, find_reference_numbers, is_unspace
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
-from .runs import Place, Run, select_runs
+from .runs import Run, SnippetPosition, select_runs
 from .snippets import Snippet
 
 NO_ANSWER = "Nothing in the store answers this."
-#: Chunks whose snippets are weighed, and those that are named where none answers.
-MAX_CHUNKS = 8
-#: Snippets that are embedded for an answer, at most.
+#: The maximum number of hits whose snippets are scored, and of passages named if the store does not answer.
+MAX_CHUNKS, _MAX_NEAREST = 8, 3
+#: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
-_MAX_NEAREST = 3
-#: Words of a snippet that are shown.
-_MAX_SNIPPET_WORDS = 90
-#: Words of a title or heading that is put before a run.
-_MAX_LABEL_WORDS = 12
-#: What the parts of a snippet's score weigh: the cosine of its title, heading and text with the question, and with the
-#: question without its names; the share of the question's terms, by rarity, that it has, and that it has with the
-#: snippets beside it; the rank of its chunk, as 1 / (1 + rank); having something of the kind that is asked for; being
-#: the first of a document that is no longer than its passage. Fitted so that a softmax over the snippets of a
-#: question gives those that hold the answer as much probability as possible, and then chosen, with the numbers of
-#: :mod:`.runs`, among such as are near, for what the runs cover: over the even questions of hotpotqa, musique and the
-#: excerpts of chunking_evaluation.
+#: The maximum number of words displayed of a snippet, and of a title or heading before a run.
+_MAX_SNIPPET_WORDS, _MAX_LABEL_WORDS = 90, 12
+#: The weights of the parts of a snippet's score:
+#: ``cosine``: the cosine of its title, heading and text with the question; ``rest``: with the question without names;
+#: ``own``: the share of the question's terms, by rarity, in it; ``near``: in it and the adjacent snippets;
+#: ``rank``: 1 / (1 + rank of its hit); ``kind``: it has something of the kind that the question asks for;
+#: ``first``: it opens a document that is no longer than its passage.
+#: They were fitted on the even questions of hotpotqa, musique and the excerpts of chunking_evaluation: a softmax over
+#: the snippets of a question should give the answering ones as much probability as possible. Among similar weights,
+#: those with the best coverage by the runs were chosen, together with the constants of :mod:`.runs`.
 _WEIGHTS = {"cosine": 2.0, "rest": 7.9, "own": 2.75, "near": 0.7, "rank": 4.2, "kind": 2.2, "first": 1.6}
-#: Those sets have hardly any technical tokens: what the shares of the question's that a snippet has, and that its
-#: term has, weigh was chosen by reading answers from manuals.
+#: The shares of the question's technical tokens in the snippet and in its term. Those sets have few such tokens, so the
+#: weights were chosen by reading answers from manuals.
 _WEIGHTS |= {"token": 1.5, "term": 3.0}
-#: A list of changes tells what was otherwise once; what a question asks about is how it is, unless it asks for that.
+#: A list of changes describes former states; a question is about the current one unless it asks for changes.
 _WEIGHTS |= {"history": -3.0}
-
-#: Chosen over questions on folders as people have them: a sentence that asks answers little itself, and where the
-#: question names a number (an invoice, an order), passages without it tell of another thing.
+#: Chosen on questions about private folders. A question in a document rarely answers one. If the question names a
+#: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"asks": -1.0, "other": -12.0}
 
-#: Documents and parts of them that list changes or names, and questions that ask for such.
+#: Titles and headings of lists of changes or names, and words of questions that ask for changes.
 _CHANGELOG_PATTERN = re.compile(
     r"change ?logs?|changes|history|news|release notes|index|what(?:'|’)?s new|(?:community )?updates", re.IGNORECASE
 )
@@ -61,14 +58,14 @@ _CHANGE_QUESTION_PATTERN = re.compile(
     re.IGNORECASE,
 )
 
-#: Options, paths, calls, and words that are joined by marks or by capitals.
+#: Technical tokens: options, paths, calls, and words with inner marks or capitals.
 _TOKEN_PATTERN = re.compile(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\w+\(\w?\)|\w+(?:[._:/]\w+)+|\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
 
 #: The end of a sentence that the next one follows without a blank.
-_UNSPACED_END = re.compile("[。！？｡][」』”’）)】》〉]*\\Z")
+_UNSPACED_END_PATTERN = re.compile("[。！？｡][」』”’）)】》〉]*\\Z")
 
 Stem = Callable[[str], str]
 
@@ -78,7 +75,7 @@ class SnippetScores:
     """The scores of the snippets that can be chosen. ``nearest`` is the highest cosine of a snippet, with its title and
     heading, and the question (0 if there are no snippets)."""
 
-    scores: Mapping[Place, float]
+    scores: Mapping[SnippetPosition, float]
     nearest: float
 
 
@@ -86,85 +83,77 @@ class SnippetScores:
 class Relevance:
     """Scores how much a snippet says about a question.
 
-    ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`; ``similarity``
-    returns the cosines of texts with the question and with the question without its names (all 0 without an embedder).
+    ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`.
+    ``compute_similarities`` returns two cosines per text: with the question, and with the question without its names.
+    They are 0 if the store has no embedder.
     """
 
     question: str
     rarities: Mapping[str, float]
     stem: Stem
-    similarity: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
+    compute_similarities: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
     def score_snippets(self, passages: Sequence[Passage]) -> SnippetScores:
-        """Return the scores of the snippets that can be chosen; of blocks of code only if there are no others."""
-        hit_snippets = [
-            ((number, at), snippet)
-            for number, passage in enumerate(passages)
-            for at, snippet in enumerate(passage.snippets)
-            if snippet.hit is not None
-        ]
-        # In a passage that is all source code, code answers; next to sentences, only the sentences are scored.
-        prose_passages = {number for (number, _), snippet in hit_snippets if snippet.is_selectable}
-        places = [
-            place
-            for place, snippet in hit_snippets
-            if snippet.is_selectable or (snippet.kind == "code" and place[0] not in prose_passages)
-        ]
+        """Return the scores of the snippets that can be chosen."""
         snippet_terms = {
-            (number, at): set(list_terms(_render_snippet(snippet), self.stem)) & self.rarities.keys()
+            (number, index): set(list_terms(_render_snippet(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
-            for at, snippet in enumerate(passage.snippets)
+            for index, snippet in enumerate(passage.snippets)
         }
-        places = self._select_likeliest(passages, places, snippet_terms)
+        positions = self._select_likeliest(passages, _list_candidates(passages), snippet_terms)
         kind = classify_question(self.question)
         total = self._total_rarity
         tokens = frozenset(_find_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
-        texts = [_render_snippet(passages[number].snippets[at]) for number, at in places]
-        titles = [passages[number].title for number, _ in places]
-        headings = [passages[number].snippets[at].heading for number, at in places]
-        subjects = [
+        texts = [_render_snippet(passages[number].snippets[index]) for number, index in positions]
+        titles = [passages[number].title for number, _ in positions]
+        headings = [passages[number].snippets[index].heading for number, index in positions]
+        titled_texts = [
             ": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, headings, texts, strict=True)
         ]
+        similarities = self.compute_similarities(titled_texts)
         scores, nearest = {}, 0.0
-        for place, text, (cosine, rest_cosine) in zip(places, texts, self.similarity(subjects), strict=True):
+        for (number, index), text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
             nearest = max(nearest, cosine)
-            snippet = passages[place[0]].snippets[place[1]]
+            passage = passages[number]
+            snippet = passage.snippets[index]
             assert snippet.hit is not None
+            adjacent_terms = (snippet_terms.get((number, index + step), set()) for step in (-1, 0, 1))
             parts = {
                 "cosine": cosine,
                 "rest": rest_cosine,
-                "own": self._sum_rarities(snippet_terms[place]) / total,
-                "near": self._sum_rarities(
-                    set().union(*(snippet_terms.get((place[0], place[1] + by), set()) for by in (-1, 0, 1)))
-                )
-                / total,
+                "own": self._sum_rarities(snippet_terms[number, index]) / total,
+                "near": self._sum_rarities(set().union(*adjacent_terms)) / total,
                 "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.is_met_by(text)),
-                "token": _compute_shared_tokens(tokens, text),
-                "term": _compute_shared_tokens(tokens, snippet.term),
-                "other": number_mismatches[place[0]],
+                "token": _compute_token_share(tokens, text),
+                "term": _compute_token_share(tokens, snippet.term),
+                "other": number_mismatches[number],
                 "asks": float(snippet.is_question),
-                "first": float(place[1] == 0 and passages[place[0]].is_whole_document),
-                "history": float(not asks_for_changes and _is_history(passages[place[0]])),
+                "first": float(index == 0 and passage.is_whole_document),
+                "history": float(not asks_for_changes and _is_history(passage)),
             }
-            scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
+            scores[number, index] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
     def _select_likeliest(
-        self, passages: Sequence[Passage], places: list[Place], snippet_terms: Mapping[Place, set[str]]
-    ) -> list[Place]:
-        """As many of some snippets as are worth comparing with the question, as that is what an answer costs."""
-        if len(places) <= MAX_EMBEDDED_SNIPPETS:
-            return places
+        self,
+        passages: Sequence[Passage],
+        candidates: list[SnippetPosition],
+        snippet_terms: Mapping[SnippetPosition, set[str]],
+    ) -> list[SnippetPosition]:
+        """Return the candidates that are worth embedding, which is most of the cost of an answer, in order."""
+        if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
+            return candidates
         total = self._total_rarity
 
-        def estimate_score(place: Place) -> float:
-            hit = passages[place[0]].snippets[place[1]].hit
-            return self._sum_rarities(snippet_terms[place]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
+        def estimate_score(position: SnippetPosition) -> float:
+            hit = passages[position[0]].snippets[position[1]].hit
+            return self._sum_rarities(snippet_terms[position]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
 
-        return sorted(sorted(places, key=lambda place: (-estimate_score(place), place))[:MAX_EMBEDDED_SNIPPETS])
+        likeliest = sorted(candidates, key=lambda position: (-estimate_score(position), position))
+        return sorted(likeliest[:MAX_EMBEDDED_SNIPPETS])
 
     @property
     def _total_rarity(self) -> float:
@@ -172,6 +161,25 @@ class Relevance:
 
     def _sum_rarities(self, terms: set[str]) -> float:
         return sum(self.rarities[term] for term in sorted(terms))
+
+
+def _list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
+    """Return the positions of the snippets in a hit that can be chosen.
+
+    Code can be chosen only in a passage that is all code.
+    """
+    hit_snippets = [
+        ((number, index), snippet)
+        for number, passage in enumerate(passages)
+        for index, snippet in enumerate(passage.snippets)
+        if snippet.hit is not None
+    ]
+    prose_passages = {number for (number, _), snippet in hit_snippets if snippet.is_selectable}
+    return [
+        (number, index)
+        for (number, index), snippet in hit_snippets
+        if snippet.is_selectable or (snippet.kind == "code" and number not in prose_passages)
+    ]
 
 
 class ScoredPassages:
@@ -195,34 +203,39 @@ def extract_answer(evidence: Evidence, scored: ScoredPassages) -> tuple[str, lis
     for number, run in enumerate(runs, 1):
         passage = passages[run.passage]
         text = _render_run(passage, run, relevance)
-        # Numbers that a document has in brackets itself would pass for citations.
+        # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
         citations.append(_build_citation(number, passage, run, text))
     paragraphs += [f"{line}." for line in evidence.context[:1]]
     return ("\n\n".join(paragraphs), citations) if paragraphs else None
 
 
-def _select_group_runs(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:
-    """The best run of each group of the hits, in the order of the groups."""
+def _select_group_runs(
+    evidence: Evidence, passages: Sequence[Passage], scores: Mapping[SnippetPosition, float]
+) -> list[Run]:
+    """Return the best run of each group of hits, in the order of the groups."""
     runs: list[Run] = []
-    remaining = dict(scores)
+    remaining_scores = dict(scores)
     for group in evidence.groups:
-        hits = {evidence.hits[place] for place in group.hits}
+        hits = {evidence.hits[index] for index in group.hits}
         group_scores = {
-            (number, at): score
-            for (number, at), score in remaining.items()
-            if passages[number].snippets[at].hit in hits
+            (number, index): score
+            for (number, index), score in remaining_scores.items()
+            if passages[number].snippets[index].hit in hits
         }
         for run in select_runs(passages, group_scores)[:1]:
             runs.append(run)
-            for at in range(run.first, run.last + 1):
-                remaining.pop((run.passage, at), None)
+            for index in range(run.first, run.last + 1):
+                remaining_scores.pop((run.passage, index), None)
     return runs
 
 
 def describe_nearest(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
-    """Return the text for a store that does not answer, with citations of the nearest passages. ``formless`` is the
-    requested kind of thing that none of them has."""
+    """Return the text for a store that does not answer, with citations of the nearest passages.
+
+    ``unknown`` are names of the question that no document has. ``formless`` is the kind of thing that the question asks
+    for if no passage has any.
+    """
     hits: dict[tuple[str, str], Hit] = {}
     for hit in evidence.hits:
         hits.setdefault((hit.document, hit.heading), hit)
@@ -246,12 +259,12 @@ def _describe_hit(hit: Hit) -> str:
 
 
 def _find_tokens(text: str) -> list[str]:
-    """Return the technical tokens of a text: those with marks, and short options, whose letters are case-sensitive."""
+    """Return the technical tokens of a text as written, because case matters in them."""
     return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(text)]
 
 
-def _compute_shared_tokens(tokens: frozenset[str], text: str) -> float:
-    """The share of some technical tokens that a text has."""
+def _compute_token_share(tokens: frozenset[str], text: str) -> float:
+    """Return the share of these technical tokens that a text has."""
     return len(tokens.intersection(_find_tokens(text))) / len(tokens) if tokens and text else 0.0
 
 
@@ -259,8 +272,14 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
     """Return for each passage the share of the numbers that it lacks and another passage has, in its text or title."""
     if not numbers:
         return [0.0] * len(passages)
-    texts = [f"{PurePosixPath(one.document).stem} {one.title or ''} {one.heading} {one.text}" for one in passages]
-    num_missing = [sum(number not in text for number in numbers) for text in map(find_reference_numbers, texts)]
+    texts = [
+        f"{PurePosixPath(passage.document).stem} {passage.title or ''} {passage.heading} {passage.text}"
+        for passage in passages
+    ]
+    num_missing = [
+        sum(number not in passage_numbers for number in numbers)
+        for passage_numbers in map(find_reference_numbers, texts)
+    ]
     return [(count - min(num_missing)) / len(numbers) for count in num_missing]
 
 
@@ -272,11 +291,12 @@ def _is_history(passage: Passage) -> bool:
 
 
 def _render_snippet(snippet: Snippet) -> str:
+    """Return a snippet's text with its label."""
     return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
 def _render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
-    """A run as it is shown: items, rows and code on lines of their own."""
+    """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own."""
     snippets = passage.snippets[run.first : run.last + 1]
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
@@ -284,21 +304,22 @@ def _render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
         if snippet.label and (previous is None or previous.term != snippet.term):
             piece = f"{snippet.label}: {piece}"
         if snippet.kind == "code":
-            # Code among sentences is indented, and code by itself is as it was written.
+            # Code among sentences is indented; code alone is displayed as written.
             margin = "" if snippets[0].kind == "code" else "    "
             text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
         elif previous is not None and previous.block == snippet.block and snippet.kind != "table":
-            text += piece if _UNSPACED_END.search(text) else f" {piece}"
+            text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
         elif snippet.kind in ("item", "table") and previous is not None:
             text += f"\n- {piece}"
         else:
-            needs_line_break = previous is not None and previous.kind in ("code", "table")
-            text += f"{chr(10) if needs_line_break else ' '}{piece}" if text else piece
+            separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
+            text += f"{separator}{piece}" if text else piece
     subject = _find_subject(passage, snippets, relevance)
     return f"{subject}: {text}" if subject else text
 
 
 def _truncate(text: str) -> str:
+    """Return a text without the words beyond ``_MAX_SNIPPET_WORDS``."""
     if count_written_words(text) <= _MAX_SNIPPET_WORDS:
         return text
     if is_unspaced(text):
@@ -308,7 +329,7 @@ def _truncate(text: str) -> str:
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
-    """The title and heading that a run cannot be understood without."""
+    """Return the title or heading without which a run is not understood, joined by ``>``; an empty string if none."""
     first = snippets[0]
     run_terms = set(list_terms(" ".join(map(_render_snippet, snippets)), relevance.stem))
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
@@ -326,7 +347,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
         ):
             parts.append(part)
     if not title:
-        # A file without a title is known by its name.
+        # The file name replaces a missing title.
         path = PurePosixPath(passage.document)
         part_terms = set(list_terms(path.stem, relevance.stem))
         if (
@@ -340,6 +361,8 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
 
 def _build_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
     snippets = passage.snippets[run.first : run.last + 1]
-    start, end = (passage.start + len(passage.text[:at].encode()) for at in (snippets[0].start, snippets[-1].end))
+    start, end = (
+        passage.start + len(passage.text[:offset].encode()) for offset in (snippets[0].start, snippets[-1].end)
+    )
     kind, chunk = next((snippet.hit.kind, snippet.chunk) for snippet in snippets if snippet.hit is not None)
     return Citation(number, passage.document, chunk, start, end, text, kind)

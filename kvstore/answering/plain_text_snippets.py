@@ -136,9 +136,9 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     """
     lines: list[_Line] = []
     offset = start - indent
-    for line in text[offset:end].splitlines(keepends=True):
-        lines.append(_Line(offset, offset + len(line.rstrip()), len(line) - len(line.lstrip())))
-        offset += len(line)
+    for raw_line in text[offset:end].splitlines(keepends=True):
+        lines.append(_Line(offset, offset + len(raw_line.rstrip()), len(raw_line) - len(raw_line.lstrip())))
+        offset += len(raw_line)
     if starts_mid_line and len(lines) > 1:
         lines[0] = _Line(lines[0].text_start - lines[1].indent, lines[0].end, lines[1].indent)
     first, min_indent = 0, 0

@@ -23,10 +23,15 @@ from ..models.token_estimate import MESSAGE_TOKENS, token_estimate
 from ..retrieval.evidence import Evidence, Hit
 from .citations import neutralize_citations
 
-#: Tokens of context from which on the question is repeated.
+#: The minimum number of tokens of a context that the question also precedes.
 MIN_REPEAT_TOKENS = 500
-#: What stands for a mark where two prompts are compared: no quoted text has that.
+#: Replaces the random mark when two prompts are compared; no quoted text contains it.
 _ANY_MARK = "\0"
+
+#: The number of tokens of the titles of a prompt's sections.
+_TITLE_TOKENS = 20
+#: The number of a passage with the most digits, used to estimate the size of a passage before it has a number.
+LONGEST_NUMBER = 999
 
 _SYSTEM = (
     "Answer the question using the provided information. Cite the passages that say it by their numbers in brackets, "
@@ -59,7 +64,7 @@ class Prompt:
 
     @property
     def unmarked_messages(self) -> list[dict[str, str]]:
-        """The messages as they would be with any mark: the same for the same question and evidence."""
+        """The messages without the random mark: equal for the same question and evidence."""
         return [
             {"role": message["role"], "content": message["content"].replace(self.mark, _ANY_MARK)}
             for message in self.messages
@@ -67,20 +72,22 @@ class Prompt:
 
 
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
-    """The prompt for what was found, in at most ``budget`` tokens by :func:`token_estimate`."""
+    """Return the prompt for this evidence, with at most ``budget`` tokens by :func:`token_estimate`."""
     notes = (note.text for note in evidence.abstracts)
     hits = evidence.segments or evidence.hits
     quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *notes)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
-    # The question occurs twice, and there are the titles of the parts, two of them with quotation marks.
-    fixed_tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + 2 * token_estimate(question) + 20
+    # The question can occur twice.
+    fixed_tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + 2 * token_estimate(question) + _TITLE_TOKENS
     sections = (evidence.points, evidence.context, evidence.abstracts)
     fixed_tokens += token_estimate(quotation.quote("")) * sum(map(bool, sections))
     token_budget = _TokenBudget(budget - fixed_tokens)
-    passages = [hit for hit in hits if token_budget.take(quote_passage(999, hit, quotation))]
+    passages = [hit for hit in hits if token_budget.take(quote_passage(LONGEST_NUMBER, hit, quotation))]
     if hits and not passages:
-        min_tokens = fixed_tokens + min(token_estimate(quote_passage(999, hit, quotation)) for hit in hits) + 1
+        min_tokens = (
+            fixed_tokens + 1 + min(token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) for hit in hits)
+        )
         raise InputError(
             f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
         )
@@ -110,7 +117,7 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
 
 
 class _TokenBudget:
-    """Tokens that are left."""
+    """The number of tokens that can still be added to a prompt."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens_left = tokens
@@ -133,7 +140,7 @@ def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
 
 
 def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
-    """A passage with its number, and what it is about, as a prompt has it."""
+    """Return a passage with its number, title and headings, as in a prompt."""
     titles = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
     return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.quote(quote_text(hit.text))}"
 
@@ -144,12 +151,12 @@ def quote_text(text: str) -> str:
 
 
 def quote_slice(text: str) -> str:
-    """Return the same of a part of a text, with the white space at its ends."""
+    """Return a part of a document's text, quoted like :func:`quote_text`, with the white space at its ends."""
     return neutralize_citations(replace_controls(text))
 
 
 def to_one_line(text: str) -> str:
-    """Return the same on one line, white space of any kind as single blanks."""
+    """Return a document's text, quoted like :func:`quote_text`, on one line with single blanks."""
     return quote_text(" ".join(text.split()))
 
 

@@ -1,9 +1,9 @@
-"""The kind of thing that a question asks for, as far as its words show it: a person, a time, a place, a number, a
-command, a reason, an address of mail or of the web, a telephone number.
+"""The kind of thing that a question asks for: a person, time, place, number, command, reason, telephone number, e-mail
+address or web address, or the meaning of a word.
 
 In: a question. Out: a :class:`QuestionKind`, which checks if a text contains something of that kind that is not in the
-question itself ("Who founded the Nobel Prize?" is not answered by "the Nobel Prize"). A question without such words
-asks for anything.
+question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words of a question show a
+kind, any text may answer it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _NUMBERS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty|thirty|forty|fifty|sixty|"
     "seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|half|twice|once|none|dozens?|single|both"
 )
-_CAPITALISED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
+_CAPITALIZED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
 _KIND_PATTERNS = {
-    "person": re.compile(_CAPITALISED),
-    "place": re.compile(rf"{_CAPITALISED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
+    "person": re.compile(_CAPITALIZED),
+    "place": re.compile(rf"{_CAPITALIZED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
     "time": re.compile(
         rf"\b(?:1\d|20)\d\d\b|\b(?:{_MONTHS}|{_DAYS}|century|years?)\b|\b\d{{1,2}}:\d\d\b", re.IGNORECASE
     ),
@@ -49,18 +49,18 @@ _KIND_PATTERNS = {
 }
 
 
-def _ask_for_nouns(words: str) -> str:
-    """A question by "what" or "which" for one of some nouns."""
-    return rf"\b(?:what|which) (?:{'|'.join(words.split())})s?\b"
+def _build_noun_pattern(nouns: str) -> str:
+    """Return a pattern for "what" or "which" followed by one of these nouns."""
+    return rf"\b(?:what|which) (?:{'|'.join(nouns.split())})s?\b"
 
 
-#: Kinds that are told by their form alone: what has none of it does not answer.
+#: Kinds with a form of their own. A passage without a match of the form does not answer.
 KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
 
-#: The kinds by what opens a question, or stands in it; the first that matches.
+#: The kinds with the patterns of their questions. The leftmost match decides.
 _QUESTION_PATTERNS = (
     ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) numbers?\b"),
     ("e-mail address", rf"{_WHAT_IS}(?: [\w-]+)? e-?mail address(?:es)?\b"),
@@ -69,24 +69,24 @@ _QUESTION_PATTERNS = (
         rf"{_WHAT_IS}(?: [\w-]+)? (?:web ?(?:site )?address|url)(?:es|s)?\b(?! of the| param| option| field)",
     ),
     ("number", r"\bhow (?:many|much|long|old|often|far|large|big|tall|high|fast|deep|wide)\b"),
-    ("number", _ask_for_nouns("number percentage share amount size population proportion fraction age limit")),
+    ("number", _build_noun_pattern("number percentage share amount size population proportion fraction age limit")),
     ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
-    ("time", _ask_for_nouns("year date day month time century decade")),
+    ("time", _build_noun_pattern("year date day month time century decade")),
     ("person", r"\b(?:who|whom|whose)\b"),
     ("place", r"\bwhere\b"),
     (
         "place",
-        _ask_for_nouns(
+        _build_noun_pattern(
             "city country place state county town directory folder file path location continent region village"
         ),
     ),
     (
         "command",
-        _ask_for_nouns("command option flag switch setting parameter function variable statement pragma keyword"),
+        _build_noun_pattern("command option flag switch setting parameter function variable statement pragma keyword"),
     ),
-    ("command", _ask_for_nouns("directive key method tool program signal syntax")),
+    ("command", _build_noun_pattern("directive key method tool program signal syntax")),
     ("command", r"\bhow (?:do|can|could|should|would) (?:i|you|we|one)\b|\bhow to\b"),
-    ("reason", rf"\bwhy\b|{_ask_for_nouns('reason cause')}"),
+    ("reason", rf"\bwhy\b|{_build_noun_pattern('reason cause')}"),
 )
 _COMPILED_QUESTION_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _QUESTION_PATTERNS)
 _DEFINITION_PATTERN = re.compile(
@@ -95,8 +95,9 @@ _DEFINITION_PATTERN = re.compile(
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: Words of the longest subject that is explained, and words that may stand before and in it where it is.
+#: The maximum number of words of a subject to explain.
 _MAX_SUBJECT_WORDS = 5
+#: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
 _WORD_PATTERN = re.compile(r"\w+")
 
@@ -105,7 +106,7 @@ _WORD_PATTERN = re.compile(r"\w+")
 class QuestionKind:
     """The kind of thing that a question asks for (``thing`` if unknown), and the question's words.
 
-    ``subject`` are the words that a question wants explained ("What is leave?", "What does --force do?").
+    ``subject`` are the words to be explained if the kind is ``meaning`` ("What is leave?", "What does --force do?").
     """
 
     name: str
@@ -116,10 +117,8 @@ class QuestionKind:
         """True if a text contains something of the kind that is not in the question; never for ``thing``."""
         if self.name == "meaning":
             return self._explains(text)
-        form = _KIND_PATTERNS.get(self.name)
-        if form is None:
-            return False
-        return any(self._is_new(match.group()) for match in form.finditer(text))
+        pattern = _KIND_PATTERNS.get(self.name)
+        return pattern is not None and any(self._is_new(match.group()) for match in pattern.finditer(text))
 
     def _explains(self, text: str) -> bool:
         """True if a text begins with the subject, as a definition does."""
@@ -127,12 +126,13 @@ class QuestionKind:
         return self.subject.issubset(opening)
 
     def _is_new(self, match_text: str) -> bool:
+        """True if a match has a word that is neither in the question nor a function word."""
         words = _WORD_PATTERN.findall(match_text.lower())
         return bool(words) and not all(word in self.words or word in FUNCTION_WORDS for word in words)
 
 
 def classify_question(question: str) -> QuestionKind:
-    """The kind of a question.
+    """Return the kind of a question.
 
     >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'number', 'meaning']
@@ -140,7 +140,9 @@ def classify_question(question: str) -> QuestionKind:
     True
     """
     words = frozenset(_WORD_PATTERN.findall(question.lower()))
-    matches = [(found.start(), kind) for kind, form in _COMPILED_QUESTION_PATTERNS if (found := form.search(question))]
+    matches = [
+        (match.start(), kind) for kind, pattern in _COMPILED_QUESTION_PATTERNS if (match := pattern.search(question))
+    ]
     if matches:
         return QuestionKind(min(matches)[1], words)
     definition = _DEFINITION_PATTERN.match(question.strip())

@@ -28,21 +28,22 @@ _PIECE_PATTERN = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\
 _POSSESSIVE_PATTERN = re.compile(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
 _TOKEN_PATTERN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
-#: Words without a capital that join the parts of a name, and marks that part none.
+#: Words without a capital that join the parts of a name, and marks that do not end one.
 _LINK_WORDS = frozenset("of the de la le du di da del der van von bin".split())
 _JOINING_MARKS = frozenset("-&")
-#: How many words may stand in a text between two of a name: a second name, an initial.
+#: The maximum number of words that a text can have between two words of a name: a second name or an initial.
 _MAX_WORDS_BETWEEN = 1
-#: Words with capitals from which on, where there are no others and most are everyday words, they are a style.
-_MIN_STYLED_WORDS = 3
+#: The minimum number of words of a question in title case.
+_MIN_TITLE_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionName:
     """A name as a question writes it.
 
-    ``words`` are its words in normal form, ``forms`` as they are written; ``is_token`` says that it is a technical
-    token, ``opens_sentence`` that its first word opens a sentence, and may be no part of it.
+    ``words`` are its words in normal form, and ``forms`` the same words as written. ``is_token`` is True for a
+    technical token. ``opens_sentence`` is True if its first word opens a sentence: its capital may then not mean that
+    it is part of the name.
     """
 
     text: str
@@ -54,8 +55,10 @@ class QuestionName:
 
 @dataclass(slots=True)
 class PassageWords:
-    """A passage as names are looked for in it: ``words`` in normal form, ``forms`` as they are written (the same words
-    where normal form parts them otherwise)."""
+    """The words of a passage, in which names are searched for: ``words`` in normal form, and ``forms`` as written.
+
+    If the normal form splits the text into other words, ``forms`` are the words in normal form too.
+    """
 
     text: str
     words: list[str] = field(init=False)
@@ -75,26 +78,28 @@ class PassageWords:
         )
 
     def _has_words(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
-        words = list(zip(name.words[first:], name.forms[first:], strict=True))
+        """True if the passage has the words of a name from number ``first`` on, in order and almost adjacent."""
+        (first_word, first_form), *following = zip(name.words[first:], name.forms[first:], strict=True)
         position = -1
         while True:
             try:
-                position = self.words.index(words[0][0], position + 1)
+                position = self.words.index(first_word, position + 1)
             except ValueError:
                 return False
-            if self._matches_form(position, words[0][1], function_words) and self._has_following(
-                position, words[1:], function_words
+            if self._matches_form(position, first_form, function_words) and self._has_following(
+                position, following, function_words
             ):
                 return True
 
     def _has_following(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
+        """True if these words, given with their forms, follow the word at ``position``."""
         for word, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
             next_position = next(
                 (
-                    place
-                    for place in candidates
-                    if self.words[place] == word and self._matches_form(place, form, function_words)
+                    index
+                    for index in candidates
+                    if self.words[index] == word and self._matches_form(index, form, function_words)
                 ),
                 None,
             )
@@ -103,24 +108,26 @@ class PassageWords:
             position = next_position
         return True
 
-    def _matches_form(self, at: int, form: str, function_words: frozenset[str]) -> bool:
-        """True if a word is written as in a name: as in the question, or capitalized. Connecting words count in any
-        form."""
-        own_form = self.forms[at]
+    def _matches_form(self, index: int, form: str, function_words: frozenset[str]) -> bool:
+        """True if a word is written as in the question, or capitalized, or is a function word in any form."""
+        own_form = self.forms[index]
         return (
-            own_form == form or own_form[0].isupper() or not own_form[0].isalpha() or self.words[at] in function_words
+            own_form == form
+            or own_form[0].isupper()
+            or not own_form[0].isalpha()
+            or self.words[index] in function_words
         )
 
 
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
-    """The names and technical tokens of a question in a language (None: English), in order.
+    """Return the names and technical tokens of a question in a language (None: English), in order.
 
     If the language writes all nouns with capitals, only digits and capitals inside a word mark a name.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]
     ['Duke of York', '--no-owner', 'pg_dump']
-    >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA von 1969?", "german")]
+    >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA für 1969?", "german")]
     ['NASA', '1969']
     """
     function_words = get_function_words(language)
@@ -173,18 +180,24 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 def _is_name_like(piece: str) -> bool:
+    """True if a word begins with a digit or has a capital."""
     return piece[0].isdigit() or any(character.isupper() for character in piece)
 
 
 def _has_inner_mark(piece: str) -> bool:
-    """True if a word has a digit in front, or a capital behind another letter: ``NASA``, ``iPhone``, but not ``Auto``
-    or ``Bus-Depot``."""
+    """True if a word begins with a digit, or has a capital after another letter or digit.
+
+    Examples are ``NASA`` and ``iPhone``, but not ``Auto`` or ``Bus-Depot``.
+    """
     return piece[0].isdigit() or any(letter.isupper() and before.isalnum() for before, letter in pairwise(piece))
 
 
 def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
-    """True if all words of a question are capitalized, as in a title; the capitals then do not mark names."""
+    """True if all content words of a question are capitalized and most are everyday words.
+
+    The capitals then do not mark names.
+    """
     content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
-    if len(content_pieces) < _MIN_STYLED_WORDS or not all(piece[0].isupper() for piece in content_pieces):
+    if len(content_pieces) < _MIN_TITLE_WORDS or not all(piece[0].isupper() for piece in content_pieces):
         return False
     return 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces)

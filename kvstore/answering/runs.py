@@ -1,9 +1,9 @@
 """Runs: the snippets of an answer, each with what it needs to be understood.
 
-In: passages and a score for each snippet that can be chosen. Out: a few runs of adjacent snippets, about as many words
-as people read of an answer. The best snippet comes first. Another one is added if it is nearly as good, with a lower
-bar next to an existing run. Each brings the sentence before it if it begins with a connective, and the block that it
-introduces.
+In: passages and a score for each snippet that can be chosen. Out: a few runs of adjacent snippets, with about as many
+words as people read of an answer. The best snippet is always selected. Others are selected if they score nearly as
+well, with a bonus next to a selected one. Each snippet brings the sentence before it if it begins with a connective,
+and the block that it introduces.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from dataclasses import dataclass
 from .passages import Passage
 from .snippets import Snippet
 
-#: Words that an answer has at most, unless its best snippet alone has more; most have no more than 90.
+#: The maximum number of words of an answer, unless its best snippet alone has more; most answers have at most 90.
 MAX_WORDS = 118
-#: Runs of an answer, at most.
+#: The maximum number of runs of an answer.
 MAX_RUNS = 3
-#: How much less than the best a snippet may score, and what standing beside a run adds to its score.
-_MAX_SCORE_GAP = 2.4
-#: Words up to which an answer is so short that a snippet may score less than the best by twice as much.
-_SHORT_ANSWER_WORDS = 30
+#: The maximum distance of a snippet's score from the best one; twice that in an answer with fewer words than this.
+_MAX_SCORE_GAP, _SHORT_ANSWER_WORDS = 2.4, 30
+#: The bonus of a snippet next to a selected one.
 _ADJACENCY_BONUS = 1.5
-#: Sentences before a snippet that it can bring, and of the definition that it belongs to.
+#: The maximum number of sentences that a snippet brings from before it, and from the definition that it is part of.
 _MAX_SENTENCES_BEFORE, _MAX_DEFINITION_SENTENCES = 2, 4
-#: Words of a block that an announcing sentence brings, or of a definition that its first sentence does, and of a
-#: sentence that does nothing but announce one.
-_MAX_ANNOUNCED_WORDS, _MAX_LEAD_IN_WORDS = 60, 4
+#: The maximum number of words of a block that its lead-in brings, or of a definition that its first sentence brings.
+_MAX_BLOCK_WORDS = 60
+#: The maximum number of words of a lead-in without content of its own ("For example:").
+_MAX_LEAD_IN_WORDS = 4
 
-#: Number of a passage, and of a snippet in it.
-Place = tuple[int, int]
+#: The index of a passage, and of a snippet in it.
+SnippetPosition = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Snippets ``first`` to ``last`` of passage number ``passage``, and the score of the best of them."""
+    """Snippets ``first`` to ``last`` of passage number ``passage``, and the highest of their scores."""
 
     passage: int
     first: int
@@ -43,121 +43,145 @@ class Run:
     score: float
 
 
-def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], words: int = MAX_WORDS) -> list[Run]:
-    """The runs that make the answer, best first."""
+def select_runs(
+    passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
+) -> list[Run]:
+    """Return the runs that make up the answer, best first, of at most ``max_words`` words in all."""
     if not scores:
         return []
-    best = max(scores.values())
-    selected: dict[Place, float] = {}
-    used_texts: set[str] = set()  # the same page may be there twice
+    best_score = max(scores.values())
+    selected: dict[SnippetPosition, float] = {}
+    used_texts: set[str] = set()  # documents can repeat each other
     num_words = 0
     candidates = dict(scores)
     while candidates:
-        place = max(candidates, key=lambda at: (_adjust_score(passages, at, candidates[at], selected), -at[0], -at[1]))
-        score = _adjust_score(passages, place, candidates.pop(place), selected)
-        if score < best - (_MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP):
+        adjusted_scores = {
+            position: _adjust_score(passages, position, score, selected) for position, score in candidates.items()
+        }
+        position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
+        number, index = position
+        del candidates[position]
+        score = adjusted_scores[position]
+        if score < best_score - (_MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP):
             break
-        if passages[place[0]].snippets[place[1]].text in used_texts:
+        snippets = passages[number].snippets
+        if snippets[index].text in used_texts:
             continue
-        required = _list_required(passages[place[0]], place)
+        first, last = _find_required_span(snippets, index)
         if not selected:
-            required += _list_definition_rest(passages[place[0]], place, required)
-        added = [at for at in required if at not in selected]
-        size = sum(passages[at[0]].snippets[at[1]].words for at in added)
-        if selected and (num_words + size > words or len(_merge_places(passages, [*selected, *added])) > MAX_RUNS):
+            last = _extend_over_definition(snippets, index, first, last)
+        added = [(number, i) for i in range(first, last + 1) if (number, i) not in selected]
+        size = sum(snippets[i].words for _, i in added)
+        is_too_long = num_words + size > max_words
+        if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_RUNS):
             continue
-        for at in added:
-            selected[at] = max(selected.get(at, score), score if at == place else scores.get(at, score))
-            candidates.pop(at, None)
-            used_texts.add(passages[at[0]].snippets[at[1]].text)
+        for added_position in added:
+            selected[added_position] = max(score, scores.get(added_position, score))
+            candidates.pop(added_position, None)
+            used_texts.add(snippets[added_position[1]].text)
         num_words += size
     runs = [
-        Run(passage, first, last, max(selected[passage, at] for at in range(first, last + 1)))
-        for passage, first, last in _merge_places(passages, list(selected))
+        Run(passage, first, last, max(selected[passage, index] for index in range(first, last + 1)))
+        for passage, first, last in _merge_positions(passages, list(selected))
     ]
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
 
 
-def _adjust_score(passages: Sequence[Passage], place: Place, score: float, selected: Mapping[Place, float]) -> float:
-    """A snippet's score, with what it gains beside a run; the next definition of a list is another matter."""
-    number, at = place
+def _adjust_score(
+    passages: Sequence[Passage], position: SnippetPosition, score: float, selected: Mapping[SnippetPosition, float]
+) -> float:
+    """Return a snippet's score, with a bonus if it is next to a selected one with the same subject."""
+    number, index = position
     snippets = passages[number].snippets
-    for adjacent in (at - 1, at + 1):
-        if (number, adjacent) in selected and _belong_together(snippets[at], snippets[adjacent]):
+    for adjacent in (index - 1, index + 1):
+        if (number, adjacent) in selected and _have_same_subject(snippets[index], snippets[adjacent]):
             return score + _ADJACENCY_BONUS
     return score
 
 
-def _belong_together(one: Snippet, other: Snippet) -> bool:
-    return one.section == other.section and one.term == other.term
+def _have_same_subject(left: Snippet, right: Snippet) -> bool:
+    """True if two snippets are under one heading and part of one definition, if of any."""
+    return left.section == right.section and left.term == right.term
 
 
-def _list_required(passage: Passage, place: Place) -> list[Place]:
-    """A snippet with those that it brings."""
-    number, at = place
-    snippets = passage.snippets
-    first = at
-    while first > 0 and snippets[first - 1].section == snippets[at].section:
+def _find_required_span(snippets: Sequence[Snippet], index: int) -> tuple[int, int]:
+    """Return the first and last snippet that must be displayed with a snippet, itself included."""
+    return _find_required_start(snippets, index), _find_required_end(snippets, index)
+
+
+def _find_required_start(snippets: Sequence[Snippet], index: int) -> int:
+    """Return the first of the sentences that a snippet needs before it."""
+    first = index
+    while first > 0 and snippets[first - 1].section == snippets[index].section:
         # The first sentence of a definition names the subject of the others.
-        defines = bool(snippets[first].label) and snippets[first - 1].term == snippets[at].term
-        if at - first >= (_MAX_DEFINITION_SENTENCES if defines else _MAX_SENTENCES_BEFORE) or not (
-            defines or snippets[first].needs_previous
-        ):
+        is_in_definition = bool(snippets[first].label) and snippets[first - 1].term == snippets[index].term
+        max_sentences = _MAX_DEFINITION_SENTENCES if is_in_definition else _MAX_SENTENCES_BEFORE
+        if index - first >= max_sentences or not (is_in_definition or snippets[first].needs_previous):
             break
         first -= 1
-    last = at
-    if _is_bare_lead_in(snippets, at + 1) and not snippets[at].is_lead_in:
-        last = at + 1
-    if snippets[at].is_question and at + 1 < len(snippets) and snippets[at + 1].section == snippets[at].section:
-        last = max(last, at + 1)
-    if snippets[last].is_lead_in:
-        room = _MAX_ANNOUNCED_WORDS
-        while last + 1 < len(snippets) and snippets[last + 1].kind in ("code", "item", "table"):
-            if snippets[last + 1].section != snippets[at].section:
-                break
-            opened = not snippets[last].is_lead_in
-            if snippets[last + 1].kind == "code" and opened and snippets[last].kind != "code":
-                break
-            room -= snippets[last + 1].words
-            if room < 0 and opened:
-                break
-            last += 1
-            if snippets[last].kind == "code":
-                break
-    return [(number, index) for index in range(first, last + 1)]
+    return first
 
 
-def _list_definition_rest(passage: Passage, place: Place, needed: Sequence[Place]) -> list[Place]:
-    """Return the rest of a definition that the best snippet opens, as far as there is room."""
-    number, at = place
-    snippets = passage.snippets
-    first_snippet = snippets[at]
-    if not first_snippet.label or (at and _belong_together(first_snippet, snippets[at - 1])):
-        return []
-    places, room = [], _MAX_ANNOUNCED_WORDS - sum(snippets[index].words for _, index in needed)
-    for index in range(needed[-1][1] + 1, len(snippets)):
-        room -= snippets[index].words
-        if room < 0 or not _belong_together(first_snippet, snippets[index]):
+def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
+    """Return the last snippet of the reply to a question, or of the block that a snippet leads into."""
+    section = snippets[index].section
+    last = index
+    if _is_bare_lead_in(snippets, index + 1) and not snippets[index].is_lead_in:
+        last = index + 1
+    if snippets[index].is_question and index + 1 < len(snippets) and snippets[index + 1].section == section:
+        last = max(last, index + 1)
+    if not snippets[last].is_lead_in:
+        return last
+    remaining_words = _MAX_BLOCK_WORDS
+    while last + 1 < len(snippets):
+        following = snippets[last + 1]
+        is_in_block = not snippets[last].is_lead_in
+        remaining_words -= following.words
+        if (
+            following.kind not in ("code", "item", "table")
+            or following.section != section
+            or (following.kind == "code" and is_in_block and snippets[last].kind != "code")
+            or (remaining_words < 0 and is_in_block)
+        ):
             break
-        places.append((number, index))
-    return places
+        last += 1
+        if following.kind == "code":
+            break
+    return last
 
 
-def _is_bare_lead_in(snippets: Sequence[Snippet], at: int) -> bool:
-    """True if a snippet of a few words ("For example:") only introduces what follows its paragraph."""
-    if at >= len(snippets) or snippets[at].words > _MAX_LEAD_IN_WORDS:
+def _extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
+    """Return the last snippet of the definition that snippet ``index`` opens, within the limit; otherwise ``last``.
+
+    Snippets ``first`` to ``last`` are displayed in any case.
+    """
+    opening = snippets[index]
+    if not opening.label or (index and _have_same_subject(opening, snippets[index - 1])):
+        return last
+    remaining_words = _MAX_BLOCK_WORDS - sum(snippet.words for snippet in snippets[first : last + 1])
+    for snippet in snippets[last + 1 :]:
+        remaining_words -= snippet.words
+        if remaining_words < 0 or not _have_same_subject(opening, snippet):
+            break
+        last += 1
+    return last
+
+
+def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if a snippet of a few words ("For example:") at the end of a paragraph only leads into the next block."""
+    if index >= len(snippets) or snippets[index].words > _MAX_LEAD_IN_WORDS:
         return False
-    return snippets[at].is_lead_in and snippets[at].block == snippets[at - 1].block
+    return snippets[index].is_lead_in and snippets[index].block == snippets[index - 1].block
 
 
-def _merge_places(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
-    """Return runs of adjacent snippets: passage, first and last of each."""
-    spans: list[tuple[int, int, int]] = []
-    for passage, number in sorted(places):
-        is_adjacent = bool(spans) and spans[-1][0] == passage and spans[-1][2] == number - 1
-        snippets = passages[passage].snippets
-        if is_adjacent and snippets[number].section == snippets[number - 1].section:
-            spans[-1] = (passage, spans[-1][1], number)
+def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[tuple[int, int, int]]:
+    """Merge adjacent snippets of one section; return the passage, the first and the last snippet of each run."""
+    runs: list[tuple[int, int, int]] = []
+    for number, index in sorted(positions):
+        snippets = passages[number].snippets
+        is_adjacent = bool(runs) and runs[-1][0] == number and runs[-1][2] == index - 1
+        if is_adjacent and snippets[index].section == snippets[index - 1].section:
+            runs[-1] = (number, runs[-1][1], index)
         else:
-            spans.append((passage, number, number))
-    return spans
+            runs.append((number, index, index))
+    return runs
