@@ -142,7 +142,7 @@ def test_a_document_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch: 
         file.writestr("word/document.xml", b"0" * (4 << 20))
     assert len(bomb.getvalue()) < 1 << 16
     pytest.importorskip("docx")
-    monkeypatch.setattr("kvstore.readers.packages.LARGEST_UNPACKED", 1 << 20)
+    monkeypatch.setattr("kvstore.readers.packages.MAX_UNPACKED_BYTES", 1 << 20)
     with pytest.raises(ReaderError, match="unpacks to"):
         list(read_bytes(bomb.getvalue(), "bomb.docx"))
 

@@ -248,7 +248,7 @@ def test_what_cannot_be_used_is_named_and_stops_nothing(
         "soup": "AttributeError: module 'faulty' has no attribute 'gone'",
         "nothing": "it is no class or function that makes an embedder, but 1",
         "ink": "ModuleNotFoundError: No module named 'missing_module'",
-        "bare": "its suffixes are a tuple of such as '.adoc', in small letters, not None",
+        "bare": "its suffixes must be a tuple of lowercase suffixes such as '.adoc', not None",
         "poems": "kvstore-poems and poetical each have one of this name, and nothing says which is meant",
         "one": "it makes 1, which has no name and no description and no options and no retrieve, and so is no strategy",
         "ends": "SystemExit: 3",
@@ -346,7 +346,7 @@ def test_what_fails_in_use_is_an_error_that_names_it(
     for workers in (0, 1):
         report = store.ingest([tmp_path / name for name in ("a.bad", "b.bad", "c.txt")], workers=workers)
         assert [failure.reason for failure in report.failures] == [
-            f"the reader 'bad' {whose}: it gave 5, which is no kvstore.RawDocument",
+            f"the reader 'bad' {whose}: it yielded 5, which is not a kvstore.RawDocument",
             f"the reader 'bad' {whose} failed (KeyError: 'colour')",
         ]
         assert store.keys() == ["c.txt"]

@@ -942,8 +942,8 @@ def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     empty = docx_bytes(docx.Document())
     assert "has no text" in refused(empty, "a.docx")
-    assert "damaged or no DOCX" in refused(empty[: len(empty) // 2], "a.docx")
-    assert "damaged or no DOCX" in refused(b"PK\x03\x04 not a zip", "a.docx")
+    assert "damaged or not DOCX" in refused(empty[: len(empty) // 2], "a.docx")
+    assert "damaged or not DOCX" in refused(b"PK\x03\x04 not a zip", "a.docx")
     assert "old .doc file or locked" in refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
     monkeypatch.setitem(sys.modules, "docx", None)
     assert "pip install 'kvstore[documents]'" in refused(empty, "a.docx")
@@ -982,13 +982,13 @@ def test_a_bad_row_does_not_lose_the_others() -> None:
     assert [document.key for document in documents if isinstance(document, RawDocument)] == ["a", "f"]
     failures = {document.place: document.reason for document in documents if isinstance(document, ReadFailure)}
     assert list(failures) == ["a.csv:3", "a.csv:4", "a.csv:5", "a.csv:6"]
-    assert failures["a.csv:3"].startswith("has 1 cells where the header has 2")
-    assert failures["a.csv:4"].startswith("has 3 cells where the header has 2")
+    assert failures["a.csv:3"].startswith("has 1 cell, but the header has 2")
+    assert failures["a.csv:4"].startswith("has 3 cells, but the header has 2")
     assert "not valid CSV" in failures["a.csv:5"]
     assert "has no text" in failures["a.csv:6"]
     (failure,) = rows('text\n"never closed\nmore\n', "a.csv")
     assert isinstance(failure, ReadFailure)
-    assert (failure.place, "never closed" in failure.reason) == ("a.csv:2", True)
+    assert (failure.place, "not closed" in failure.reason) == ("a.csv:2", True)
 
 
 def test_csv_that_cannot_be_read() -> None:
@@ -1032,10 +1032,10 @@ def test_pairs_columns_and_tree() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ("child,parent\na,b\nc\n", "t.csv:3: has 1 cells"),
+        ("child,parent\na,b\nc\n", "t.csv:3: has 1 cell instead of child and parent"),
         ("a,b\nc,d,e\n", "t.csv:2: has 3 cells"),
         ("a,b\nc,\n", "t.csv:2: the parent is empty"),
-        ('a,b\n"c,d\n', "t.csv:2: a quote opened in this row is never closed"),
+        ('a,b\n"c,d\n', "t.csv:2: a quote that opens in this row is not closed"),
         ("child,parent\n", "has no pairs"),
     ],
 )
@@ -1132,7 +1132,7 @@ def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
         SkippedPart("web/package-lock.json", "lock file")
     ]
     (large,) = read_bytes(json.dumps({"a": ["x" * 100] * 10_000}).encode(), "a.json")
-    assert isinstance(large, SkippedPart) and "write a list of objects" in large.detail
+    assert isinstance(large, SkippedPart) and "write it as a list of objects" in large.detail
 
 
 @pytest.mark.parametrize(
@@ -1147,11 +1147,11 @@ def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
         (b'{"text": "x", "title": 3}', "the field title must be a string"),
         (b'{"text": "x", "id": true}', "the field id must be a number or a string"),
         (b'{"text": "x", "id": ""}', "the field id must be a number or a string"),
-        (b'{"text": "x", "n": NaN}', "NaN is no number"),
+        (b'{"text": "x", "n": NaN}', "NaN is not a number"),
         (b'{"text": "x", "n": 1e999}', "64 bits"),
         (b'{"text": "x", "n": 123456789012345678901}', "64 bits"),
         (b'{"text": "x\\ud800"}', "surrogate"),
-        (b'{"text": "x", "m": {"\\u0000": 1}}', "no text"),
+        (b'{"text": "x", "m": {"\\u0000": 1}}', "not valid text"),
         (b'{"text": "\xff"}', "byte 0xFF at offset 26 is not valid UTF-8; name the encoding"),
     ],
 )

@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 from ..errors import InputError, ReaderError
 from ..readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
-from ..readers.content_format import MAX_START_BYTES, can_be_read, detect_format, is_hidden
+from ..readers.content_format import MAX_START_BYTES, detect_format, has_ambiguous_name, is_hidden
 from . import remote_files
 from .remote_files import is_address
 
@@ -275,7 +275,7 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
     if format is not None:
         suffixes = get_suffixes(format)
         return lambda relative: PurePosixPath(relative).suffix.lower() in suffixes
-    return lambda relative: find_format(relative) is not None or can_be_read(relative)
+    return lambda relative: find_format(relative) is not None or has_ambiguous_name(relative)
 
 
 def _has_built_page(root: Path, relative: str) -> bool:

@@ -71,7 +71,6 @@ READING = 8
 #: The maximum size in bytes of a file that is read whole. Formats of rows are read line by line and have no limit.
 MAX_FILE_BYTES = 256 << 20
 
-
 #: The maximum depth of nested files, and the maximum total size in bytes of all files nested in one file.
 _MAX_ENCLOSED_DEPTH = 3
 _MAX_ENCLOSED_BYTES = 512 << 20
@@ -168,6 +167,7 @@ def add_row_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> No
 
 
 def _get_row_readers() -> dict[str, FormatReader]:
+    """Return the readers that other packages have added, by format."""
     return {name: reader for get_readers in _row_reader_sources for name, reader in get_readers().items()}
 
 
@@ -272,12 +272,13 @@ def read_opened(
     read_options = ReadOptions.parse(options)
     if format is not None:
         check_format(format)
-    return _read_opened(open_stream, Origin(name, key), format, read_options)
+    return _iter_items(open_stream, Origin(name, key), format, read_options)
 
 
-def _read_opened(
+def _iter_items(
     open_stream: Callable[[], BinaryIO], origin: Origin, format: str | None, options: ReadOptions
 ) -> Iterator[Item]:
+    """Open a stream and yield its items; a separate function, so that ``read_opened`` checks its arguments at once."""
     try:
         with open_stream() as stream:
             yield from _read_stream(stream, origin, format, options, _EnclosureState())
@@ -296,6 +297,7 @@ class _EnclosureState:
 def _read_stream(
     stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, enclosure: _EnclosureState
 ) -> Iterator[Item]:
+    """Yield the items of one file, and those of the files nested in it; choose the format if ``format`` is None."""
     start = stream.read(MAX_START_BYTES)
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
@@ -305,12 +307,12 @@ def _read_stream(
     chosen_format = format or find_format(origin.name)
     if chosen_format is None:
         if b"\0" in start and options.encoding is None and detect_marked_encoding(start) is None:
-            raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
+            raise ReaderError(f"{origin.name}: is a binary file with an unknown suffix; name its format with AS")
         chosen_format = detect_format(start) or "text"
     entry = _get_format(chosen_format)
     if size > MAX_FILE_BYTES and not entry.has_rows:
         raise ReaderError(
-            f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {MAX_FILE_BYTES:,}: divide it"
+            f"{origin.name}: has {size:,} bytes; a file of this format can have {MAX_FILE_BYTES:,}: split it"
         )
     for item in _load_reader(entry)(stream, origin, options):
         if isinstance(item, EnclosedFile):
@@ -326,6 +328,7 @@ def _is_blank(data: bytes) -> bool:
 
 
 def _load_reader(entry: _Format) -> FormatReader:
+    """Return the reader of a format; its module is imported on first use."""
     if entry.reader is not None:
         return entry.reader
     return cast(FormatReader, getattr(import_module(f".{entry.module}", __package__), entry.function))
@@ -336,11 +339,11 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
     enclosure.bytes_left -= enclosed.size
     if enclosure.depth >= _MAX_ENCLOSED_DEPTH or enclosure.bytes_left < 0:
         limit = (
-            f"{_MAX_ENCLOSED_DEPTH} files within files"
+            f"{_MAX_ENCLOSED_DEPTH} levels"
             if enclosure.depth >= _MAX_ENCLOSED_DEPTH
-            else f"{_MAX_ENCLOSED_BYTES:,} bytes"
+            else f"{_MAX_ENCLOSED_BYTES:,} bytes in total"
         )
-        yield ReadFailure(enclosed.name, f"is not read: the limit of what a file encloses is {limit}; unpack it")
+        yield ReadFailure(enclosed.name, f"was not read: files within a file are limited to {limit}; unpack it")
         return
     enclosure.depth += 1
     try:

@@ -21,8 +21,8 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
 from ..errors import ReaderError
-from .content_format import can_be_read, is_hidden
-from .packages import LARGEST_UNPACKED, MAX_PARTS, Package
+from .content_format import has_ambiguous_name, is_hidden
+from .packages import MAX_PARTS, MAX_UNPACKED_BYTES, Package
 from .raw_document import EnclosedFile, Origin, ReadFailure, ReadOptions, SkippedPart
 
 _BLOCK_BYTES = 1 << 20
@@ -34,6 +34,8 @@ _Member = tuple[str, int, Callable[[], bytes] | str]
 
 
 class _Decompressor(Protocol):
+    """A file object whose reads return decompressed bytes."""
+
     def read(self, size: int, /) -> bytes: ...
 
 
@@ -59,19 +61,21 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 
 
 def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
+    """Yield the one file in a compressed file; raises ReaderError if it is damaged or too large."""
     data = bytearray()
     try:
         with packed_file as decompressor:
             while block := decompressor.read(_BLOCK_BYTES):
                 data += block
-                if len(data) > LARGEST_UNPACKED:
+                if len(data) > MAX_UNPACKED_BYTES:
                     raise ReaderError(
-                        f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes, which is the limit: divide it"
+                        f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes, the limit of an archive; "
+                        "split it"
                     )
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # zlib, bz2 and lzma raise different exceptions
-        raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it again") from None
+        raise ReaderError(f"{origin.name}: is damaged or not packed with {program} ({error}); pack it again") from None
     suffix = PurePosixPath(origin.name).suffix
     name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
     yield EnclosedFile(name, origin.key, len(data), partial(bytes, data), {})
@@ -79,7 +83,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
     """Yield the files of the archive, in the order of their paths."""
-    package = Package(stream, origin.name, "ZIP archive")
+    package = Package(stream, origin.name, "ZIP")
     parts = ((part.filename, part.file_size, partial(package.read_part, part.filename)) for part in package.parts)
     yield from _iter_files(origin, [(name.replace("\\", "/"), size, content) for name, size, content in parts])
 
@@ -92,20 +96,20 @@ def read_tar(
     num_unpacked_bytes = 0
     damage = ""
     try:
-        archive = tarfile.TarFile.taropen(origin.name, fileobj=stream)  # noqa: SIM115 -- who opened the stream closes it
+        archive = tarfile.TarFile.taropen(origin.name, fileobj=stream)  # noqa: SIM115 -- the caller closes the stream
         while (member := archive.next()) is not None:
             if member.size < 0:
-                raise tarfile.ReadError("a size below nothing")
+                raise tarfile.ReadError("a negative size")
             if member.isdir():
                 continue
             name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             reason = "" if member.isreg() else "links in archives" if member.islnk() or member.issym() else "devices"
             parts.append((name, member.size, reason or partial(_read_member, archive, member)))
             num_unpacked_bytes += 0 if reason else member.size
-            if num_unpacked_bytes > LARGEST_UNPACKED or len(parts) > MAX_PARTS:
+            if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(parts) > MAX_PARTS:
                 raise ReaderError(
-                    f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes in {MAX_PARTS:,} parts, which is "
-                    "the limit: divide it"
+                    f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_PARTS:,} parts, the "
+                    "limit of an archive; split it"
                 )
         stream.seek(archive.offset)
         if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # tarfile stops silently at an invalid header
@@ -115,16 +119,17 @@ def read_tar(
     except Exception as error:  # invalid headers raise more exceptions than those of tarfile
         damage = str(error)
     if damage and not parts:
-        raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it again")
+        raise ReaderError(f"{origin.name}: is damaged or not a tar archive ({damage}); pack it again")
     yield from _iter_files(origin, parts)
     if damage:
         last_path = parts[-1][0]
         yield ReadFailure(
-            origin.name, f"is damaged behind {last_path!r} ({damage}): the rest is not read; pack it again"
+            origin.name, f"is damaged after {last_path!r} ({damage}), and the rest was not read; pack it again"
         )
 
 
 def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the content of a file in a tar archive."""
     member_stream = archive.extractfile(member)
     return b"" if member_stream is None else member_stream.read()
 
@@ -141,10 +146,10 @@ def _iter_files(origin: Origin, parts: list[_Member]) -> Iterator[EnclosedFile |
         if isinstance(content, str):
             reason = content
         elif name.startswith("/") or ".." in steps or _DRIVE_PATTERN.match(name):
-            reason = "paths out of archives"
+            reason = "paths outside the archive"
         elif any(map(is_hidden, steps)):
             reason = "hidden"
-        elif find_format(path) is None and not can_be_read(path):
+        elif find_format(path) is None and not has_ambiguous_name(path):
             reason = describe_skipped(path)
         else:
             has_file = True
@@ -152,7 +157,7 @@ def _iter_files(origin: Origin, parts: list[_Member]) -> Iterator[EnclosedFile |
             continue
         yield SkippedPart(f"{origin.name}/{path}", reason)
     if not has_file:
-        raise ReaderError(f"{origin.name}: has no file of a known suffix; unpack it, and name the format with AS")
+        raise ReaderError(f"{origin.name}: has no file with a known suffix; unpack it and name the format with AS")
 
 
 def _normalize_path(name: str) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from .decoding import decode_text
+from .line_markup import ProtectedTexts, find_line, find_nonblank_line, get_margin
 from .markdown import find_first_title, prepend_paragraphs
 from .markdown_blocks import (
     MarkdownBlock,
@@ -35,6 +36,8 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
+#: The maximum repetition of a table cell or column (``3*``), so that a short table cannot become a huge one.
+_MAX_REPETITIONS = 64
 
 _HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
 _ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
@@ -111,7 +114,7 @@ class _AsciiDocFile:
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
-        found: list[MarkdownBlock] = []
+        blocks: list[MarkdownBlock] = []
         style: list[str] = []  # attributes of the next block
         index = 0
         while index < len(lines):
@@ -134,16 +137,17 @@ class _AsciiDocFile:
                 index += 1
                 continue
             if (match := _BLOCK_TITLE_PATTERN.match(line)) and index + 1 < len(lines) and lines[index + 1]:
-                found.append(make_paragraph(self._render_inline(match[1])))
+                blocks.append(make_paragraph(self._render_inline(match[1])))
                 index += 1
                 continue
-            index = self._parse_block(lines, index, depth, style, found)
+            index = self._parse_block(lines, index, depth, style, blocks)
             style = []
         if depth == 0:
-            found += [make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
-        return found
+            blocks += [make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
+        return blocks
 
     def _set_attribute(self, name: str, value: str) -> None:
+        """Process a line ``:name: value``; ``!`` in the name unsets the attribute."""
         if "!" in name:
             self._attributes.pop(name.strip("!"), None)
         else:
@@ -161,9 +165,7 @@ class _AsciiDocFile:
             blocks.append(make_heading(len(match[1]), self._render_inline(match[2], plain=True)))
             return self._parse_header(lines, start + 1) if is_first and len(match[1]) == 1 else start + 1
         if match := _TABLE_PATTERN.match(line):
-            end = next(
-                (line_number for line_number in range(start + 1, len(lines)) if lines[line_number] == line), len(lines)
-            )
+            end = find_line(lines, start + 1, line.__eq__)
             blocks += self._parse_table(lines[start + 1 : end], match[1], style, depth)
             return end + 1
         if match := _DELIMITER_PATTERN.match(line):
@@ -196,15 +198,15 @@ class _AsciiDocFile:
         return index
 
     def _parse_paragraph(self, lines: Sequence[str], start: int, style: list[str], blocks: list[MarkdownBlock]) -> int:
+        """Append the paragraph, listing or quotation of the lines up to a blank one, and return the index after it."""
         end = start
         while end < len(lines) and lines[end] and (end == start or not self._is_interruption(lines[end])):
             end += 1
         body = list(lines[start:end])
         kind = style[0] if style else ""
         if kind.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not kind):
-            margin = min(len(body_line) - len(body_line.lstrip()) for body_line in body)
-            language = style[1] if kind.startswith("source") and len(style) > 1 else ""
-            blocks.append(make_code_block("\n".join(body_line[margin:] for body_line in body), language))
+            margin = get_margin(body)
+            blocks.append(make_code_block("\n".join(body_line[margin:] for body_line in body), _get_language(style)))
             return end
         text = self._render_inline(_join_lines(body_line for body_line in body if not body_line.startswith("//")))
         admonition = _ADMONITION_PATTERN.match(text)
@@ -219,6 +221,7 @@ class _AsciiDocFile:
 
     @staticmethod
     def _is_interruption(line: str) -> bool:
+        """True if a line ends a paragraph without a blank line."""
         return bool(
             _DELIMITER_PATTERN.match(line) or _TABLE_PATTERN.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line)
         )
@@ -232,16 +235,15 @@ class _AsciiDocFile:
         style: list[str],
         blocks: list[MarkdownBlock],
     ) -> int:
+        """Append the block between two equal delimiter lines, such as ``----``, and return the index after it."""
         fence = mark[1]
-        end = next(
-            (line_number for line_number in range(start + 1, len(lines)) if lines[line_number] == fence), len(lines)
-        )
+        end = find_line(lines, start + 1, fence.__eq__)
         body = list(lines[start + 1 : end])
         kind = style[0] if style else ""
         if fence[0] == "/" and len(fence) >= 4:
             return end + 1
         if fence[0] in "-.`" and len(fence) >= 3:
-            language = mark[2] or (style[1] if kind.startswith("source") and len(style) > 1 else "")
+            language = mark[2] or _get_language(style)
             if any(body):
                 blocks.append(
                     make_code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else "")
@@ -297,18 +299,14 @@ class _AsciiDocFile:
                 end += 1
             blocks = [MarkdownBlock("paragraph", self._render_inline(_strip_checkbox(_join_lines(text))))]
             index = self._parse_attached(lines, end, depth, blocks)
-            next_line = next(
-                (line_number for line_number in range(index, len(lines)) if lines[line_number]), len(lines)
-            )
+            next_line = find_nonblank_line(lines, index)
             nested_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
             if nested_match and _normalize_mark(nested_match[1]) not in self._open_marks and depth < _MAX_DEPTH:
                 inner_list, index = self._parse_items(lines, next_line, depth + 1)
                 blocks.append(inner_list)
             number = len(items) + 1
             items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
-            next_line = next(
-                (line_number for line_number in range(index, len(lines)) if lines[line_number]), len(lines)
-            )
+            next_line = find_nonblank_line(lines, index)
             next_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
             if next_match is None or _normalize_mark(next_match[1]) != kind:
                 break
@@ -317,12 +315,13 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_terms(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
+        """Parse a list of terms and definitions, and return it with the index of the line after it."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while index < len(lines) and (match := _TERM_PATTERN.match(lines[index])):
             end = index + 1
             text = [match[3] or ""]
             if not match[3]:
-                end = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
+                end = find_nonblank_line(lines, end)
             while (
                 end < len(lines)
                 and lines[end]
@@ -337,15 +336,13 @@ class _AsciiDocFile:
             definition = self._render_inline(_join_lines(text))
             term = self._render_inline(match[1])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
-            next_line = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
+            next_line = find_nonblank_line(lines, end)
             if next_line < len(lines) and self._is_item(lines[next_line]) and depth < _MAX_DEPTH:
                 inner_list, end = self._parse_items(lines, next_line, depth + 1)
                 blocks.append(inner_list)
             index = self._parse_attached(lines, end, depth, blocks)
             items.append(("-", blocks))
-            next_line = next(
-                (line_number for line_number in range(index, len(lines)) if lines[line_number]), len(lines)
-            )
+            next_line = find_nonblank_line(lines, index)
             if next_line == len(lines) or not _TERM_PATTERN.match(lines[next_line]):
                 break
             index = next_line
@@ -390,7 +387,7 @@ class _AsciiDocFile:
                 else self._render_inline(" ".join(text.split()))
             )
             repetition = re.match(r"(\d+)[*+]", spec)
-            count = min(int(repetition[1]), 64) if repetition else 1
+            count = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
             all_cells += [cell_text] * count if "*" in spec else [cell_text, *[""] * (count - 1)]
         if not columns or not all_cells:
             return []
@@ -398,14 +395,15 @@ class _AsciiDocFile:
         return [make_table(rows[0], rows[1:])]
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Convert inline markup to Markdown."""
-        protected: list[str] = []
+        """Convert inline markup to Markdown; without marks if ``plain``."""
+        texts = ProtectedTexts()
 
-        def protect(code: str) -> str:
-            protected.append(code if plain else make_code_span(code))
-            return f"\0{len(protected) - 1}\0"
+        def protect_code(code: str) -> str:
+            """Replace code by a placeholder, so that the patterns below do not change it."""
+            return texts.protect(code if plain else make_code_span(code))
 
         def render_macro(match: re.Match[str]) -> str:
+            """Return the text of an inline macro, such as ``menu:File[Save]``."""
             name, target, content = match[1], match[2], match[3].replace("\\]", "]")
             if name == "footnote":
                 self._footnotes.append(self._render_inline(content))
@@ -417,10 +415,10 @@ class _AsciiDocFile:
             if name == "image":
                 alternative = content.split(",")[0].strip(' "')
                 return alternative if "=" not in alternative else ""
-            return protect(content) if name in ("kbd", "stem", "latexmath") else content
+            return protect_code(content) if name in ("kbd", "stem", "latexmath") else content
 
         text = _ATTRIBUTE_REFERENCE_PATTERN.sub(lambda match: self._attributes.get(match[1], match[0]), text)
-        text = _CODE_PATTERN.sub(lambda match: protect(match[1] or match[2]), text)
+        text = _CODE_PATTERN.sub(lambda match: protect_code(match[1] or match[2]), text)
         text = _ANCHOR_PATTERN.sub("", text)
         text = _MACRO_PATTERN.sub(render_macro, text)
         text = _LINK_PATTERN.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
@@ -430,7 +428,12 @@ class _AsciiDocFile:
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
         text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
-        return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text).strip()
+        return texts.restore(text).strip()
+
+
+def _get_language(style: Sequence[str]) -> str:
+    """Return the language in the attributes of a source block (``[source,python]``), or an empty string."""
+    return style[1] if len(style) > 1 and style[0].startswith("source") else ""
 
 
 def _normalize_mark(mark: str) -> str:
@@ -464,5 +467,5 @@ def _count_columns(style: str) -> int:
         if re.match(r"\s*\w+\s*=", part):
             break
         repetition = re.match(r"\s*(\d+)\*", part)
-        count += min(int(repetition[1]), 64) if repetition else 1
+        count += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
     return count

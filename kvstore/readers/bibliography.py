@@ -39,7 +39,7 @@ _IGNORED_FIELDS = frozenset(
 )
 
 
-class _UnendedError(Exception):
+class _UnclosedEntryError(Exception):
     """An unclosed entry."""
 
 
@@ -48,33 +48,34 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     text = decode_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()
-    offset, count, line_number, counted_offset, all_ended = 0, 0, 1, 0, True
+    offset = 0
+    line_number = 1  # of the character at counted_offset
+    counted_offset = 0
+    has_entries = False
+    has_unclosed_entry = False
     while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
-        line_number, counted_offset = (
-            line_number + text.count("\n", counted_offset, entry_match.start()),
-            entry_match.start(),
-        )
+        line_number += text.count("\n", counted_offset, entry_match.start())
+        counted_offset = entry_match.start()
         kind = entry_match[1].lower()
         # After an unclosed entry, an entry ends at the latest before the next one.
-        next_match = None if all_ended else _ENTRY_PATTERN.search(text, entry_match.end())
+        next_match = _ENTRY_PATTERN.search(text, entry_match.end()) if has_unclosed_entry else None
         entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
         try:
             fields = {} if kind in ("comment", "preamble") else entry.read_fields(abbreviations)
             offset = entry.find_end()
-        except _UnendedError:
-            all_ended = False
-            count += 1
-            yield ReadFailure(f"{origin.name}:{line_number}", "the entry that begins here never ends; close its brace")
+        except _UnclosedEntryError:
+            has_entries = has_unclosed_entry = True
+            yield ReadFailure(f"{origin.name}:{line_number}", "the entry that begins here is not closed; add its brace")
             offset = entry_match.end()
             continue
         if kind == "string":
             abbreviations |= fields
         elif fields:
-            count += 1
+            has_entries = True
             default_key = f"{origin.key}:{line_number}"
             own_key = entry.key or default_key
             yield _build_document(kind, own_key, fields, choose_other_key(own_key, default_key, used_keys))
-    if not count:
+    if not has_entries:
         raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
 
 
@@ -89,32 +90,33 @@ class _BibEntry:
         self.key = ""
 
     def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
-        """Return the raw field values by lowercase name; raises _UnendedError."""
+        """Return the raw field values by lowercase name, and set ``key``; raises _UnclosedEntryError."""
         if self._opening[1].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
             self.key = key[1] if key is not None else ""
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         while (field := self._match_next(_FIELD_PATTERN)) is not None:
             parts = [self._read_value(abbreviations)]
             while self._match_next(_CONCATENATION_PATTERN) is not None:
                 parts.append(self._read_value(abbreviations))
-            found.setdefault(field[1].lower(), "".join(parts))
-        return found
+            fields.setdefault(field[1].lower(), "".join(parts))
+        return fields
 
     def find_end(self) -> int:
-        """Return the offset after the entry; raises _UnendedError."""
+        """Return the offset after the entry; raises _UnclosedEntryError."""
         if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
             return self._offset
         return self._find_closing_brace(self._opening.end())
 
     def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match a pattern at the current offset; after a match, the offset is behind it."""
         match = pattern.match(self._text, self._offset, self._limit)
         if match is not None:
             self._offset = match.end()
         return match
 
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
-        """Parse one part of a field value."""
+        """Parse one part of a field value: a text in braces or quotes, a number, or an abbreviation."""
         start = self._offset + 1
         if self._text.startswith("{", self._offset):
             self._offset = self._find_closing_brace(start)
@@ -132,7 +134,7 @@ class _BibEntry:
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
             if not depth:
                 return mark.end()
-        raise _UnendedError
+        raise _UnclosedEntryError
 
     def _find_closing_quote(self, start: int) -> int:
         """Return the offset after the quote that closes the one before ``start``."""
@@ -141,10 +143,11 @@ class _BibEntry:
             if mark[0] == '"' and depth <= 0:
                 return mark.end()
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
-        raise _UnendedError
+        raise _UnclosedEntryError
 
 
 def _build_document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
+    """Return the document of an entry of the type ``kind``, such as ``article``."""
     plain_fields = {
         name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
     }
@@ -177,7 +180,7 @@ def _format_person(source: str) -> str:
 
 
 def _remove_latex(value: str) -> str:
-    """Return a value without LaTeX markup."""
+    """Return a value on one line without LaTeX markup."""
     if "\\" in value or "$" in value:
         from .latex import render_line
 

@@ -45,22 +45,23 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if component.kind == "VCALENDAR"
     ]
     if not calendars:
-        raise ReaderError(f"{origin.name}: is no calendar: it has no line BEGIN:VCALENDAR; name its format with AS")
+        raise ReaderError(f"{origin.name}: is not a calendar (it has no line BEGIN:VCALENDAR); name its format with AS")
     entries = [(calendar, entry) for calendar in calendars for entry in calendar.components if entry.kind in _TYPES]
-    count = 0
+    has_documents = False
     for number, (calendar, entry) in enumerate(entries, 1):
         default_key = origin.key if len(entries) == 1 else f"{origin.key}:{number}"
         entry_document = _build_document(entry, calendar.get_text("X-WR-CALNAME", "NAME"), default_key, origin, options)
         if entry_document is not None:
-            count += 1
+            has_documents = True
             yield entry_document
-    if not count:
-        raise ReaderError(f"{origin.name}: has no appointment, task or note that says something; nothing is stored")
+    if not has_documents:
+        raise ReaderError(f"{origin.name}: has no appointment, task or note with text; there is nothing to store")
 
 
 def _build_document(
     entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
+    """Return the document of an entry in the calendar of the name ``calendar``, or None if the entry has no text."""
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
     end = _find_end(entry, start)
@@ -115,7 +116,7 @@ def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> 
 
 
 class _Moment:
-    """A day, or a time in a time zone."""
+    """A day, or a time; ``zone`` is the name of its time zone, or an empty string."""
 
     def __init__(self, day: date | datetime, zone: str) -> None:
         self.day = day
@@ -123,19 +124,23 @@ class _Moment:
 
     @property
     def iso(self) -> str:
+        """The ISO 8601 form, with ``Z`` for UTC and without other zones."""
         return self.day.isoformat() + ("Z" if self.zone == "UTC" else "")
 
     @property
     def formatted_day(self) -> str:
+        """The day in words and in ISO 8601: ``Monday, 2 March 2026 (2026-03-02)``."""
         day = self.day
         return f"{_WEEKDAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
 
     @property
     def formatted_hour(self) -> str:
+        """The hour and minute, or an empty string for a day."""
         return f"{self.day:%H:%M}" if isinstance(self.day, datetime) else ""
 
     @property
     def formatted(self) -> str:
+        """The day, hour and time zone."""
         return " ".join(filter(None, (self.formatted_day, self.formatted_hour, self.zone)))
 
 
@@ -204,15 +209,13 @@ def _describe_rule(rule: str) -> str:
 
 
 def _describe_weekday(text: str) -> str:
+    """Return a weekday of a recurrence rule in words: ``MO`` is Monday, ``-1MO`` the last Monday; empty if invalid."""
     match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())
     if match is None or match[2] not in _WEEKDAYS_BY_CODE:
         return ""
     number = int(match[1] or 0)
-    return (
-        f"the {_ORDINALS.get(number, f'{number}.')} {_WEEKDAYS_BY_CODE[match[2]]}"
-        if number
-        else _WEEKDAYS_BY_CODE[match[2]]
-    )
+    weekday = _WEEKDAYS_BY_CODE[match[2]]
+    return f"the {_ORDINALS.get(number, f'{number}.')} {weekday}" if number else weekday
 
 
 def _format_person(line: Property) -> str:

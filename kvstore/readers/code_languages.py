@@ -29,12 +29,14 @@ class Language:
 
 
 def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Language:
+    """Return a language without a grammar, whose files are split at lines that match ``opening``."""
     return Language(name, "", frozenset(), opening=opening, comment=comment)
 
 
 def _make_language(
     name: str, definitions: str, wrappers: str = "", bodies: str = "", package: str = "", function: str = "language"
 ) -> Language:
+    """Return a language with a tree-sitter grammar; node types are separated by spaces."""
     node_types = [frozenset(nodes.split()) for nodes in (definitions, wrappers, bodies)]
     return Language(name, f"tree_sitter_{package or name}", node_types[0], node_types[1], node_types[2], function)
 

@@ -42,19 +42,20 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     ]
     if not cards:
         raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); name its format with AS")
-    count = 0
+    has_documents = False
     for number, card in enumerate(cards, 1):
         card_document = _build_document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")
         if card_document is not None:
-            count += 1
+            has_documents = True
             yield card_document
-    if not count:
-        raise ReaderError(f"{origin.name}: has no card that says something; there is nothing to store")
+    if not has_documents:
+        raise ReaderError(f"{origin.name}: has no address card with text; there is nothing to store")
 
 
 def _build_document(card: Component, default_key: str) -> RawDocument | None:
+    """Return the document of a card, or None if the card has no text."""
     labels = {entry.group: _strip_marks(entry.text) for entry in card.list_properties("X-ABLABEL")}
-    labelled_lines = [
+    labeled_lines = [
         (line, label, text)
         for name, label in _LABELS.items()
         for line in card.list_properties(name)
@@ -62,17 +63,17 @@ def _build_document(card: Component, default_key: str) -> RawDocument | None:
     ]
     notes = [entry.text for entry in card.list_properties("NOTE") if entry.text]
     name = " ".join(card.get_text("FN").split()) or _format_name(card.find_property("N"))
-    organization = next((text for line, _, text in labelled_lines if line.name == "ORG"), "")
-    title = name or organization or next((text for line, _, text in labelled_lines if line.name == "EMAIL"), "")
-    if not title and not notes and not labelled_lines:
+    organization = next((text for line, _, text in labeled_lines if line.name == "ORG"), "")
+    title = name or organization or next((text for line, _, text in labeled_lines if line.name == "EMAIL"), "")
+    if not title and not notes and not labeled_lines:
         return None
     fields = [
         ("Name", title),
-        *((f"{label}{_format_kind(line, labels)}", text) for line, label, text in labelled_lines),
+        *((f"{label}{_format_kind(line, labels)}", text) for line, label, text in labeled_lines),
     ]
     meta: dict[str, JSON] = {"organization": organization} if organization else {}
     for field, entry in (("email", "EMAIL"), ("telephone", "TEL")):
-        values = [*dict.fromkeys(text for line, _, text in labelled_lines if line.name == entry)]
+        values = [*dict.fromkeys(text for line, _, text in labeled_lines if line.name == entry)]
         if values:
             meta[field] = [*values]
     if categories := card.split_values("CATEGORIES"):
@@ -109,7 +110,7 @@ def _strip_marks(label: str) -> str:
 
 
 def _format_kind(line: Property, labels: dict[str, str]) -> str:
-    """Return the type or label of a number or address in parentheses."""
+    """Return the type or label of a number or address in parentheses, such as ``(work)``; ``labels`` by group."""
     kinds = [kind.lower() for kind in line.parameters.get("TYPE", ()) if kind.lower() not in _IGNORED_KINDS]
     label = labels.get(line.group, "") if line.group else ""
     kind_text = label or ", ".join(dict.fromkeys(kinds))
@@ -117,7 +118,7 @@ def _format_kind(line: Property, labels: dict[str, str]) -> str:
 
 
 def _format_name(line: Property | None) -> str:
-    """Return a name built from its parts: family, given and additional names, prefix and suffix."""
+    """Return a name in natural order, built from the parts of an ``N`` line."""
     family_name, given_names, additional_names, prefix, suffix, *_ = [
         *(split_value(line.value, ";") if line else []),
         *[""] * 5,

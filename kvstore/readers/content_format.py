@@ -59,12 +59,13 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM_FILE_NAMES
 
 
-def can_be_read(relative: str) -> bool:
+def has_ambiguous_name(relative: str) -> bool:
     """True if the content of a file must be inspected, because its name does not determine the format.
 
-    >>> [can_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")]
+    >>> names = ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")
+    >>> [has_ambiguous_name(name) for name in names]
     [True, True, True, True, True]
-    >>> [can_be_read(name) for name in ("style.css", "notes~", "12.M1.host")]
+    >>> [has_ambiguous_name(name) for name in ("style.css", "notes~", "12.M1.host")]
     [False, False, False]
     """
     path = PurePosixPath(relative)
@@ -99,6 +100,7 @@ def detect_format(start: bytes) -> str | None:
 
 
 def _is_mail(start: bytes) -> bool:
+    """True if a file begins with at least ``_MIN_MAIL_FIELDS`` different header fields of mail."""
     mail_fields: set[bytes] = set()
     offset = 0
     while len(mail_fields) < _MIN_MAIL_FIELDS and (header := _HEADER_PATTERN.match(start, offset)):

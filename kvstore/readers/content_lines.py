@@ -81,7 +81,7 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
         text = re.sub(r"\n[ \t]", "", decode_text(data, name, encoding))
     root = Component("")
     stack = [root]
-    for line in _iter_lines(text):
+    for line in _iter_properties(text):
         kind = line.value.strip().upper()
         if line.name == "BEGIN":
             component = Component(kind)
@@ -89,8 +89,8 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
                 stack[-1].components.append(component)
             stack.append(component)
         elif line.name == "END":
-            depth = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
-            del stack[depth:]
+            opening = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
+            del stack[opening:]
         else:
             stack[-1].properties.append(line)
     return root.components
@@ -120,7 +120,7 @@ def split_value(value: str, separator: str) -> list[str]:
     return [unescape(part).strip() for part in (*parts, value[start:])]
 
 
-def _iter_lines(text: str) -> Iterator[Property]:
+def _iter_properties(text: str) -> Iterator[Property]:
     """Yield the content lines of an unfolded text; an invalid line continues the value of the line before it."""
     pending: Property | None = None
     values: list[str] = []
@@ -141,6 +141,7 @@ def _iter_lines(text: str) -> Iterator[Property]:
 
 
 def _is_quoted_printable(line: Property) -> bool:
+    """True if a line declares its value as quoted-printable (vCard 2.1)."""
     return "QUOTED-PRINTABLE" in line.parameters.get("ENCODING", ())
 
 
@@ -160,6 +161,7 @@ def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
 
 
 def _decode_quoted_printable(line: Property) -> Property:
+    """Return a line with its quoted-printable value decoded; other lines are returned unchanged."""
     if not _is_quoted_printable(line):
         return line
     data = quopri.decodestring(line.value.encode())

@@ -34,7 +34,8 @@ _TERMINAL_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
 _PAGE_BREAK_PATTERN = re.compile("[\f\u2029]")
 _LINE_BREAK_PATTERN = re.compile("[\v\x85\u2028]")
 _CONTROL_PATTERN = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
-_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+#: Half of a surrogate pair, which UTF-8 cannot encode.
+SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _UNUSUAL_PATTERN = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
@@ -53,7 +54,10 @@ def is_utf8(data: bytes) -> bool:
 
 
 def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
-    """Decode a whole file: by ``encoding`` if given, else by its byte-order mark, else as UTF-8."""
+    """Decode a whole file by ``encoding``, else by its byte-order mark, else as UTF-8.
+
+    Raises ReaderError for an invalid byte or a NUL; ``name`` is the file in the message.
+    """
     used_encoding = encoding or detect_marked_encoding(data) or "utf-8"
     try:
         text = data.decode(used_encoding)
@@ -64,7 +68,7 @@ def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
 
 
 def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
-    """Decode and clean a whole file; one without any text is a ReaderError."""
+    """Decode a whole file as :func:`decode_file` does, clean it with :func:`clean_text`, and raise if it is blank."""
     text = clean_text(decode_file(data, name, encoding))
     if not text or text.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")
@@ -72,12 +76,12 @@ def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
 
 
 def check_nul(text: str, name: str) -> None:
-    """Raise a ReaderError if ``text`` holds a NUL character, which only binary files do."""
+    """Raise ReaderError if ``text`` contains a NUL character, which only binary files do."""
     offset = text.find("\0")
     if offset >= 0:
         raise ReaderError(
-            f"{name}: is a binary file (NUL at character {offset}); ingest it as the format "
-            "it has, or WITH (encoding = 'utf-16') if it is text in UTF-16"
+            f"{name}: is a binary file (NUL at character {offset}); name its format with AS, "
+            "or use WITH (encoding = 'utf-16') if it is UTF-16 text"
         )
 
 
@@ -112,10 +116,11 @@ def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
 
 
 def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
+    """Return the error for invalid bytes; ``offset`` is the offset in the file of the bytes that ``error`` holds."""
     label = encoding.upper()
     remedy = (
-        "save it as UTF-8, or, if all files that are named are in one encoding, name that: WITH (encoding = 'cp1252'),"
-        " on the command line -o encoding=cp1252"
+        "save it as UTF-8, or, if all files of the ingest have the same encoding, name that encoding: "
+        "WITH (encoding = 'cp1252'), or -o encoding=cp1252 on the command line"
     )
     if not isinstance(error, UnicodeDecodeError):
         return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
@@ -135,5 +140,5 @@ def clean_text(text: str) -> str:
         text = _PAGE_BREAK_PATTERN.sub("\n\n", text)
         text = _LINE_BREAK_PATTERN.sub("\n", text)
         text = _CONTROL_PATTERN.sub("", text)
-        text = _SURROGATE_PATTERN.sub("\ufffd", text)
+        text = SURROGATE_PATTERN.sub("\ufffd", text)
     return text

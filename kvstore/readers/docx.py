@@ -36,13 +36,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     from .docx_blocks import DocxBody
 
-    package_file = Package(stream, origin.name, "DOCX")
+    package = Package(stream, origin.name, "DOCX")
     stream.seek(0)
-    with package_file.convert_errors():
-        package = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
-        body = DocxBody(package)
+    with package.convert_errors():
+        document = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
+        body = DocxBody(document)
         blocks = body.build_blocks()
-        title = package.core_properties.title
+        title = document.core_properties.title
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = clean_property_title(title) or body.title

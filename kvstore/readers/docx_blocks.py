@@ -51,13 +51,13 @@ _WRAPPER_TAGS = frozenset(
 
 
 class DocxBody:
-    """The body of one document; ``title`` is the first paragraph styled as title or level-one heading."""
+    """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading."""
 
-    def __init__(self, package: Any) -> None:
+    def __init__(self, document: Any) -> None:
         self.title: str | None = None
-        self._body = package.element.body
-        parts = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in package.part.rels.values()}
-        self._styles = {style.get(qn("w:styleId")): style for style in package.styles.element.iter(qn("w:style"))}
+        self._body = document.element.body
+        parts = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
+        self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
         self._footnotes = _read_footnotes(parts["footnotes"].target_part.blob) if "footnotes" in parts else {}
         self._cited_footnotes: list[Any] = []
         self._number_formats = (
@@ -93,6 +93,7 @@ class DocxBody:
         return builder.finish_blocks()
 
     def _add_paragraph(self, element: Any, plain: bool, builder: BlockBuilder) -> None:
+        """Add a paragraph to ``builder`` as the block that its style names: a heading, an item, code, a quotation."""
         style = self._get_style_name(element)
         if _CONTENTS_STYLE_PATTERN.match(style):
             return
@@ -110,9 +111,11 @@ class DocxBody:
             builder.add_blocks(make_heading(min(6, level + self._heading_shift), title))
             return
         paragraphs = [make_paragraph(text) for text in texts]
-        list_level = self._get_list_level(element, style)
-        if list_level is not None:
-            builder.add_item(*list_level, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))])
+        depth_and_marker = self._number_list_item(element, style)
+        if depth_and_marker is not None:
+            builder.add_item(
+                *depth_and_marker, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))]
+            )
         elif _QUOTE_STYLE_PATTERN.match(style):
             builder.add_blocks(make_quote(paragraphs))
         else:
@@ -132,6 +135,7 @@ class DocxBody:
         return value
 
     def _get_style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
+        """Return the name of the style of a paragraph, or of a run, in lowercase; empty if it has no style."""
         style = element.find(path, nsmap)
         if style is None or style.get(_VALUE_ATTRIBUTE) not in self._styles:
             return ""
@@ -149,8 +153,8 @@ class DocxBody:
         level = outline.get(_VALUE_ATTRIBUTE) if outline is not None else "9"
         return int(level) + 1 if level in "012345678" else None
 
-    def _get_list_level(self, element: Any, style: str) -> tuple[int, str] | None:
-        """Return the depth (from 0) and marker of a list item, None for other paragraphs (17.9)."""
+    def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
+        """Return the depth (from 0) and the marker of the next list item, or None for other paragraphs (17.9)."""
         style_match = _LIST_STYLE_PATTERN.match(style)
         number = self._find_property(element, "w:pPr/w:numPr/w:numId")
         depth = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
@@ -164,18 +168,19 @@ class DocxBody:
         format = self._number_formats.get((identifier, level))
         if format is None:
             format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
-        shown_level = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
+        visible_depth = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
         for key in [key for key in self._counters if key[0] == identifier and key[1] > level]:
             del self._counters[key]
         if format in ("bullet", "none"):
-            return shown_level, "-"
+            return visible_depth, "-"
         self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
-        return shown_level, f"{self._counters[identifier, level]}."
+        return visible_depth, f"{self._counters[identifier, level]}."
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
+        """Return the text of a paragraph, with emphasis, code, formulas and footnote marks."""
         inline = InlineBuilder(plain)
         emphasis_start: tuple[int, int] | None = None
-        emphasised = False
+        is_emphasized = False
         for run in _iter_unwrapped(element):
             if run.tag.startswith(_MATH_NAMESPACE):
                 inline.add_text("".join(text.text or "" for text in run.iter(f"{_MATH_NAMESPACE}t")))
@@ -183,13 +188,11 @@ class DocxBody:
             if run.tag != _RUN_TAG or _is_on(run, "vanish"):
                 continue
             style = self._get_style_name(run, "w:rPr/w:rStyle")
-            was_emphasised, emphasised = (
-                emphasised,
-                _is_on(run, "b") or _is_on(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style)),
-            )
-            if emphasised and not was_emphasised:
+            was_emphasized = is_emphasized
+            is_emphasized = _is_on(run, "b") or _is_on(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
+            if is_emphasized and not was_emphasized:
                 emphasis_start = inline.start_emphasis()
-            elif was_emphasised and not emphasised:
+            elif was_emphasized and not is_emphasized:
                 inline.end_emphasis(emphasis_start)
             if _CODE_STYLE_PATTERN.match(style):
                 inline.add_code(_get_verbatim(run))
@@ -206,11 +209,12 @@ class DocxBody:
                 elif part.tag == _NOTE_TAG and part.get(qn("w:id")) in self._footnotes:
                     self._cited_footnotes.append(self._footnotes[part.get(qn("w:id"))])
                     inline.add_text(f"[{len(self._cited_footnotes)}]")
-        if emphasised:
+        if is_emphasized:
             inline.end_emphasis(emphasis_start)
         return inline
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
+        """Return the blocks of a table; a table of one cell becomes the blocks of that cell."""
         rows = [
             [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]
             for row in _iter_unwrapped(table)
@@ -220,21 +224,21 @@ class DocxBody:
             return self._build_container_blocks(next(cell for row in rows for cell in row))
         texts: list[list[str]] = []
         for row in rows:
-            line: list[str] = []
+            row_texts: list[str] = []
             for cell in row:
-                cell_above = texts[-1][len(line)] if texts and len(line) < len(texts[-1]) else ""
+                cell_above = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
                 merge_mark = cell.find("w:tcPr/w:vMerge", nsmap)
                 is_continued = merge_mark is not None and merge_mark.get(_VALUE_ATTRIBUTE, "continue") == "continue"
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
                 columns = min(63, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
-                line += [
+                row_texts += [
                     cell_above
                     if is_continued
                     else render_one_line(self._build_container_blocks(cell, plain=not texts)),
                     *[""] * (columns - 1),
                 ]
-            if any(line):
-                texts.append(line)
+            if any(row_texts):
+                texts.append(row_texts)
         return [make_table(texts[0], texts[1:])] if texts else []
 
 
@@ -254,6 +258,7 @@ def _is_on(run: Any, name: str) -> bool:
 
 
 def _get_verbatim(element: Any) -> str:
+    """Return the text of a paragraph or run of code with its tabs and line breaks."""
     replacements = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
     return "".join(
         (part.text or "") if part.tag == _TEXT_TAG else replacements.get(part.tag, "") for part in element.iter()
@@ -261,6 +266,7 @@ def _get_verbatim(element: Any) -> str:
 
 
 def _read_footnotes(blob: bytes) -> dict[str, Any]:
+    """Return the footnotes in the footnotes part by id, without the separators that Word stores there."""
     notes = parse_xml(blob).iter(qn("w:footnote"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
 

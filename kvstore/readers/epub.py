@@ -49,7 +49,7 @@ _MAX_NAVIGATION_DEPTH = 6
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the book as one document, and a PassedOver for each missing page."""
+    """Yield the book as one document, and a SkippedPart for each missing page."""
     package = Package(stream, origin.name, "EPUB")
     with package.convert_errors():
         book = _EpubBook(package, origin.name, options)
@@ -62,10 +62,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
     yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", meta, "markdown")
     detail = (
-        f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}"
+        f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}; "
+        "the other pages were read"
     )
     for number in range(len(book.missing_pages)):
-        yield SkippedPart(origin.name, "pages of books", "" if number else f"{detail}; the others are read")
+        yield SkippedPart(origin.name, "unreadable pages of books", "" if number else detail)
 
 
 class _EpubBook:
@@ -84,7 +85,7 @@ class _EpubBook:
             None,
         )
         if root is None:
-            raise ReaderError(f"{name}: is no EPUB: its container names no package")
+            raise ReaderError(f"{name}: is not an EPUB file (its container names no package)")
         opf = package.read_tree(root)
         folder = posixpath.dirname(root)
         manifest = {
@@ -188,6 +189,7 @@ def _iter_list_entries(entries: LexborNode | None, level: int) -> Iterator[tuple
 
 
 def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tuple[int, str, str]]:
+    """Yield the entries of an NCX navigation map (EPUB 2): level, reference and label."""
     for point in parent.findall(f"{_NCX_NAMESPACE}navPoint") if parent is not None else ():
         content = point.find(f"{_NCX_NAMESPACE}content")
         label = _get_text(point.find(f"{_NCX_NAMESPACE}navLabel"))
@@ -203,4 +205,5 @@ def _resolve_reference(folder: str, reference: str) -> str:
 
 
 def _get_text(element: Element | None) -> str:
+    """Return the text of an element on one line, or an empty string."""
     return "" if element is None else " ".join("".join(element.itertext()).split())

@@ -72,7 +72,7 @@ def parse_page(
     if not markup or markup.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")
     if "xmlns" in markup[:2000]:
-        markup = _close_elements(markup)
+        markup = _convert_xhtml(markup)
     _check_depth(markup, name)
     tree = LexborHTMLParser(markup)
     return tree, *_convert_content(tree, KeepLevel.ALL if options.navigation == "keep" else KeepLevel.CONTENT)
@@ -114,7 +114,7 @@ def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
     return decode_file(data, name, encoding)
 
 
-def _close_elements(markup: str) -> str:
+def _convert_xhtml(markup: str) -> str:
     """Convert XHTML to HTML: expand self-closed elements and escape character data."""
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
@@ -133,6 +133,7 @@ def _close_elements(markup: str) -> str:
 
 
 def _check_depth(markup: str, name: str) -> None:
+    """Raise ReaderError if the page is nested so deeply that the parser would take too long."""
     if markup.count("<") <= _MAX_DEPTH:
         return
     depth = 0.0
@@ -145,11 +146,12 @@ def _check_depth(markup: str, name: str) -> None:
         if depth > _MAX_DEPTH:
             raise ReaderError(
                 f"{name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "
-                "close what is left open, or ingest it AS text"
+                "close the elements that are left open, or ingest it AS text"
             )
 
 
 def _find_title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
+    """Return the first level-one heading, else ``<title>``, else None."""
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]

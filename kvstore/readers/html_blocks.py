@@ -25,10 +25,13 @@ from .markdown_blocks import (
     make_quote,
     render_one_line,
 )
-from .raw_document import LeftOut
+from .raw_document import MAX_EXCERPT_CHARACTERS, LeftOut
 
+#: The maximum depth of lists, quotations and tables.
 _MAX_DEPTH = 24
+#: The maximum number of columns or rows that a cell spans.
 _MAX_SPAN = 50
+
 _HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 _EMPHASIS_TAGS = frozenset("em i b strong dfn".split())
 _CODE_TAGS = frozenset("code kbd samp tt".split())
@@ -56,6 +59,7 @@ _LIST_TAGS = frozenset("ul ol dl menu dir".split())
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")
 
+#: A function that finishes an element when the walk leaves it.
 _OnLeave = Callable[[], None]
 
 
@@ -92,8 +96,8 @@ class _PageWalker:
         node = root.child
         while node is not None or stack:
             if node is None:
-                element, leaves = stack.pop()
-                for leave in reversed(leaves):
+                element, leave_functions = stack.pop()
+                for leave in reversed(leave_functions):
                     leave()
                 node = element.next
                 continue
@@ -112,6 +116,7 @@ class _PageWalker:
             node = node.next
 
     def _skip_element(self, node: LexborNode, tag: str) -> bool:
+        """True if an element is a control or navigation; navigation is also recorded in ``left_out``."""
         if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
         reason = self._navigation.find_reason(
@@ -121,7 +126,7 @@ class _PageWalker:
             return False
         shape = self._survey.get_shape(node)
         assert shape is not None
-        self.left_out.append(LeftOut(_describe_element(node, tag), reason, shape.text, _get_beginning(node)))
+        self.left_out.append(LeftOut(_describe_element(node, tag), reason, shape.text, _get_excerpt(node)))
         return True
 
     def _read_leaf(self, node: LexborNode, tag: str) -> bool:
@@ -139,9 +144,8 @@ class _PageWalker:
             self.flow.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
-            if not (
-                self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
-            ):  # its title says it too
+            # The picture of an admonition repeats its title.
+            if not (self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES):
                 inline.separate_words()
                 inline.add_text(alternative)
                 inline.separate_words()
@@ -172,9 +176,11 @@ class _PageWalker:
         return self._enter_element(node, tag, inline)
 
     def _leave_content(self) -> None:
+        """End an element that :meth:`_enter_node` counted as content."""
         self._content_depth -= 1
 
     def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
+        """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block."""
         if tag in _EMPHASIS_TAGS:
             emphasis_start = inline.start_emphasis()
             return (lambda: inline.end_emphasis(emphasis_start),)
@@ -183,7 +189,7 @@ class _PageWalker:
             return (lambda: inline.add_text("”"),)
         if tag not in _BLOCK_TAGS:
             return ()
-        unmark = self._enter_marks(node, tag)
+        leave_contexts = self._enter_contexts(node, tag)
         self.flow.flush_paragraph()
         innermost = self._open_parts[-1]
         if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_box_title(node, tag)):
@@ -204,7 +210,7 @@ class _PageWalker:
             leave = self._open_table_part(innermost, node, tag)
         else:
             leave = self.flow.flush_paragraph
-        return (leave,) if unmark is None else (unmark, leave)
+        return (leave,) if leave_contexts is None else (leave_contexts, leave)
 
     def _is_box_title(self, node: LexborNode, tag: str) -> bool:
         """True if an element of an admonition is its title; some admonitions are tables with the title in a cell."""
@@ -212,8 +218,11 @@ class _PageWalker:
             return not isinstance(self._open_parts[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
-    def _enter_marks(self, node: LexborNode, tag: str) -> _OnLeave | None:
-        """Count the contexts that an element opens, and return a function that undoes this."""
+    def _enter_contexts(self, node: LexborNode, tag: str) -> _OnLeave | None:
+        """Count the contexts that an element opens (section, admonition, term, table of contents).
+
+        Return a function that undoes this, or None if the element opens no context.
+        """
         sections = int(is_sectioning(tag))
         admonitions = int(tag in _BOX_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
         terms = int(tag == "dt")
@@ -222,6 +231,7 @@ class _PageWalker:
             return None
 
         def add_counts(sign: int) -> None:
+            """Open the contexts (1) or close them (-1)."""
             self._section_depth += sign * sections
             self._admonition_depth += sign * admonitions
             self._contents_depth += sign * contents
@@ -238,6 +248,7 @@ class _PageWalker:
         self.flow = inner
 
         def leave() -> None:
+            """End the inner flow and continue the outer one."""
             self._open_parts.pop()
             self.flow = outer
             on_blocks(inner.finish_blocks())
@@ -245,26 +256,27 @@ class _PageWalker:
         return leave
 
     def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
+        """Add a heading; in an admonition it becomes the label of the next paragraph, in an item a paragraph."""
         title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:
             return
         if self._admonition_depth:
             self.flow.add_blocks()
             self.flow.lead = title.rstrip(":") + ": "
-        elif (
-            sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1
-        ):  # a heading within an item opens no section
+        elif sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1:  # within an item
             self.flow.add_blocks(make_paragraph(title if "*" in title else f"*{title}*"))
         else:
             self.flow.add_blocks(make_heading(level, title))
 
     def _open_list(self, node: LexborNode, tag: str) -> _OnLeave:
+        """Begin a list; items are numbered if it is ordered."""
         start = node.attributes.get("start") or "1"
         number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
         html_list = HtmlList(number, self._contents_depth > 0)
         self._open_parts.append(html_list)
 
         def leave() -> None:
+            """Add the finished list to the flow around it."""
             self._open_parts.pop()
             html_list.close_terms()
             if html_list.items:
@@ -273,6 +285,7 @@ class _PageWalker:
         return leave
 
     def _open_list_part(self, html_list: HtmlList, tag: str) -> _OnLeave:
+        """Begin an item, a definition or a term of a list; any other element is only separated from its neighbors."""
         if tag == "li":
             return self._open_flow(html_list.add_item)
         if tag == "dd":
@@ -284,25 +297,30 @@ class _PageWalker:
         return self.flow.flush_paragraph
 
     def _open_layout(self) -> _OnLeave:
+        """Begin a table that only arranges its content, so that its cells are read as running text."""
         self._layout_depth += 1
 
         def leave() -> None:
+            """End the table and the paragraph of its last cell."""
             self._layout_depth -= 1
             self.flow.flush_paragraph()
 
         return leave
 
     def _open_table(self) -> _OnLeave:
+        """Begin a table of data."""
         table = HtmlTable()
         self._open_parts.append(table)
 
         def leave() -> None:
+            """Add the finished table to the flow around it."""
             self._open_parts.pop()
             self.flow.add_blocks(*table.build_blocks())
 
         return leave
 
     def _open_table_part(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
+        """Begin a row, a cell, the caption or the head of a table."""
         if tag == "tr":
             table.start_row()
             return table.end_row
@@ -329,15 +347,16 @@ def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -
     if previous_tag in _WORD_TAGS or tag in _WORD_TAGS or "-" in previous_tag or "-" in tag:
         return True
     # A span can be a part of a word, as in syntax highlighting, unless a new word begins with a capital.
-    return _is_ending_lowercase(previous) and _is_beginning_uppercase(node)
+    return _ends_in_lowercase(previous) and _begins_with_capital(node)
 
 
-def _is_ending_lowercase(node: LexborNode) -> bool:
+def _ends_in_lowercase(node: LexborNode) -> bool:
+    """True if an element has several words and the last ends with a lowercase letter or a digit."""
     text = _get_edge_text(node, at_end=True).rstrip()
     return bool(text) and " " in text and (text[-1].islower() or text[-1].isdigit())
 
 
-def _is_beginning_uppercase(node: LexborNode) -> bool:
+def _begins_with_capital(node: LexborNode) -> bool:
     return _get_edge_text(node, at_end=False)[:1].isupper()
 
 
@@ -354,12 +373,14 @@ def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
 def _describe_element(node: LexborNode, tag: str) -> str:
     """Return an element as a selector, for example ``div.sidebar`` or ``nav``."""
     attributes = node.attributes
-    name = (attributes.get("class") or "").split()
-    return f"{tag}.{name[0][:40]}" if name else f"{tag}#{attributes['id']}"[:60] if attributes.get("id") else tag
+    classes = (attributes.get("class") or "").split()
+    if classes:
+        return f"{tag}.{classes[0][:40]}"
+    return f"{tag}#{attributes['id']}"[:60] if attributes.get("id") else tag
 
 
-def _get_beginning(node: LexborNode) -> str:
-    """Return the first words of an element."""
+def _get_excerpt(node: LexborNode) -> str:
+    """Return the first words of an element, at most ``MAX_EXCERPT_CHARACTERS`` characters."""
     pieces: list[str] = []
     length = 0
     for part in node.traverse(include_text=True):
@@ -367,9 +388,9 @@ def _get_beginning(node: LexborNode) -> str:
             words = (part.text_content or "").split()
             pieces += words
             length += sum(map(len, words))
-            if length > 80:
+            if length > MAX_EXCERPT_CHARACTERS:
                 break
-    return " ".join(pieces)[:80]
+    return " ".join(pieces)[:MAX_EXCERPT_CHARACTERS]
 
 
 def _get_classes(node: LexborNode) -> list[str]:
@@ -389,11 +410,13 @@ def _get_only_text(node: LexborNode) -> str:
 
 
 def _split_terms(blocks: list[MarkdownBlock]) -> list[str]:
+    """Return the terms of a ``<dt>``: its nonempty lines without a comma at the end."""
     lines = (line.strip().rstrip(",") for block in blocks for line in block.text.split("\n"))
     return [line for line in lines if line]
 
 
 def _get_span(node: LexborNode, name: str) -> int:
+    """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid."""
     value = node.attributes.get(name) or "1"
     return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
 
@@ -408,6 +431,7 @@ def _is_layout(table: LexborNode) -> bool:
 
 
 def _get_preformatted_text(node: LexborNode) -> str:
+    """Return the text of a ``<pre>`` with its line breaks and without line numbers."""
     pieces: list[str] = []
     for part in node.traverse(include_text=True):
         if part.tag == "-text":
@@ -419,8 +443,9 @@ def _get_preformatted_text(node: LexborNode) -> str:
     return "".join(pieces)
 
 
-def _is_line_number(number: LexborNode) -> bool:
-    parent = number.parent
+def _is_line_number(text_node: LexborNode) -> bool:
+    """True if the element around a number in code has a class for line numbers."""
+    parent = text_node.parent
     class_name = (parent.attributes.get("class") or "") if parent is not None and parent.tag != "pre" else ""
     return LINE_NUMBERS_PATTERN.search(class_name.lower()) is not None
 

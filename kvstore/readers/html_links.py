@@ -20,7 +20,7 @@ CONTENTS_LABEL_PATTERN = re.compile(
 )
 INLINE_TAGS = frozenset("a span small sup b i em strong label".split())
 _INLINE_BREAK_TAGS = frozenset("br hr".split())
-_NEIGHBOUR_BLOCK_TAGS = HEADING_TAGS | frozenset(
+_NEIGHBOR_BLOCK_TAGS = HEADING_TAGS | frozenset(
     "div p ul ol dl table pre section header footer nav aside main article figure".split()
 )
 
@@ -64,7 +64,10 @@ def is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> 
 
 
 def is_pagination(shape: Shape, name_match: re.Match[str] | None, inside: bool) -> bool:
-    """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them."""
+    """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them.
+
+    ``name_match``: the class or id names navigation; ``inside``: the element is inside the content.
+    """
     if not shape.pagers or shape.prose > (300 if name_match is not None else 0) or shape.text > 600:
         return False
     if not shape.turns and inside and not shape.early:
@@ -84,7 +87,7 @@ def is_announced(node: LexborNode) -> bool:
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
-def is_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
+def is_alone_in_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
     """True if an inline element is alone in its line, and not part of a title or of code."""
     return is_standalone(node, tag, shape, survey) and not _is_in_title(node)
 
@@ -101,7 +104,7 @@ def _is_in_title(node: LexborNode) -> bool:
     return False
 
 
-def is_marked(node: LexborNode, shape: Shape) -> bool:
+def is_marked_tool(node: LexborNode, shape: Shape) -> bool:
     """True if a one-word link is in brackets, in a heading or term, or after a heading."""
     if shape.text > shape.linked or _is_in_title(node):
         return True
@@ -109,7 +112,7 @@ def is_marked(node: LexborNode, shape: Shape) -> bool:
     return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS
 
 
-def is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
+def is_link_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
     """True if an element is a line of links to other pages of the site."""
     if tag == "a" or tag in VERBATIM_TAGS or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
         return False
@@ -136,7 +139,7 @@ def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) 
             if (
                 sibling is not None
                 and sibling.tag not in _INLINE_BREAK_TAGS
-                and sibling.tag not in _NEIGHBOUR_BLOCK_TAGS
+                and sibling.tag not in _NEIGHBOR_BLOCK_TAGS
             ):
                 return False
         if parent.tag not in INLINE_TAGS:
@@ -148,6 +151,7 @@ def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) 
 
 
 def _is_tool(shape: Shape | None) -> bool:
+    """True if an element is only one link that acts on the page or turns pages."""
     return (
         shape is not None
         and shape.links == 1

@@ -20,11 +20,11 @@ from .html_links import (
     MAX_INSPECTED_ELEMENTS,
     find_sibling,
     has_contents_label,
+    is_alone_in_line,
     is_announced,
-    is_bar,
     is_contents,
-    is_line,
-    is_marked,
+    is_link_bar,
+    is_marked_tool,
     is_pagination,
     is_standalone,
     is_wrapper,
@@ -61,7 +61,10 @@ _MAX_KEEP_BY_REASON = {
 _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
-#: Tags that can be controls (:meth:`Navigation.is_control`).
+#: The maximum number of characters of a teaser with its link, and of the separators between links that act on a page.
+_MAX_TEASER_CHARACTERS = 220
+_MAX_TOOL_SEPARATORS = 6
+#: Tags that can be controls (:meth:`NavigationFilter.is_control`).
 CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
 _LANDMARK_TAGS = frozenset("nav header footer aside".split())
 _CONTENTS_ROLES = frozenset("doc-toc doc-pagelist directory".split())
@@ -112,6 +115,7 @@ class NavigationFilter:
     """The filter for the elements of one page, from the outermost to the innermost."""
 
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
+        """Filter the elements of ``survey``; ``keep`` is the amount of the page to keep."""
         self.survey = survey
         self._keep = keep
         #: Elements outside the region whose prose makes them content.
@@ -135,13 +139,13 @@ class NavigationFilter:
         if tag == "button":  # a tab, or the heading of a part that unfolds, is text
             return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADING_TAGS)
         # A label of a checkbox that shows or hides something, but not of an item in a to-do list.
-        boxes = self.survey.checkbox_ids
+        checkbox_ids = self.survey.checkbox_ids
         return (
             tag == "label"
-            and bool(boxes)
-            and node.attributes.get("for") in boxes
+            and bool(checkbox_ids)
+            and node.attributes.get("for") in checkbox_ids
             and parent is not None
-            and (parent.tag != "li")
+            and parent.tag != "li"
         )
 
     def find_reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
@@ -149,21 +153,20 @@ class NavigationFilter:
 
         ``inside``: the element is inside the content; ``in_section``: inside an article, section or main.
         """
-        number = node.mem_id
-        shape = self.survey.shapes.get(number)
-        if shape is None or not shape.text:
+        shape = self.survey.get_shape(node)
+        if shape is None or not shape.text or node.mem_id in self.survey.path:
             return None
         has_attributes = tag in _TAGS_WITH_ATTRIBUTES or not inside
-        if (not has_attributes and not shape.links and tag not in HEADING_TAGS) or number in self.survey.path:
+        if not has_attributes and not shape.links and tag not in HEADING_TAGS:
             return None
-        found = self._find_reason(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
-        if found is None or self._keep <= _MAX_KEEP_BY_REASON[found]:
-            return found
-        if found == "table of contents":
+        reason = self._classify(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
+        if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
+            return reason
+        if reason == "table of contents":
             self.kept_contents.add(node.mem_id)
         return None
 
-    def _find_reason(
+    def _classify(
         self,
         node: LexborNode,
         tag: str,
@@ -172,6 +175,10 @@ class NavigationFilter:
         inside: bool,
         in_section: bool,
     ) -> str | None:
+        """Return the reason to leave an element out at the strictest level, or None if it is content.
+
+        ``attributes`` is empty if the element's attributes are ignored.
+        """
         role = name = ""
         name_match: re.Match[str] | None = None
         if attributes:
@@ -218,6 +225,7 @@ class NavigationFilter:
     def _find_landmark_reason(
         self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
     ) -> str | None:
+        """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content."""
         if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and is_contents(shape)):
             return "table of contents"
         if role == "search":
@@ -249,18 +257,22 @@ class NavigationFilter:
         name_match: re.Match[str] | None,
         inside: bool,
     ) -> str | None:
-        has_only_tools = shape.tools == shape.links and shape.text - shape.linked <= 6
+        """Return the reason to leave out an element because of its links, or None."""
+        has_only_tools = (
+            shape.tools == shape.links
+            and shape.text - shape.linked <= _MAX_TOOL_SEPARATORS
+            and not (inside and shape.brief and not is_marked_tool(node, shape))
+        )
         if inside and shape.label and shape.elements <= MAX_INSPECTED_ELEMENTS and node.css_first("h1") is not None:
             return None  # the title with its byline
         if inside and tag == "footer" and not shape.prose:
             return "footer of the page"
-        has_only_tools = has_only_tools and not (inside and shape.brief and not is_marked(node, shape))
         if has_only_tools and is_standalone(node, tag, shape, self.survey):
             return "acts on the page"
         if tag in _PART_TAGS:
             return None
         if is_pagination(shape, name_match, inside) and (
-            tag not in INLINE_TAGS or is_line(node, tag, shape, self.survey)
+            tag not in INLINE_TAGS or is_alone_in_line(node, tag, shape, self.survey)
         ):
             return "turns pages"
         if inside and tag in INLINE_TAGS:
@@ -294,16 +306,17 @@ class NavigationFilter:
             tag not in ("table", "dl")
             and _TEASERS_PATTERN.search(name)
             and shape.site > 1
-            and shape.text <= 220 * shape.site
+            and shape.text <= _MAX_TEASER_CHARACTERS * shape.site
         ):
             return "links beside the content"
-        if shape.early and self.survey.shapes[self.survey.region].early is False and is_bar(node, shape, tag):
+        if shape.early and not self.survey.shapes[self.survey.region].early and is_link_bar(node, shape, tag):
             return "links before the title"
         return None
 
     def _find_outside_reason(
         self, node: LexborNode, tag: str, shape: Shape, name_match: re.Match[str] | None
     ) -> str | None:
+        """Return the reason to leave out an element outside the content, or None; prose there becomes content."""
         survey = self.survey
         if node.parent is not None and node.parent.mem_id in self._mixed_elements:
             if shape.mostly_links and shape.links > 1:
@@ -314,7 +327,8 @@ class NavigationFilter:
             survey.is_region_stated or name_match is not None or (shape.links > 1 and tag not in ("table", "dl"))
         ):
             return "links beside the content"
-        if survey.is_region_stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
+        has_teasers = shape.links > 2 and shape.site > 2 and shape.text <= _MAX_TEASER_CHARACTERS * shape.links
+        if survey.is_region_stated and has_teasers:
             return "links beside the content"
         if shape.prose < _MIN_CONTENT_PROSE:
             if (
@@ -326,9 +340,8 @@ class NavigationFilter:
         elif self._has_reached_content and _is_fine_print(node, shape) and shape.text < 400:
             return "beside the content"
         elif 2 * shape.prose > shape.text:
-            (self._prose_elements if shape.site < 2 or tag not in _CONTAINER_TAGS else self._mixed_elements).add(
-                node.mem_id
-            )
+            is_mixed = shape.site > 1 and tag in _CONTAINER_TAGS
+            (self._mixed_elements if is_mixed else self._prose_elements).add(node.mem_id)
         return None
 
 
@@ -346,6 +359,7 @@ def is_sectioning(tag: str) -> bool:
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> bool:
+    """True if the attributes of an element hide it; hidden tab panels can be opened and are visible."""
     if role == "tabpanel":
         return False
     if "hidden" in attributes and attributes["hidden"] != "until-found":
@@ -368,10 +382,12 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
+    """True if an element contains only digits, as the line numbers of code do."""
     return shape.links <= shape.elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
 def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
+    """True if a short element has words of a copyright notice or the like."""
     return (
         shape.text < 500
         and shape.elements <= MAX_INSPECTED_ELEMENTS

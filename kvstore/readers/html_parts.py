@@ -138,6 +138,7 @@ class HtmlTable:
             (self.header if is_header else self.rows).append(self.row)
 
     def _fill_row_spans(self) -> None:
+        """Add to the row the cells of earlier rows that span the next columns of this one."""
         while (span := self.row_spans.pop(len(self.row), None)) is not None:
             if span[0] > 1:
                 self.row_spans[len(self.row)] = (span[0] - 1, span[1])

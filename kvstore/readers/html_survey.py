@@ -193,6 +193,7 @@ class PageSurvey:
         return self.shapes.get(node.mem_id)
 
     def _measure_weight(self, node: LexborNode) -> int:
+        """Return the number of characters of an element outside links."""
         shape = self.shapes.get(node.mem_id)
         return 0 if shape is None else shape.text - shape.linked
 
@@ -417,6 +418,7 @@ class PageSurvey:
 
 
 def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
+    """Yield the hosts that a page declares as its own site."""
     for node in tree.css("link[rel=canonical], base[href]"):
         host = _parse_host(node.attributes.get("href") or "")
         if host:
@@ -424,6 +426,7 @@ def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
 
 
 def _parse_host(target: str) -> str:
+    """Return the host of an address in lowercase, or an empty string."""
     try:
         return (urlsplit(target).netloc or "").lower()
     except ValueError:
@@ -431,6 +434,7 @@ def _parse_host(target: str) -> str:
 
 
 def _iter_heading_words(body: LexborNode) -> Iterator[str]:
+    """Yield the words of each heading, as :func:`normalize_words` returns them."""
     for heading in body.css("h1, h2, h3, h4, h5, h6"):
         text = heading.text(deep=True)
         if len(text) < 300:
@@ -438,6 +442,7 @@ def _iter_heading_words(body: LexborNode) -> Iterator[str]:
 
 
 def _iter_enclosing_ids(node: LexborNode) -> Iterator[int]:
+    """Yield the ids of an element and its ancestors, innermost first."""
     element: LexborNode | None = node
     while element is not None and element.tag not in (None, "html"):
         yield element.mem_id

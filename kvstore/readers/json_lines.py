@@ -24,29 +24,37 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, NoReturn, TypeAlias
 
 from ..errors import ReaderError
-from .decoding import check_nul, clean_text, decode_text, detect_marked_encoding, iter_decoded_lines
-from .markdown_blocks import join_blocks as markdown
-from .markdown_blocks import make_code_block, make_heading
+from .decoding import (
+    SURROGATE_PATTERN,
+    check_nul,
+    clean_text,
+    decode_text,
+    detect_marked_encoding,
+    iter_decoded_lines,
+)
+from .markdown_blocks import join_blocks, make_code_block, make_heading
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart, choose_other_key
 
 _TEXT_FIELDS = ("text", "content", "body", "contents")
 _TITLE_FIELDS = ("title",)
 _KEY_FIELDS = ("id", "key")
-_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+#: An escape that can be NUL or half of a surrogate pair; only text with one is searched for these.
 _SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
 _LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
 #: The maximum number of characters of a value that becomes one document.
 _MAX_VALUE_CHARACTERS = 1_000_000
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
-_TOO_DEEP_MESSAGE = "nests lists or objects too deep; flatten it"
+_TOO_DEEP_MESSAGE = "nests lists or objects too deeply; flatten it"
 
 
 class BadLineError(Exception):
     """The reason a line is invalid."""
 
 
-#: A function that makes items from an object and its position; it raises BadLineError for an invalid object.
+#: A function that makes items from an object and its position (``path:line``); it raises BadLineError for an invalid
+#: object.
 ItemMaker: TypeAlias = Callable[[dict[str, JSON], str], Iterator[Item]]
+#: A line, or the error if it cannot be decoded; a row is a line or an object that is already parsed.
 _Line: TypeAlias = str | BadLineError
 _Row: TypeAlias = dict[str, JSON] | _Line
 
@@ -77,12 +85,12 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     size = _measure_size(value) if objects else len(text)
     if size > _MAX_VALUE_CHARACTERS:
-        remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
+        remedy = "write it as a list of objects or as JSON Lines, so that each object becomes a document"
         yield SkippedPart(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
         return
-    text_shown = json.dumps(value, ensure_ascii=False, indent=2)
-    blocks = [make_heading(1, path.name), make_code_block(text_shown, "json")]
-    yield RawDocument(origin.key, path.name, markdown(blocks) + "\n", {}, "markdown")
+    indented_value = json.dumps(value, ensure_ascii=False, indent=2)
+    blocks = [make_heading(1, path.name), make_code_block(indented_value, "json")]
+    yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {}, "markdown")
 
 
 def _split_objects(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
@@ -105,15 +113,17 @@ def _get_objects(value: JSON) -> list[dict[str, JSON]]:
 
 
 def _measure_size(value: JSON) -> int:
+    """Return the length of a value as JSON in characters."""
     return len(json.dumps(value))
 
 
 def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
-    """Return a function that makes the document of an object at a position."""
+    """Return a function that makes the document of an object, and remembers the keys used in the file."""
     used_keys: set[str] = set()
 
-    def make_document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
-        default_key = origin.key + place.removeprefix(origin.name)
+    def make_document(fields: dict[str, JSON], position: str) -> Iterator[Item]:
+        """Yield the document of the object ``fields``; its default key ends with its line number."""
+        default_key = origin.key + position.removeprefix(origin.name)
         raw_document = _build_document(fields, default_key, options)
         yield replace(raw_document, other_key=choose_other_key(raw_document.key, default_key, used_keys))
 
@@ -121,8 +131,7 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 
 
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield the items that ``make_items`` makes of each line's object and position, and a failure for each
-    BadLineError."""
+    """Yield the items that ``make_items`` makes from the object of each line, and a failure for each invalid line."""
     lines = _iter_lines(stream, origin, options)
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
     first_line = next(nonblank_lines, None)
@@ -132,15 +141,15 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
 
 
 def _make_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
-    """Yield the items that ``make_items`` makes of numbered objects or lines, and a failure for each invalid one."""
+    """Yield the items that ``make_items`` makes from numbered objects or lines, and a failure for each invalid one."""
     for number, row in rows:
-        place = f"{origin.name}:{number}"
+        position = f"{origin.name}:{number}"
         try:
-            yield from make_items(row if isinstance(row, dict) else _parse_object(row), place)
+            yield from make_items(row if isinstance(row, dict) else _parse_object(row), position)
         except BadLineError as error:
-            yield ReadFailure(place, str(error))
+            yield ReadFailure(position, str(error))
         except RecursionError:
-            yield ReadFailure(place, _TOO_DEEP_MESSAGE)
+            yield ReadFailure(position, _TOO_DEEP_MESSAGE)
 
 
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
@@ -156,56 +165,59 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
     check_nul(start.decode("latin-1"), origin.name)
     stream.seek(0)
     offset = 0
-    for number, raw in enumerate(stream, 1):
+    for number, line in enumerate(stream, 1):
         try:
-            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            byte_offset = offset + raw.index(error.object) + error.start
+            byte_offset = offset + line.index(error.object) + error.start
             yield (
                 number,
                 BadLineError(
-                    f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; "
-                    "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line "
-                    "-o encoding=latin-1"
+                    f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; name the encoding of the file, "
+                    "for example WITH (encoding = 'latin-1'), or -o encoding=latin-1 on the command line"
                 ),
             )
-        offset += len(raw)
+        offset += len(line)
 
 
 def _parse_object(line: _Line) -> dict[str, JSON]:
+    """Return the object of a line; raises BadLineError if the line is not a JSON object."""
     if isinstance(line, BadLineError):
         raise line
     value = _parse_value(line)
     if not isinstance(value, dict):
-        raise BadLineError("is not a JSON object; write one {...} a line")
+        raise BadLineError("is not a JSON object; write one {...} per line")
     return value
 
 
 def _parse_value(text: str) -> JSON:
+    """Parse JSON; raises BadLineError for invalid JSON and for values that a document cannot store."""
     try:
         value: JSON = json.loads(
             text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant
         )
     except json.JSONDecodeError as error:
-        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
-        raise BadLineError(f"is not valid JSON: {error.msg} at {place}") from None
+        position = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise BadLineError(f"is not valid JSON: {error.msg} at {position}") from None
     except RecursionError:
         raise BadLineError(_TOO_DEEP_MESSAGE) from None
     if _SUSPECT_ESCAPE_PATTERN.search(text):
         for string in _iter_strings(value):
-            if "\0" in string or _SURROGATE_PATTERN.search(string):
-                raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
+            if "\0" in string or SURROGATE_PATTERN.search(string):
+                raise BadLineError(r"contains \u0000 or half of a surrogate pair, which is not valid text; remove it")
     return value
 
 
 def _parse_integer(digits: str) -> int:
+    """Parse an integer of a JSON text; raises BadLineError above 64 bits."""
     if len(digits) <= 20 and -(1 << 63) <= (value := int(digits)) < 1 << 64:
         return value
     raise BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
 
 
 def _parse_decimal(digits: str) -> float:
+    """Parse a decimal number of a JSON text; raises BadLineError if it overflows."""
     value = float(digits)
     if value in (float("inf"), float("-inf")):
         raise BadLineError(f"the number {digits[:24]} does not fit into 64 bits; write it as a string")
@@ -213,7 +225,8 @@ def _parse_decimal(digits: str) -> float:
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise BadLineError(f"is not valid JSON: {name} is no number; write null")
+    """Raise BadLineError for ``NaN`` and ``Infinity``, which Python's parser accepts."""
+    raise BadLineError(f"is not valid JSON: {name} is not a number; write null")
 
 
 def _iter_strings(value: JSON) -> Iterator[str]:
@@ -231,6 +244,10 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 
 
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
+    """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
+
+    ``fields`` loses the fields of the document and becomes its metadata.
+    """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
     text_field, text = take_field(fields, options.text, _TEXT_FIELDS)
@@ -244,14 +261,14 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
         text = "\n".join(f"{name}: {value}" for name, value in _iter_field_texts(fields)) or None
     if text is None and not title:
         expected_fields = options.text or "text, content, body or contents"
-        raise BadLineError(f"has no field {expected_fields}; name the one that holds the text WITH (text = ...)")
+        raise BadLineError(f"has no field {expected_fields}; name the field of the text WITH (text = ...)")
     if not isinstance(text, str) and text is not None:
         raise BadLineError(f"the field {text_field} must be a string")
     body = clean_text(text or "")
     if body.isspace() or not body:
         body = title or ""
     if not body:
-        raise BadLineError(f"the field {text_field} is empty; fill it or leave the line out")
+        raise BadLineError(f"the field {text_field} is empty; fill it in or remove the line")
     meta = fields.pop("meta", None)
     if isinstance(meta, dict):
         fields.update(meta)
@@ -276,7 +293,10 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
 
 
 def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
-    """Remove and return the field that an option names, else the first usual field that is not null."""
+    """Remove the field of the name ``field``, or else the first of ``default_fields`` that is not null.
+
+    Return its name and value; the value is None if no such field exists.
+    """
     for name in (field,) if field is not None else default_fields:
         value = fields.get(name)
         if value is not None:

@@ -36,7 +36,7 @@ _ENCODINGS = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the file's one document, and a PassedOver for each included file."""
+    """Yield the file's one document, and a SkippedPart for each included file."""
     data = stream.read()
     encoding = options.encoding
     if encoding is None and not is_utf8(data) and (declared := _INPUTENC_PATTERN.search(data[:20_000])):
@@ -47,17 +47,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         blocks = source.read_blocks()
     except EndlessMacrosError:
         raise ReaderError(
-            f"{origin.name}: its macros make more than {MAX_EXPANDED_CHARACTERS:,} characters of it, which is the "
-            "limit; define "
-            "them without themselves, or ingest it AS text"
+            f"{origin.name}: its macros expand to more than {MAX_EXPANDED_CHARACTERS:,} characters, which is the "
+            "limit; remove macros that use themselves, or ingest it AS text"
         ) from None
     if not blocks and source.included_files:
-        yield SkippedPart(origin.name, "files of which all lies in other files")
+        yield SkippedPart(origin.name, "files that only include others")
     elif not blocks:
-        raise ReaderError(f"{origin.name}: has no text (definitions and nothing else); there is nothing to store")
+        raise ReaderError(f"{origin.name}: has no text (only definitions); there is nothing to store")
     else:
         yield RawDocument(
-            origin.key, source.title or _find_first_title(blocks), join_blocks(blocks) + "\n", source.meta, "markdown"
+            origin.key, source.title or _find_first_heading(blocks), join_blocks(blocks) + "\n", source.meta, "markdown"
         )
     for _ in source.included_files:
         yield SkippedPart(origin.name, "parts in other files")
@@ -71,5 +70,6 @@ def render_line(source: str) -> str:
         return " ".join(COMMAND_PATTERN.sub(" ", source).split())
 
 
-def _find_first_title(blocks: list[MarkdownBlock]) -> str | None:
+def _find_first_heading(blocks: list[MarkdownBlock]) -> str | None:
+    """Return the text of the first heading, or None."""
     return next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)

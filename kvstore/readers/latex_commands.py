@@ -1,4 +1,4 @@
-"""The commands and environments of LaTeX that the reader knows, and the characters that commands stand for.
+"""The commands and environments of LaTeX that the reader knows, and the characters that commands produce.
 
 Source: Lamport, LaTeX: A Document Preparation System (2nd edition, 1994), appendix C; the LaTeX2e unofficial reference
 manual.

@@ -7,6 +7,7 @@ than ``MAX_EXPANDED_CHARACTERS`` characters are an EndlessMacrosError.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from .latex_commands import PROTECTED_COMMANDS
 from .latex_parts import find_closing
@@ -16,6 +17,9 @@ from .latex_parts import find_closing
 MAX_EXPANDED_CHARACTERS = 4 << 20
 _EXPANSION_COST = 64
 _MAX_OPTION_CHARACTERS = 2_000
+#: The maximum length of the parameters of a ``\\def``, and TeX's maximum number of arguments of a macro.
+_MAX_PARAMETER_CHARACTERS = 200
+_MAX_MACRO_ARGUMENTS = 9
 TOKEN_PATTERN = re.compile(
     r"\\(?P<command>[A-Za-z@]+\*?)|\\(?P<symbol>[^A-Za-z@])"
     r"|(?P<comment>%[^\n]*(?:\n[ \t]*(?![ \t\n]))?)|(?P<break>\n[ \t]*\n\s*)|(?P<math>\$\$?)"
@@ -28,18 +32,26 @@ class EndlessMacrosError(Exception):
     """The macros of the file exceed the expansion limit."""
 
 
+class Macro(NamedTuple):
+    """A macro that a file defines; with a ``default``, its first argument is optional and in brackets."""
+
+    num_arguments: int
+    default: str | None
+    body: str
+
+
 class MacroTable:
     """The macros that a file defines, and the number of characters that they can still expand to."""
 
     def __init__(self) -> None:
-        self._macros: dict[str, tuple[int, str | None, str]] = {}
+        self._macros: dict[str, Macro] = {}
         self._characters_left = MAX_EXPANDED_CHARACTERS
 
-    def define_macro(self, name: str, count: int, default: str | None, body: str) -> None:
+    def define_macro(self, name: str, macro: Macro) -> None:
         """Store a macro that the file defines."""
-        self._macros[name] = (count, default, body)
+        self._macros[name] = macro
 
-    def get_macro(self, name: str) -> tuple[int, str | None, str] | None:
+    def get_macro(self, name: str) -> Macro | None:
         """Return a macro that the file defines, or None."""
         return self._macros.get(name)
 
@@ -59,6 +71,7 @@ class LatexCursor:
         self._offset = 0
 
     def _skip_space(self) -> None:
+        """Skip white space and comments, but not a blank line."""
         space = _SPACE_PATTERN.match(self._text, self._offset)
         self._offset = space.end() if space else self._offset
 
@@ -101,49 +114,55 @@ class LatexCursor:
         self._text = text + self._text[self._offset :]
         self._offset = 0
 
-    def _expand_macro(self, count: int, default: str | None, body: str) -> None:
+    def _expand_macro(self, macro: Macro) -> None:
+        """Read the arguments of a macro and insert its expansion at the current offset."""
         arguments = []
-        if count and default is not None:
+        if macro.num_arguments and macro.default is not None:
             option = self._read_option()
-            arguments.append(default if option is None else option)
-        while len(arguments) < count:
+            arguments.append(macro.default if option is None else option)
+        while len(arguments) < macro.num_arguments:
             arguments.append(self._read_argument())
         expansion = re.sub(
-            r"#([1-9])", lambda mark: arguments[int(mark[1]) - 1] if int(mark[1]) <= len(arguments) else "", body
+            r"#([1-9])", lambda mark: arguments[int(mark[1]) - 1] if int(mark[1]) <= len(arguments) else "", macro.body
         )
-        if not count and self._text.startswith("{}", self._offset):
+        if not macro.num_arguments and self._text.startswith("{}", self._offset):
             self._offset += 2
-        elif not count:
+        elif not macro.num_arguments:
             self._skip_space()
         self._insert_source(expansion)
 
     def _read_definition(self, kind: str) -> None:
+        """Read the definition after a command such as ``newcommand``; ``kind`` is that command."""
         name = self._read_argument().strip()
         if kind == "NewDocumentCommand":
-            count, default = self._read_argument().count("m"), None
+            num_arguments, default = self._read_argument().count("m"), None
         else:
-            count_option = self._read_option()
-            count = (
-                int(count_option) if count_option and count_option.strip().isdigit() and len(count_option) < 3 else 0
-            )
+            number = self._read_option() or ""
+            num_arguments = int(number) if number.strip().isdecimal() and len(number) < 3 else 0
             default = self._read_option()
         body = self._read_argument()
-        if name.startswith("\\") and len(name) > 1 and name[1:] not in PROTECTED_COMMANDS:
-            self._macros.define_macro(name[1:], min(count, 9), default, body)
+        if name.startswith("\\") and len(name) > 1:
+            self._define_macro(name[1:], num_arguments, default, body)
+
+    def _define_macro(self, name: str, num_arguments: int, default: str | None, body: str) -> None:
+        """Store a macro, unless it would replace a command that the reader needs."""
+        if name not in PROTECTED_COMMANDS:
+            self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
     def _read_plain_definition(self, kind: str) -> None:
+        """Read the definition after ``def``, ``gdef``, ``edef`` or ``let``; the last one is skipped."""
         name = self._read_argument().strip()
         if kind == "let":
             self._skip_space()
             self._offset += self._text.startswith("=", self._offset)
             self._read_argument()
             return
-        brace = self._text.find("{", self._offset, self._offset + 200)
+        brace = self._text.find("{", self._offset, self._offset + _MAX_PARAMETER_CHARACTERS)
         if brace < 0:
             return
-        count = self._text.count("#", self._offset, brace)
+        num_arguments = self._text.count("#", self._offset, brace)
         has_plain_parameters = re.fullmatch(r"(?:#\d)*", self._text[self._offset : brace].strip()) is not None
         self._offset = brace
         body = self._read_argument()
-        if has_plain_parameters and name.startswith("\\") and name[1:] not in PROTECTED_COMMANDS:
-            self._macros.define_macro(name[1:], min(count, 9), None, body)
+        if has_plain_parameters and name.startswith("\\"):
+            self._define_macro(name[1:], num_arguments, None, body)

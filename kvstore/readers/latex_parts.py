@@ -53,12 +53,12 @@ def find_closing(text: str, start: int, opening: str, closing: str, max_length: 
     return limit
 
 
-def split_environment(text: str, start: int, name: str, unended_environments: set[str]) -> tuple[str, int]:
-    """Return the body of an environment and the offset after it.
+def split_environment(text: str, start: int, name: str, unclosed_names: set[str]) -> tuple[str, int]:
+    """Return the body of the environment that begins at ``start``, and the offset after its end.
 
-    The body of an unclosed environment is empty; ``unended_environments`` caches the names of these environments.
+    The body of an unclosed environment is empty; ``unclosed_names`` caches the names of these environments.
     """
-    if name in unended_environments:
+    if name in unclosed_names:
         return "", start
     if name in VERBATIM_ENVIRONMENTS or name == "comment":
         end = text.find(f"\\end{{{name}}}", start)
@@ -70,7 +70,7 @@ def split_environment(text: str, start: int, name: str, unended_environments: se
         depth += 1 if mark[1] == "begin" else -1
         if depth == 0:
             return text[start : mark.start()], mark.end()
-    unended_environments.add(name)
+    unclosed_names.add(name)
     return "", start
 
 
@@ -103,11 +103,13 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
 
 
 def split_rows(body: str) -> Iterator[str]:
-    yield from _split_parts(body, "\\\\")
+    """Yield the rows of a table."""
+    return _split_parts(body, "\\\\")
 
 
 def split_cells(row: str) -> Iterator[str]:
-    yield from _split_parts(row, "&")
+    """Yield the cells of a row."""
+    return _split_parts(row, "&")
 
 
 def _split_parts(text: str, separator: str) -> Iterator[str]:
@@ -127,10 +129,12 @@ def _split_parts(text: str, separator: str) -> Iterator[str]:
 
 
 def remove_labels(formula: str) -> str:
+    r"""Return a formula without its ``\label`` commands."""
     return re.sub(r"\\label\s*\{[^{}]*\}", "", formula).strip()
 
 
 def replace_dashes(text: str) -> str:
+    """Return a text with typographic dashes and quotes instead of their ASCII forms."""
     for dashes, replacement in DASHES:
         if dashes in text:
             text = text.replace(dashes, replacement)

@@ -53,25 +53,29 @@ from .raw_document import JSON
 
 #: The maximum depth of nested groups and environments; deeper, only the text without commands is read.
 _MAX_DEPTH = 40
+#: The maximum number of blanks that are skipped after a command for a letter.
+_MAX_SKIPPED_SPACES = 40
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
 _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
 
 
 class LatexSource(MacroTable):
-    """The converter of one file; ``title`` and ``meta`` come from its commands, ``included_files`` lists included
-    files."""
+    """The converter of one file.
+
+    ``title`` and ``meta`` come from its commands; ``included_files`` lists the files it includes.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.included_files: list[str] = []
-        self._notes: list[str] = []
+        self._footnotes: list[str] = []
         self._text = text
-        begun_names, ended_names = (
+        opened_names, closed_names = (
             set(re.findall(rf"\\{mark}{ENVIRONMENT_PATTERN.pattern}", text)) for mark in ("begin", "end")
         )
-        self.unended_environments = begun_names - ended_names  # environments without an end
+        self.unclosed_environments = opened_names - closed_names
 
     def read_blocks(self) -> list[MarkdownBlock]:
         """Return all blocks, the title first and the footnotes last."""
@@ -83,22 +87,23 @@ class LatexSource(MacroTable):
         blocks = self._parse_blocks(body, 0)
         if self.title:
             blocks = [make_heading(1, self.title), *blocks]
-        return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1) if text)]
+        footnotes = enumerate(self._footnotes, 1)
+        return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in footnotes if text)]
 
     def _parse_blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
         return _LatexText(self, text, depth).parse_blocks()
 
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
-        """Render a piece of source as one line."""
+        """Render a piece of source as one line, without Markdown marks if ``plain``."""
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
         return render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks()).removeprefix("\\")
 
     def add_footnote(self, text: str, depth: int) -> str:
         """Store a footnote and return its mark."""
-        self._notes.append("")
-        number = len(self._notes)
-        self._notes[number - 1] = self.render_line(text, depth)
+        self._footnotes.append("")  # reserve the number, because a footnote can contain another
+        number = len(self._footnotes)
+        self._footnotes[number - 1] = self.render_line(text, depth)
         return f"[{number}]"
 
 
@@ -139,6 +144,7 @@ class _LatexText(LatexCursor):
         return self._blocks
 
     def _flush_paragraph(self) -> None:
+        """End the current paragraph."""
         self._blocks.extend(map(make_paragraph, self._inline.take_paragraphs()))
 
     def _add_blocks(self, *blocks: MarkdownBlock) -> None:
@@ -148,6 +154,7 @@ class _LatexText(LatexCursor):
     # --- commands -----------------------------------------------------------------------------------------------------
 
     def _read_symbol(self, symbol: str) -> None:
+        """Process a command whose name is one character, such as ``\\\\`` or ``\\%``."""
         if symbol == "\\":
             self._offset += self._text.startswith("*", self._offset)
             self._read_option()
@@ -162,6 +169,7 @@ class _LatexText(LatexCursor):
             self._inline.add_text(" " if symbol != ":" else "")
 
     def _read_accent(self, accent: str) -> None:
+        """Read the letter below an accent and add both as one character."""
         letter = self._read_argument()
         letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
         letter_text = letter if letter[:1] != "\\" else self._source.render_line(letter, self._depth)
@@ -169,9 +177,10 @@ class _LatexText(LatexCursor):
             self._inline.add_text(unicodedata.normalize("NFC", letter_text[0] + ACCENTS[accent]) + letter_text[1:])
 
     def _read_command(self, name: str) -> None:
+        """Process a command whose name is a word: a macro of the file, or a command that the reader knows."""
         macro = self._source.get_macro(name)
         if macro is not None:
-            self._expand_macro(*macro)
+            self._expand_macro(macro)
         elif name == "begin":
             self._read_environment()
         elif name == "end":
@@ -220,9 +229,9 @@ class _LatexText(LatexCursor):
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
             self._inline.break_line()
         elif name in EMPHASIS_COMMANDS:
-            started = self._inline.start_emphasis()
+            emphasis_start = self._inline.start_emphasis()
             self._add_running_text(self._read_argument())
-            self._inline.end_emphasis(started)
+            self._inline.end_emphasis(emphasis_start)
         elif name in CODE_COMMANDS:
             self._inline.add_code(self._source.render_line(self._read_argument(), self._depth))
         elif name in ("enquote", "say"):
@@ -236,9 +245,8 @@ class _LatexText(LatexCursor):
             if self._text.startswith("{}", self._offset):
                 self._offset += 2
             else:
-                self._offset += len(self._text[self._offset : self._offset + 40]) - len(
-                    self._text[self._offset : self._offset + 40].lstrip(" \t")
-                )
+                following_text = self._text[self._offset : self._offset + _MAX_SKIPPED_SPACES]
+                self._offset += len(following_text) - len(following_text.lstrip(" \t"))
         elif name in ("input", "include", "subfile", "import"):
             file = self._read_argument()
             if file.strip():
@@ -268,11 +276,13 @@ class _LatexText(LatexCursor):
         self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
 
     def _parse_inner(self, text: str) -> list[MarkdownBlock]:
+        """Return the blocks of a piece of source that is nested in this one."""
         if self._depth >= _MAX_DEPTH:
             return [make_paragraph(line)] if (line := self._source.render_line(text, self._depth)) else []
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()
 
     def _read_metadata(self, name: str) -> None:
+        """Read the argument of ``title``, ``author`` or ``date``; the first of each counts."""
         self._read_option()
         source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._read_argument())
         source = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", source)
@@ -283,6 +293,7 @@ class _LatexText(LatexCursor):
             self._source.meta.setdefault(name, line)
 
     def _read_verbatim(self, name: str) -> None:
+        """Read the code after a command such as ``verb``, between braces or two equal characters."""
         if name == "mintinline":
             self._read_argument()
         if not name.startswith("verb"):
@@ -299,6 +310,7 @@ class _LatexText(LatexCursor):
         self._offset = end + 1
 
     def _read_reference(self) -> None:
+        """Drop a citation or reference, but keep its notes (``\\cite[page 3]{key}``) in parentheses."""
         options = [self._read_option(), self._read_option()]
         self._read_argument()
         notes = [self._source.render_line(option, self._depth) for option in options if option]
@@ -306,6 +318,7 @@ class _LatexText(LatexCursor):
             self._inline.add_text(f"({'; '.join(notes)})")
 
     def _read_formula(self, opening: str) -> None:
+        """Read a formula up to its closing delimiter; an unclosed delimiter is text."""
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
         end = self._offset if closing not in self._unclosed else -1
         while end >= 0:
@@ -328,6 +341,7 @@ class _LatexText(LatexCursor):
     # --- environments -------------------------------------------------------------------------------------------------
 
     def _read_environment(self) -> None:
+        """Read the environment after ``begin`` and add its blocks."""
         name_match = ENVIRONMENT_PATTERN.match(self._text, self._offset)
         if name_match is None:
             return
@@ -336,7 +350,7 @@ class _LatexText(LatexCursor):
         if self._depth >= _MAX_DEPTH and name not in VERBATIM_ENVIRONMENTS:
             self._flush_paragraph()
             return
-        body, self._offset = split_environment(self._text, self._offset, name, self._source.unended_environments)
+        body, self._offset = split_environment(self._text, self._offset, name, self._source.unclosed_environments)
         if name in IGNORED_ENVIRONMENTS:
             return
         if name in VERBATIM_ENVIRONMENTS:
@@ -378,6 +392,7 @@ class _LatexText(LatexCursor):
             self._add_blocks(*blocks)
 
     def _add_listing(self, name: str, body: str) -> None:
+        """Add the code block of a verbatim environment, with the language that its options name."""
         language = ""
         first_line, newline, other_lines = body.partition("\n")
         if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):
@@ -391,6 +406,7 @@ class _LatexText(LatexCursor):
             self._add_blocks(make_code_block(code.rstrip(), language))
 
     def _add_items(self, body: str, kind: str) -> None:
+        """Add the list of an environment of the name ``kind``; text before the first item comes before the list."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         for option, text in split_items(body, "bibitem" if kind == "thebibliography" else "item"):
             if option is None and not items and not text.strip():
@@ -413,6 +429,7 @@ class _LatexText(LatexCursor):
             self._add_blocks(make_list(items))
 
     def _add_table(self, body: str) -> None:
+        """Add the table of an environment; the first row that is not empty is its header."""
         rows = []
         for row in split_rows(body):
             cells = [self._source.render_line(cell, self._depth) for cell in split_cells(row)]

@@ -9,7 +9,7 @@ from .markdown_blocks import MarkdownBlock, make_code_block, make_list
 
 
 class BlockBuilder:
-    """Blocks, followed by unfinished list items or lines of code."""
+    """A builder of blocks: consecutive items become nested lists, consecutive lines of code become one code block."""
 
     def __init__(self) -> None:
         self._blocks: list[MarkdownBlock] = []

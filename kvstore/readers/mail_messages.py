@@ -33,7 +33,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ..errors import ReaderError
-from .decoding import clean_text
+from .decoding import SURROGATE_PATTERN, clean_text
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_quote
 from .raw_document import JSON, EnclosedFile, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart
 
@@ -43,13 +43,14 @@ _MAX_MESSAGE_BYTES = 256 << 20
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 50
 #: The maximum depth of nested quotations.
-_DEEPEST = 20
+_MAX_QUOTE_DEPTH = 20
 #: The maximum number of characters of a field, of an address list, and of one parsed address.
-_MAX_FIELD = 4_096
-_MAX_ADDRESSES = 1 << 18
-_MAX_ADDRESS = 998
+_MAX_FIELD_CHARACTERS = 4_096
+_MAX_ADDRESS_LIST_CHARACTERS = 1 << 18
+_MAX_ADDRESS_CHARACTERS = 998
 _ADDRESS_FIELDS = ("from", "to", "cc")
-_FIELDS = frozenset(
+#: The fields that the reader or the standard library parses, whose length is limited.
+_PARSED_FIELDS = frozenset(
     "subject message-id in-reply-to date content-type content-disposition content-transfer-encoding".split()
     + list(_ADDRESS_FIELDS)
 )
@@ -62,7 +63,6 @@ _QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
 _FORWARD_LINE_PATTERN = re.compile(
     r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
 )
-_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _SIGNATURE_PATTERN = re.compile(r"--\s?$")
 _ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 #: Invisible parts of HTML. Unclosed markup extends to the end, so that no part of a text is scanned twice.
@@ -70,7 +70,7 @@ _MARKUP_PATTERN = re.compile(
     r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
 )
 #: One address of a list; commas in quoted strings belong to it.
-_ADDRESS = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
+_ADDRESS_PATTERN = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 #: The minimum ratio of words in the plain form to words in the HTML form for the plain form to be used.
 _MIN_PLAIN_SHARE = 0.3
 #: The encodings that mail programs mean by the names they declare, as in browsers (WHATWG Encoding, 4.2).
@@ -83,7 +83,7 @@ _ENCODING_ALIASES = {
 }  # fmt: skip
 
 
-class _NoMailError(Exception):
+class _InvalidMailError(Exception):
     """The reason bytes are not a valid message."""
 
 
@@ -103,9 +103,9 @@ class _MailPart(EmailMessage):
         payload.depth = self.depth + 1
         payload._numbers = self._numbers
         if next(self._numbers) > _MAX_PARTS:
-            raise _NoMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; divide it")
+            raise _InvalidMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; split it")
         if payload.depth > _MAX_DEPTH:
-            raise _NoMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
+            raise _InvalidMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
         super().attach(payload)
 
 
@@ -114,29 +114,31 @@ class _MailPolicy(policy.EmailPolicy):
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
-        limit = _MAX_ADDRESSES if name.lower() in _ADDRESS_FIELDS else _MAX_FIELD
-        if len(value) > limit and name.lower() in _FIELDS:
-            raise _NoMailError(
-                f"has {len(value):,} characters in the field {name}; the limit is {limit:,}: shorten it, or ingest the "
-                "file AS text"
+        is_address_list = name.lower() in _ADDRESS_FIELDS
+        limit = _MAX_ADDRESS_LIST_CHARACTERS if is_address_list else _MAX_FIELD_CHARACTERS
+        if len(value) > limit and name.lower() in _PARSED_FIELDS:
+            raise _InvalidMailError(
+                f"has {len(value):,} characters in the field {name}, and the limit is {limit:,}; shorten it, or ingest "
+                "the file AS text"
             )
         return name, value
 
     def header_fetch_parse(self, name: str, value: Any) -> Any:
-        if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS:
-            return ", ".join(_parse_address(name, address) for address in _ADDRESS.findall(value))
+        if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS_CHARACTERS:
+            return ", ".join(_parse_address(name, address) for address in _ADDRESS_PATTERN.findall(value))
         return _parse_field(name, value)
 
 
 @lru_cache(maxsize=64)
 def _parse_field(name: str, value: Any) -> Any:
+    """Parse a field as the standard library does; fields are read several times, so that a cache pays off."""
     return policy.default.header_fetch_parse(name, value)
 
 
 def _parse_address(name: str, address: str) -> str:
     """Return one address of a list as text; an address that is too long to parse is returned verbatim."""
     address = address.strip()
-    return address if len(address) > _MAX_ADDRESS else str(policy.default.header_fetch_parse(name, address))
+    return address if len(address) > _MAX_ADDRESS_CHARACTERS else str(policy.default.header_fetch_parse(name, address))
 
 
 _MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
@@ -146,7 +148,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     """Yield the message and its attachments."""
     try:
         yield from _read_message(stream.read(), origin, origin.key, options)
-    except _NoMailError as error:
+    except _InvalidMailError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
 
 
@@ -156,7 +158,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     if not first_line.removeprefix(BOM_UTF8).strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if _FROM_LINE_PATTERN.match(first_line) is None:
-        raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
+        raise ReaderError(f"{origin.name}: is not an mbox file (it does not begin with a line 'From ')")
     next_line: bytes | None = None  # the first line of the next message, if already read
     for number in count(1):
         lines: list[bytes] = []
@@ -174,29 +176,34 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             size += len(line)
             if size <= _MAX_MESSAGE_BYTES:
                 lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
-        place = f"{origin.name}, message {number}"
+        message_name = f"{origin.name}, message {number}"
         try:
             if size > _MAX_MESSAGE_BYTES:
-                raise _NoMailError(f"has {size:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
-            yield from _read_message(b"".join(lines), Origin(place, origin.key), f"{origin.key}:{number}", options)
-        except _NoMailError as error:
-            yield ReadFailure(place, str(error))
+                raise _InvalidMailError(f"has {size:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
+            message_origin = Origin(message_name, origin.key)
+            yield from _read_message(b"".join(lines), message_origin, f"{origin.key}:{number}", options)
+        except _InvalidMailError as error:
+            yield ReadFailure(message_name, str(error))
         if at_end:
             return
 
 
 def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
+    """Yield the document of a message, then its attachments; raises _InvalidMailError.
+
+    ``default_key`` is the key of a message without an id.
+    """
     data = data.removeprefix(BOM_UTF8)
     if not data.strip():
-        raise _NoMailError("is empty; there is nothing to store")
+        raise _InvalidMailError("is empty; there is nothing to store")
     if _HEADER_PATTERN.match(data.lstrip()) is None:
-        raise _NoMailError("is no mail: it does not begin with a header such as 'From: ...'")
+        raise _InvalidMailError("is not mail (it does not begin with a header such as 'From: ...')")
     try:
         message = _MESSAGE_PARSER.parsebytes(data)
-    except _NoMailError:
+    except _InvalidMailError:
         raise
     except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
-        raise _NoMailError(f"is damaged ({type(error).__name__}: {error})") from None
+        raise _InvalidMailError(f"is damaged ({type(error).__name__}: {error})") from None
     bodies, attachments = _split_parts(message)
     blocks = [block for body in bodies for block in _build_blocks(body, origin.name, options)]
     subject = _get_header(message, "Subject")
@@ -214,25 +221,21 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
     if attachment_names:
         meta["attachments"] = list(attachment_names)
     if not blocks and not subject and not attachments:
-        raise _NoMailError("has neither a subject nor a text; there is nothing to store")
-    text = (
-        join_blocks(
-            [*_iter_header_blocks(message), *(blocks or [make_paragraph(subject or "A message without text.")])]
-        )
-        + "\n"
-    )
+        raise _InvalidMailError("has neither a subject nor text; there is nothing to store")
+    body_blocks = blocks or [make_paragraph(subject or "A message without text.")]
+    text = join_blocks([*_iter_header_blocks(message), *body_blocks]) + "\n"
     yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
     from . import describe_skipped, find_format
 
     for name, part in attachments:
-        place = f"{origin.name}/{name}"
+        path = f"{origin.name}/{name}"
         if find_format(name) is None:  # unreadable; the message lists its name
-            yield SkippedPart(place, describe_skipped(name))
+            yield SkippedPart(path, describe_skipped(name))
             continue
         content = _get_payload(part)
         other_part_key = f"{other_key}/{name}" if other_key else None
         yield EnclosedFile(
-            place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
+            path, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
         )
 
 
@@ -245,7 +248,7 @@ def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
 
 
 def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
-    """Return the text parts of a message in order, and its attachments with their names."""
+    """Return the text parts of a message in order, and its attachments with unique names."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
     names: Counter[str] = Counter()
@@ -255,7 +258,7 @@ def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Messa
         kind = part.get_content_type()
         if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _get_file_name(part):
             name = _get_file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
-            attachments[_find_unused(name, attachments, names)] = part
+            attachments[_find_unused_name(name, attachments, names)] = part
         elif kind == "multipart/alternative":
             alternative = _choose_alternative(part)
             stack += [alternative] if alternative is not None else []
@@ -306,7 +309,7 @@ def _get_file_name(part: Message) -> str:
     return ""
 
 
-def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
+def _find_unused_name(name: str, used: Container[str], numbers: Counter[str]) -> str:
     """Return a name, with a number before its suffix if it is already used.
 
     ``numbers`` holds the last number of each name, so that many files of one name do not try every number.
@@ -320,6 +323,7 @@ def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
 
 
 def _get_payload(part: Message) -> bytes:
+    """Return the decoded content of a part; a message is returned as its source."""
     if part.get_content_type() == "message/rfc822":
         inner_messages = part.get_payload()
         return (
@@ -342,6 +346,7 @@ def _decode_text(part: Message) -> str:
 
 
 def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+    """Return the blocks of a part with HTML or plain text; ``name`` is the message in errors."""
     text = _decode_text(part)
     if not text.strip():
         return []
@@ -355,7 +360,7 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
 
 def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
-    """Join lines that end with a space to the next line of the same depth (RFC 3676, 4).
+    """Join each line that ends with a space and the next line of the same quotation depth (RFC 3676, 4).
 
     If ``delete_space``, that space is removed.
     """
@@ -378,12 +383,13 @@ def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
 
 
 def _get_quote_depth(line: str) -> int:
+    """Return the number of ``>`` at the beginning of a line."""
     mark = _QUOTE_PREFIX_PATTERN.match(line)
     return mark[0].count(">") if mark else 0
 
 
 def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of a plain text: paragraphs, block quotations, and signatures."""
+    """Yield the blocks of a plain text: paragraphs, block quotations and signatures; ``depth`` counts quotations."""
     start = 0
     while start < len(lines):
         line = lines[start]
@@ -392,7 +398,7 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             while end < len(lines) and _get_quote_depth(lines[end]):
                 end += 1
             quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
-            can_nest = max(depth, _get_quote_depth(line)) < _DEEPEST
+            can_nest = max(depth, _get_quote_depth(line)) < _MAX_QUOTE_DEPTH
             blocks = (
                 list(_iter_plain_blocks(quoted_lines, depth + 1))
                 if can_nest
@@ -400,7 +406,7 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             )
             if blocks:
                 yield make_quote(blocks)
-        elif depth < _DEEPEST and _FORWARD_LINE_PATTERN.match(line.strip()):
+        elif depth < _MAX_QUOTE_DEPTH and _FORWARD_LINE_PATTERN.match(line.strip()):
             end = len(lines)
             yield make_paragraph(line.strip())
             blocks = list(_iter_plain_blocks(lines[start + 1 :], depth + 1))
@@ -433,7 +439,7 @@ def _get_header(message: Message, name: str) -> str:
     with suppress(Exception):  # nonstandard headers raise undocumented exceptions in the parser
         value = message[name]
         text = "" if value is None else str(value)
-        if "\ufffd" not in text and not _SURROGATE_PATTERN.search(text):
+        if "\ufffd" not in text and not SURROGATE_PATTERN.search(text):
             return " ".join(clean_text(text).split())
     with suppress(Exception):  # unencoded non-ASCII characters, which some programs write
         raw = str(dict(message.raw_items())[name])
@@ -445,6 +451,7 @@ def _get_header(message: Message, name: str) -> str:
 
 
 def _parse_date(value: str) -> str:
+    """Return a date of mail in ISO 8601, or an empty string if it is invalid."""
     with suppress(ValueError, TypeError, IndexError, OverflowError):
         return parsedate_to_datetime(value).isoformat()
     return ""

@@ -85,10 +85,12 @@ def make_item(term: str) -> ManualItem:
 
 
 def _is_term(text: str) -> bool:
+    """True if a paragraph before an indentation is a term: it is short and not a sentence."""
     return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
 
 
 def join_whitespace(text: str) -> str:
+    """Return a text on one line with single spaces."""
     return " ".join(text.split())
 
 
@@ -117,6 +119,7 @@ class ManualBlocks:
         return self._levels[0].blocks
 
     def _add_source(self, source: str) -> None:
+        """Add a line of text with roff escapes to the open code, term, reference or paragraph."""
         is_continued = source.endswith("\\c")
         if self._code_lines is not None:
             code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
@@ -144,7 +147,7 @@ class ManualBlocks:
         self._is_continued = is_continued and not text[-1].isspace()
 
     def _add_text(self, text: str, ending: str = "") -> None:
-        """Add text without escapes."""
+        """Add a line of text without escapes; ``ending`` is a roff escape at its end."""
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _flush_paragraph(self) -> None:
@@ -157,14 +160,17 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_paragraph(text))
 
     def _await_line(self, take_line: Callable[[str], None]) -> None:
+        """Pass the next line of text to a function instead of the paragraph."""
         self._take_next_line = take_line
 
     def _finish_code(self) -> None:
+        """Add the open code block, if it is not empty."""
         code_lines, self._code_lines = self._code_lines, None
         if code_lines and any(code_lines):
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     def _begin_item(self) -> None:
+        """Finish the code, paragraph or term before a list item."""
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None

@@ -25,7 +25,8 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
 from .roff import RoffError, RoffInterpreter, split_arguments
 
 _CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
-_LETTERS = dict.fromkeys(("utf-8", "utf8", "ascii", "us-ascii"), "utf-8")
+
+_MAX_TITLE_CHARACTERS = 300
 _TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
 _FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
 _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
@@ -34,31 +35,28 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the page as one document."""
     data = stream.read()
-    coding_match = _CODING_PATTERN.search(data[:400])
-    encoding = (
-        coding_match[1].decode("ascii").lower()
-        if coding_match and options.encoding is None and not is_utf8(data)
-        else None
-    )
-    text = decode_text(
-        data, origin.name, options.encoding or (encoding if encoding and _is_known_encoding(encoding) else None)
-    )
+    encoding = options.encoding
+    if encoding is None and not is_utf8(data) and (coding_match := _CODING_PATTERN.search(data[:400])):
+        declared_encoding = coding_match[1].decode("ascii").lower()
+        encoding = declared_encoding if _is_known_encoding(declared_encoding) else None
+    text = decode_text(data, origin.name, encoding)
     try:
         page = _ManualPage(text)
     except RoffError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
     blocks = page.finish_blocks()
     if not blocks and page.included_page:
-        yield SkippedPart(origin.name, "pages that stand for others")
+        yield SkippedPart(origin.name, "pages that only refer to others")
         return
     if not blocks:
-        raise ReaderError(f"{origin.name}: has no text (macros and nothing else); there is nothing to store")
+        raise ReaderError(f"{origin.name}: has no text (only macros); there is nothing to store")
     if page.heading:
         blocks = [make_heading(1, page.heading), *blocks]
     yield RawDocument(origin.key, page.build_title(), join_blocks(blocks) + "\n", page.meta, "markdown")
 
 
 def _is_known_encoding(encoding: str) -> bool:
+    """True if Python has a codec of this name that encodes text."""
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
@@ -83,19 +81,20 @@ class _ManualPage(ManualBlocks):
                 self._add_source(line.content)
 
     def build_title(self) -> str | None:
-        """Return the name and section with the description of the page."""
+        """Return ``name(section): description``, or None if the page has none of them."""
         description = self._description
         for dash in (" - ", " — ", " – ", " -- "):
             _, separator, purpose = description.partition(dash)
             if separator:
                 description = purpose
                 break
-        shown = ": ".join(filter(None, (self.heading, " ".join(description.split()).rstrip("."))))
-        return shown[:300] or None
+        title = ": ".join(filter(None, (self.heading, join_whitespace(description).rstrip("."))))
+        return title[:_MAX_TITLE_CHARACTERS] or None
 
     # --- macros -------------------------------------------------------------------------------------------------------
 
     def _handle_macro(self, name: str, args: str) -> None:
+        """Process a macro: a font, a macro in ``_MACROS``, or an inline macro of mdoc; others are ignored."""
         if name in _FONT_MACROS:
             texts = [self._roff.render_text(argument) for argument in split_arguments(args)]
             if texts:
@@ -107,23 +106,23 @@ class _ManualPage(ManualBlocks):
             self._add_mdoc_line([name, *self._render_tokens(args)])
 
     def _render_tokens(self, args: str) -> list[str]:
+        r"""Return the arguments of an mdoc macro as text.
+
+        ``\&`` before an argument, which says that it is not a macro, becomes a NUL after it.
+        """
         return [
             self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")
             for token in split_arguments(args)
         ]
 
     def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
-        """Process a line of mdoc."""
+        """Add a line of inline mdoc macros to the open code, term, reference or paragraph."""
         if self._code_lines is not None:
-            output = RunningText()
-            self._mdoc.add_line(tokens, output)
-            self._code_lines.append(output.take_text())
+            self._code_lines.append(self._render_mdoc_line(tokens))
             return
         if self._take_next_line is not None:
-            output = RunningText()
-            self._mdoc.add_line(tokens, output)
             take_line, self._take_next_line = self._take_next_line, None
-            take_line(output.take_text())
+            take_line(self._render_mdoc_line(tokens))
             return
         if self._reference_parts is not None and tokens[0].startswith("%"):
             self._reference_parts.append(" ".join(tokens[1:]).replace("\0", ""))
@@ -136,36 +135,54 @@ class _ManualPage(ManualBlocks):
         if tokens[0] in ("In", "Ft", "Vt", "Cd") and self._in_synopsis:
             self._running_text.break_line()
 
+    def _render_mdoc_line(self, tokens: Sequence[str]) -> str:
+        """Return the text of a line of inline mdoc macros."""
+        output = RunningText()
+        self._mdoc.add_line(tokens, output)
+        return output.take_text()
+
     _in_synopsis = False
 
+    def _render_fields(self, args: str) -> list[str]:
+        """Return the arguments of a macro, each as text on one line."""
+        return [join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+
     def _read_header(self, args: str) -> None:
-        fields = [join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        """Handle ``.TH``: name, section, date, source and manual."""
+        fields = self._render_fields(args)
         if self.heading or not fields:
             return
         name, section, *other_fields = [*fields, "", ""][:5] if len(fields) < 2 else fields
-        self.heading = f"{_to_typed_name(name)}({section})" if section else _to_typed_name(name)
+        self.heading = _format_heading(name, section)
         for field_name, value in zip(("section", "date", "source", "manual"), (section, *other_fields), strict=False):
             if value:
                 self.meta[field_name] = value
 
     def _read_document_title(self, args: str) -> None:
-        fields = [join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        """Handle ``.Dt``: name and section."""
+        fields = self._render_fields(args)
         if fields and not self.heading:
             section = fields[1] if len(fields) > 1 else ""
-            self.heading = f"{_to_typed_name(fields[0])}({section})" if section else _to_typed_name(fields[0])
+            self.heading = _format_heading(fields[0], section)
             if section:
                 self.meta["section"] = section
 
     def _read_document_date(self, args: str) -> None:
+        """Handle ``.Dd``: the date."""
         date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", join_whitespace(self._roff.render_text(args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
 
     def _read_system(self, args: str) -> None:
+        """Handle ``.Os``: the operating system."""
         if args.strip():
             self.meta["source"] = join_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
 
     def _start_section(self, args: str, level: int = 2) -> None:
+        """Handle ``.SH`` and ``.Sh``, and at level 3 ``.SS`` and ``.Ss``.
+
+        Without arguments, the next line is the title.
+        """
         self._finish_code()
         self._flush_paragraph()
         while len(self._levels) > 1:
@@ -179,6 +196,7 @@ class _ManualPage(ManualBlocks):
         self._add_section_heading(title, level)
 
     def _add_section_heading(self, title: str, level: int) -> None:
+        """Add a heading; the first section is NAME."""
         title = join_whitespace(title)
         if level == 2:
             self._in_name = not self._description and (not self._levels[0].blocks)
@@ -186,6 +204,7 @@ class _ManualPage(ManualBlocks):
         self._levels[0].add_blocks(make_heading(level, title))
 
     def _start_paragraph(self, args: str) -> None:
+        """Handle ``.PP`` and its synonyms: end the paragraph and the item."""
         if self._code_lines is not None:
             self._code_lines.append("")
             return
@@ -195,12 +214,14 @@ class _ManualPage(ManualBlocks):
             self._levels[-1].is_closing = True
 
     def _add_space(self, args: str) -> None:
+        """Handle ``.sp``: vertical space ends the paragraph."""
         if self._code_lines is not None:
             self._code_lines.append("")
         elif not args.strip().startswith("-"):
             self._flush_paragraph()
 
     def _break_line(self, args: str) -> None:
+        """Handle ``.br``: a line break within a paragraph."""
         if self._code_lines is None:
             self._running_text.break_line()
 
@@ -220,27 +241,30 @@ class _ManualPage(ManualBlocks):
 
     def _start_indented(self, args: str) -> None:
         """Handle ``.IP``: an indented paragraph after a mark or a term."""
-        arguments_given = split_arguments(args)
         self._begin_item()
-        term = join_whitespace(self._roff.render_text(arguments_given[0])) if arguments_given else ""
+        term = next(iter(self._render_fields(args)), "")
         if term:
             self._levels[-1].open_item(make_item(term))
         else:
             self._levels[-1].is_closing = False
 
     def _start_verbatim(self, args: str) -> None:
+        """Handle ``.nf``, ``.EX`` and ``.Vb``: begin a code block."""
         self._flush_paragraph()
         if self._code_lines is None:
             self._code_lines = []
 
     def _finish_verbatim(self, args: str) -> None:
+        """Handle the end of a code block, such as ``.fi``."""
         self._finish_code()
 
     def _start_link(self, args: str) -> None:
+        """Handle ``.UR`` and ``.MT``: the address of the link whose text follows."""
         link_arguments = split_arguments(args)
         self._link = self._roff.render_text(link_arguments[0]) if link_arguments else ""
 
     def _finish_link(self, args: str) -> None:
+        """Handle ``.UE`` and ``.ME``: add the address after the text of the link."""
         if self._link:
             self._add_text(f"<{self._link}>{''.join(map(self._roff.render_text, split_arguments(args)[:1]))}")
         self._link = ""
@@ -256,9 +280,11 @@ class _ManualPage(ManualBlocks):
         self._add_source(" ".join(split_arguments(args)[:1]))
 
     def _add_option(self, args: str) -> None:
+        """Handle ``.OP``: an optional argument of a command."""
         self._add_text("[" + " ".join(map(self._roff.render_text, split_arguments(args))) + "]")
 
     def _read_include(self, args: str) -> None:
+        """Handle ``.so``: a reference to another page."""
         self.included_page = args.strip()
 
     def _ignore_macro(self, args: str) -> None:
@@ -267,6 +293,7 @@ class _ManualPage(ManualBlocks):
     # --- displays, lists and tables -----------------------------------------------------------------------------------
 
     def _start_list(self, args: str) -> None:
+        """Handle ``.Bl``: begin a list of the kind that its options name."""
         self._flush_paragraph()
         kind = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
         if len(self._levels) <= MAX_LIST_DEPTH:
@@ -275,6 +302,7 @@ class _ManualPage(ManualBlocks):
             self._num_unindented += 1
 
     def _finish_list(self, args: str) -> None:
+        """Handle ``.El``: end a list."""
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None
@@ -284,22 +312,13 @@ class _ManualPage(ManualBlocks):
             self._close_level()
 
     def _start_list_item(self, args: str) -> None:
-        self._finish_code()
-        self._flush_paragraph()
-        self._take_next_line = None
+        """Handle ``.It``: begin an item with its term, or add a row in a column list."""
+        self._begin_item()
         level = self._levels[-1]
-        tokens = self._render_tokens(args)
         if level.kind == "column":
-            row: list[str] = []
-            for part in _split_cells(args):
-                output = RunningText()
-                self._mdoc.add_line(self._render_tokens(part), output)
-                row.append(output.take_text())
-            level.rows.append(row)
+            level.rows.append([self._render_mdoc_line(self._render_tokens(cell)) for cell in _split_cells(args)])
             return
-        output = RunningText()
-        self._mdoc.add_line(tokens, output)
-        term = output.take_text()
+        term = self._render_mdoc_line(self._render_tokens(args))
         if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
@@ -316,6 +335,7 @@ class _ManualPage(ManualBlocks):
             self._await_line(self._extend_term)
 
     def _start_display(self, args: str) -> None:
+        """Handle ``.Bd``: begin a display, which is a code block if its lines are not filled."""
         self._flush_paragraph()
         display_options = split_arguments(args)
         if "-literal" in display_options or "-unfilled" in display_options:
@@ -324,18 +344,18 @@ class _ManualPage(ManualBlocks):
     def _add_code_line(self, args: str) -> None:
         """Handle ``.Dl`` and ``.D1``: one displayed line."""
         self._flush_paragraph()
-        output = RunningText()
-        self._mdoc.add_line(self._render_tokens(args), output)
-        line = output.take_text()
+        line = self._render_mdoc_line(self._render_tokens(args))
         if self._code_lines is not None:
             self._code_lines.append(line)
         elif line:
             self._levels[-1].add_blocks(make_code_block(line))
 
     def _start_reference(self, args: str) -> None:
+        """Handle ``.Rs``: begin a bibliographic reference."""
         self._reference_parts = []
 
     def _finish_reference(self, args: str) -> None:
+        """Handle ``.Re``: add the parts of a reference as one sentence."""
         parts, self._reference_parts = self._reference_parts, None
         if parts:
             self._running_text.add(", ".join(parts) + ".")
@@ -392,6 +412,7 @@ class _ManualPage(ManualBlocks):
             self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
 
     def _read_equation(self, args: str) -> None:
+        """Handle ``.EQ``: an eqn formula, whose source is kept."""
         text = " ".join(self._roff.read_raw_lines("EN"))
         if text.strip():
             self._add_text(" ".join(text.split()))
@@ -419,6 +440,11 @@ class _ManualPage(ManualBlocks):
 
 
 _LIST_OPTIONS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inset -item -ohang -tag".split())
+
+
+def _format_heading(name: str, section: str) -> str:
+    """Return a page's heading, such as ``ls(1)``."""
+    return f"{_to_typed_name(name)}({section})" if section else _to_typed_name(name)
 
 
 def _to_typed_name(name: str) -> str:

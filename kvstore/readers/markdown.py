@@ -32,7 +32,6 @@ _TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")
 _OPENING_HEADING_PATTERN = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
 _UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")
 
-
 #: Front matter fields that describe a page in whole sentences.
 _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 
@@ -60,10 +59,10 @@ def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
     new_paragraphs: list[str] = []
     for value in paragraphs:
         words = value.split() if isinstance(value, str) else []
-        if words and " ".join(words) not in " ".join(" ".join([*new_paragraphs, text]).split()):
-            new_paragraphs.append(
-                make_paragraph("\n".join(line.strip() for line in str(value).strip().split("\n"))).text
-            )
+        present_words = " ".join([*new_paragraphs, text]).split()
+        if words and " ".join(words) not in " ".join(present_words):
+            lines = [line.strip() for line in str(value).strip().split("\n")]
+            new_paragraphs.append(make_paragraph("\n".join(lines)).text)
     if not new_paragraphs:
         return text
     opening = _OPENING_HEADING_PATTERN.match(text)
@@ -94,6 +93,7 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 
 
 def _parse_value(lines: list[str]) -> JSON:
+    """Return the value of a front matter field; the first line is the rest of the line with its name."""
     first_line, *other_lines = (line.strip() for line in lines)
     if not other_lines:
         if first_line.startswith("[") and first_line.endswith("]"):
@@ -101,8 +101,8 @@ def _parse_value(lines: list[str]) -> JSON:
         return parse_scalar(first_line)
     if not first_line and all(line.startswith("- ") for line in other_lines):
         return [parse_scalar(line[2:]) for line in other_lines]
-    is_folded = first_line in ("", ">", "|", ">-", "|-")
-    return "\n".join(other_lines if is_folded else [first_line, *other_lines])
+    is_block_scalar = first_line in ("", ">", "|", ">-", "|-")
+    return "\n".join(other_lines if is_block_scalar else [first_line, *other_lines])
 
 
 def find_first_title(text: str) -> str | None:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LINE_BREAK_PATTERN = re.compile(r" ?\n ?")
-_INVISIBLE_CHARACTERS = dict.fromkeys(
-    map(ord, "\u00ad\u200b\u2060\ufeff")
-)  # soft hyphen, zero-width space and joiner, stray mark
+#: Soft hyphens, zero-width spaces and joiners, and stray byte-order marks, which are removed.
+_INVISIBLE_CHARACTERS = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
 _BLOCK_OPENER_PATTERN = re.compile(
     r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|(?:\*\s*){3,}$|(?:_\s*){3,}$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)"
 )
@@ -46,8 +45,8 @@ class InlineBuilder:
         self.plain = plain
         self._pieces: list[str] = []
         self._code_end = -1
-        self._num_takes = 0  # number of calls of take; emphasis opened before a call ends with it
-        self._emphasised = False
+        self._num_takes = 0  # number of calls of take_paragraphs; emphasis opened before a call ends with it
+        self._is_emphasized = False
         self._emphasis_end = -1
         self._needs_space = False
 
@@ -93,9 +92,9 @@ class InlineBuilder:
 
     def start_emphasis(self) -> tuple[int, int] | None:
         """Begin emphasis and return a value for :meth:`end_emphasis`; nested emphasis is not marked."""
-        if self.plain or self._emphasised:
+        if self.plain or self._is_emphasized:
             return None
-        self._emphasised = True
+        self._is_emphasized = True
         return self._num_takes, len(self._pieces)
 
     def end_emphasis(self, emphasis_start: tuple[int, int] | None) -> None:
@@ -105,10 +104,10 @@ class InlineBuilder:
         """
         if emphasis_start is None:
             return
-        self._emphasised = False
+        self._is_emphasized = False
         num_takes, start = emphasis_start
-        emphasised_text = "".join(self._pieces[start:])
-        stripped = emphasised_text.strip()
+        text = "".join(self._pieces[start:])
+        stripped = text.strip()
         if (
             num_takes != self._num_takes
             or not stripped
@@ -117,10 +116,8 @@ class InlineBuilder:
             or stripped[0] == stripped[-1] == "`"
         ):
             return
-        space_before, space_after = (
-            emphasised_text[: len(emphasised_text) - len(emphasised_text.lstrip())],
-            emphasised_text[len(emphasised_text.rstrip()) :],
-        )
+        space_before = text[: len(text) - len(text.lstrip())]
+        space_after = text[len(text.rstrip()) :]
         if not space_before and stripped[0].isalnum() and self._ends_in_word(start):
             return
         self._pieces[start:] = [space_before, f"*{stripped}*", space_after]
@@ -135,7 +132,7 @@ class InlineBuilder:
         return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
 
     def take_paragraphs(self) -> list[str]:
-        """Return the collected paragraphs, unescaped, and clear them."""
+        """Return the paragraphs collected since the last call, unescaped, and clear them."""
         self._num_takes += 1
         if not self._pieces:
             return []
@@ -155,7 +152,7 @@ class InlineBuilder:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """Return ``add_text`` with every run of white space replaced by one space."""
+    """Return a text with every run of white space replaced by one space."""
     if text.isprintable() and "  " not in text:  # the space is the only printable white space
         return text
     line = " ".join(text.split())
@@ -165,7 +162,7 @@ def _collapse_whitespace(text: str) -> str:
 
 
 def make_code_span(text: str) -> str:
-    """Return ``add_text`` between enough backticks."""
+    """Return a text as inline code, between more backticks than it contains in a row."""
     if "`" not in text:
         return f"`{text}`"
     ticks = "`" * (1 + max(len(run) for run in _BACKTICKS_PATTERN.findall(text)))
@@ -181,6 +178,7 @@ def make_paragraph(text: str) -> MarkdownBlock:
 
 
 def _escape_line(line: str) -> str:
+    """Return a line with a backslash before its first mark if it would open a block."""
     first_character = line[:1]
     if first_character.isdecimal():
         number = _NUMBERED_ITEM_PATTERN.match(line)
@@ -229,6 +227,7 @@ def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown
 
 
 def _format_row(cells: Sequence[str]) -> str:
+    """Return a line of a table, with escaped ``|`` in its cells."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 

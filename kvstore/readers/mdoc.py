@@ -94,12 +94,12 @@ class MdocInterpreter:
 
     def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
         """Add the text of a line to ``output``; if ``defines_name``, the first ``Nm`` defines the documented name."""
-        tail = len(tokens)
-        while tail > 1 and tokens[tail - 1] in _CLOSING_PUNCTUATION:
-            tail -= 1
+        end = len(tokens)  # the index of the closing punctuation at the end of the line
+        while end > 1 and tokens[end - 1] in _CLOSING_PUNCTUATION:
+            end -= 1
         closers: list[str] = []
         index = 0
-        while index < tail:
+        while index < end:
             token = tokens[index]
             index += 1
             if token in _ENCLOSURES:
@@ -107,25 +107,25 @@ class MdocInterpreter:
                 self._add_piece(opening, output, join_after=True)
                 closers.append(closing)
             elif token in INLINE_MACROS:
-                index = self._add_macro(token, tokens, index, tail, output, defines_name)
+                index = self._add_macro(token, tokens, index, end, output, defines_name)
             else:
                 self._add_word(token, output)
         for closing in reversed(closers):
             output.add(closing, join_before=True)
-        for token in tokens[tail:]:
+        for token in tokens[end:]:
             output.add(token, join_before=True)
 
     def _add_macro(
-        self, macro: str, tokens: Sequence[str], start: int, tail: int, output: RunningText, defines_name: bool
+        self, macro: str, tokens: Sequence[str], start: int, line_end: int, output: RunningText, defines_name: bool
     ) -> int:
-        """Add the text of a macro, and return the index after its arguments."""
+        """Add the text of a macro, and return the index after its arguments, which end before the next macro."""
         end = next(
             (
                 index
-                for index in range(start, tail)
+                for index in range(start, line_end)
                 if tokens[index] in INLINE_MACROS or tokens[index] in _CLOSING_PUNCTUATION
             ),
-            tail,
+            line_end,
         )
         arguments = list(tokens[start:end])
         if macro in _OPENING:
@@ -137,7 +137,7 @@ class MdocInterpreter:
             output.add(arguments.pop(0) if macro == "Ec" and arguments else _CLOSING[macro], join_before=macro != "Xc")
         elif macro == "Fl":
             if not arguments:
-                self._add_piece("-", output, join_after=end < tail and tokens[end] in ("Fl", "Ns"))
+                self._add_piece("-", output, join_after=end < line_end and tokens[end] in ("Fl", "Ns"))
             arguments = [
                 "-" + token if token not in _OPENING_PUNCTUATION and token != "|" else token for token in arguments
             ]
@@ -208,11 +208,11 @@ class MdocInterpreter:
             return f"The {names_text} utility exits 0 on success, and >0 if an error occurs."
         return (
             f"The {names_text}() function returns the value 0 if successful; otherwise the value -1 is returned "
-            "and the "
-            "global variable errno is set to indicate the error."
+            "and the global variable errno is set to indicate the error."
         )
 
     def _add_word(self, token: str, output: RunningText) -> None:
+        """Add a word, or a punctuation mark without a space on its inner side."""
         self._add_piece(token, output, token in _CLOSING_PUNCTUATION, token in _OPENING_PUNCTUATION)
 
     def _add_piece(self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False) -> None:

@@ -22,7 +22,7 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: The default repr of an object that has another representation.
 _OBJECT_REPR_PATTERN = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
-_TERMINAL_COLOUR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_TERMINAL_COLOR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -33,11 +33,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ReaderError(f"{origin.name}: is damaged or no notebook ({error}); open it and save it again") from None
+        raise ReaderError(f"{origin.name}: is damaged or not a notebook ({error}); open it and save it again") from None
     cells = _get_cells(notebook)
     if cells is None:
         raise ReaderError(
-            f"{origin.name}: is not a notebook: it has no list of cells; save it again, or read it AS text"
+            f"{origin.name}: is not a notebook (it has no list of cells); save it again, or ingest it AS text"
         )
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -70,6 +70,7 @@ def _get_cells(notebook: Any) -> list[Any] | None:
 
 
 def _get_language(metadata: dict[str, Any]) -> str:
+    """Return the programming language that the metadata name, in lowercase, or an empty string."""
     for part in ("language_info", "kernelspec"):
         info = metadata.get(part)
         name = (info.get("name") if part == "language_info" else info.get("language")) if isinstance(info, dict) else ""
@@ -79,6 +80,7 @@ def _get_language(metadata: dict[str, Any]) -> str:
 
 
 def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of a cell and its outputs; ``name`` is the file in messages."""
     kind = cell.get("cell_type")
     source = _join_text(cell.get("source", cell.get("input")))
     if kind == "code":
@@ -96,6 +98,7 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
 
 
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of one output of a code cell: printed text, a result or an error."""
     kind = output.get("output_type")
     output_data = output.get("data")
     data = output_data if isinstance(output_data, dict) else output
@@ -115,7 +118,7 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
             yield from convert_markup(markup, name, options)
             return
     if text.strip():
-        yield make_code_block(_TERMINAL_COLOUR_PATTERN.sub("", text))
+        yield make_code_block(_TERMINAL_COLOR_PATTERN.sub("", text))
 
 
 def _join_text(lines: Any, separator: str = "") -> str:

@@ -19,7 +19,7 @@ from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_paragraph, render_one_line
 from .opendocument import DRAW, PRESENTATION, open_opendocument
 from .opendocument_text import OpenDocumentText
-from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+from .raw_document import MAX_EXCERPT_CHARACTERS, LeftOut, Origin, RawDocument, ReadOptions
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
 #: Shapes with the same text on every slide.
@@ -44,7 +44,8 @@ def _build_slide(
     text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
-    title, title_shape = "", None
+    title = ""
+    title_shape: Element | None = None
     for shape in page:
         if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(text, shape)):
             title_shape = shape
@@ -55,7 +56,8 @@ def _build_slide(
         if running_kind is None or left_out is None:
             blocks += [] if shape is title_shape else text.build_blocks([shape])
         elif running_text := _render_line(text, shape):
-            left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), running_text[:80]))
+            excerpt = running_text[:MAX_EXCERPT_CHARACTERS]
+            left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), excerpt))
     for notes in page.findall(f"{PRESENTATION}notes"):
         note_blocks = text.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
         if note_blocks and note_blocks[0].kind == "paragraph":
@@ -67,4 +69,5 @@ def _build_slide(
 
 
 def _render_line(text: OpenDocumentText, shape: Element) -> str:
+    """Return the text of a shape on one line."""
     return render_one_line(text.build_blocks([shape], plain=True))

@@ -23,7 +23,7 @@ _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 
 @contextmanager
-def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """Yield the sheets of a file; any failure while reading is a ReaderError."""
     with open_opendocument(stream, name, "ODS", "spreadsheet") as opendocument:
         tables = opendocument.body.findall(f"{TABLE}table")
@@ -33,6 +33,7 @@ def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list
 
 
 def _iter_rows(table: Element) -> Iterator[list[str]]:
+    """Yield the rows of a sheet; repeated rows are yielded several times, up to ``_MAX_ROWS`` rows."""
     number = 0
     for row in iter_rows(table):
         cells = _read_cells(row)
@@ -60,6 +61,7 @@ def _read_cells(row: Element) -> list[str]:
 
 
 def _format_cell(cell: Element) -> str:
+    """Return the value of a cell: a number as stored, a date in ISO 8601, any other value as displayed."""
     kind, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
     if kind == "float" and value:
         return value
@@ -72,6 +74,7 @@ def _format_cell(cell: Element) -> str:
 
 
 def _iter_text(element: Element) -> Iterator[str]:
+    """Yield the pieces of text of a paragraph, without comments."""
     yield element.text or ""
     for part in element:
         if part.tag in _SPACES:

@@ -30,7 +30,8 @@ _ROW_GROUP_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-header-rows", "
 _CELL_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-cell", "covered-table-cell"))
 _ENCRYPTION_PATH = f".//{_NAMESPACE.format('manifest')}encryption-data"
 _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
-_MANIFEST, _CONTENT = "META-INF/manifest.xml", "content.xml"
+_MANIFEST_PATH = "META-INF/manifest.xml"
+_CONTENT_PATH = "content.xml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def open_opendocument(stream: BinaryIO, name: str, kind: str, body: str) -> Iter
         trees = _read_trees(stream, name, kind)
         body_element = next((part for tree in trees for part in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None)
         if body_element is None:
-            raise ReaderError(f"{name}: is no {kind}: it has no body that is a {body}")
+            raise ReaderError(f"{name}: is not {kind} (it contains no {body})")
         title_element = next((part for tree in trees for part in tree.iter(_TITLE_TAG)), None)
         title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
         yield OpenDocument(body_element, trees, title)
@@ -73,7 +74,7 @@ def iter_cells(row: Element) -> Iterator[Element]:
 
 
 def get_repetition(element: Element, dimension: str) -> int:
-    """Return the number of ``rows`` that a row, or of ``columns`` that a cell, represents.
+    """Return how often a row (``dimension`` is ``rows``) or a cell (``columns``) is repeated.
 
     The number can be arbitrarily large (9.1.2), to fill a sheet.
     """
@@ -88,7 +89,7 @@ def is_opendocument(stream: BinaryIO) -> bool:
     if _is_markup(start):
         return b"urn:oasis:names:tc:opendocument" in start
     with suppress(Exception), ZipFile(stream) as archive:  # a damaged directory raises more exceptions than BadZipFile
-        return _CONTENT in archive.namelist()
+        return _CONTENT_PATH in archive.namelist()
     return False
 
 
@@ -98,11 +99,12 @@ def _is_markup(start: bytes) -> bool:
 
 
 def _read_trees(stream: BinaryIO, name: str, kind: str) -> tuple[Element, ...]:
+    """Return the parsed parts of a file: its properties, styles and content; raises ReaderError if it is locked."""
     stream.seek(0)
     if _is_markup(stream.read(1 << 8)):
         stream.seek(0)
         return (parse_xml(stream.read()),)
     package = Package(stream, name, kind)
-    if _MANIFEST in package and package.read_tree(_MANIFEST).find(_ENCRYPTION_PATH) is not None:
+    if _MANIFEST_PATH in package and package.read_tree(_MANIFEST_PATH).find(_ENCRYPTION_PATH) is not None:
         raise ReaderError(f"{name}: is locked with a password; save it without one")
-    return tuple(package.read_tree(part) for part in ("meta.xml", "styles.xml", _CONTENT) if part in package)
+    return tuple(package.read_tree(part) for part in ("meta.xml", "styles.xml", _CONTENT_PATH) if part in package)

@@ -44,7 +44,8 @@ _IGNORED_TAGS = frozenset(
     ]
 )
 #: The maximum number of repetitions of a cell or row; files can declare any number (9.1.2), to fill a sheet.
-_MAX_REPEATED = 64
+_MAX_REPETITIONS = 64
+#: The maximum length of a run of spaces in code.
 _MAX_SPACES = 1000
 
 
@@ -79,12 +80,13 @@ class OpenDocumentText:
         return blocks
 
     def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of some elements; their notes are kept for the end of the body."""
+        """Return the blocks of some elements; their notes are added by :meth:`build_document_blocks`."""
         builder = BlockBuilder()
         self._add_elements(elements, builder, plain)
         return builder.finish_blocks()
 
     def _add_elements(self, elements: Iterable[Element], builder: BlockBuilder, plain: bool) -> None:
+        """Add the blocks of elements to ``builder``."""
         for element in elements:
             if element.tag in _IGNORED_TAGS:
                 continue
@@ -98,6 +100,7 @@ class OpenDocumentText:
                 self._add_elements(element, builder, plain)
 
     def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:
+        """Add a paragraph or heading as the block that its style names, then the text boxes in it."""
         lineage = self._list_style_names(element)
         is_title = "Title" in lineage
         if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE_PATTERN.match, lineage)):
@@ -132,6 +135,7 @@ class OpenDocumentText:
         return [*names, name] if name and name not in names else names
 
     def _add_inline(self, element: Element, inline: InlineBuilder, boxes: list[Element]) -> None:
+        """Add the text of an element to ``inline``, and the frames in it to ``boxes``."""
         inline.add_text(element.text or "")
         for part in element:
             if part.tag in _IGNORED_TAGS:
@@ -156,9 +160,11 @@ class OpenDocumentText:
             inline.add_text(part.tail or "")
 
     def _is_code(self, span: Element) -> bool:
+        """True if the style of a span is one for code."""
         return any(map(_CODE_STYLE_PATTERN.match, self._list_style_names(span)))
 
     def _is_emphasis(self, span: Element) -> bool:
+        """True if the style of a span is bold, italic, or named emphasis."""
         if span.tag != f"{TEXT}span":
             return False
         lineage = self._list_style_names(span)
@@ -174,6 +180,7 @@ class OpenDocumentText:
         return False
 
     def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
+        """Add the items of a list and of the lists in it; an inner list without a style has that of the outer one."""
         style = element.get(f"{TEXT}style-name") or style
         number = 0
         for item in element:
@@ -197,20 +204,23 @@ class OpenDocumentText:
                 is_first = False
 
     def _build_table(self, table: Element) -> list[MarkdownBlock]:
+        """Return the blocks of a table; a table of one cell becomes the blocks of that cell."""
         rows: list[list[str]] = []
         table_rows = list(iter_rows(table))
         if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text
             return self.build_blocks(next(iter_cells(table_rows[0])))
         for row in table_rows:
-            line: list[str] = []
+            texts: list[str] = []
             for cell in iter_cells(row):
                 text = render_one_line(self.build_blocks(cell, plain=not rows))
-                num_repeated = get_repetition(cell, "columns")
-                line += [text] * (min(num_repeated, _MAX_REPEATED) if text or num_repeated <= _MAX_REPEATED else 1)
-            while line and not line[-1]:
-                line.pop()
-            if line:
-                rows += [line] * min(get_repetition(row, "rows"), _MAX_REPEATED)
+                repetition = get_repetition(cell, "columns")
+                if not text and repetition > _MAX_REPETITIONS:  # an empty cell that fills the rest of a sheet
+                    repetition = 1
+                texts += [text] * min(repetition, _MAX_REPETITIONS)
+            while texts and not texts[-1]:
+                texts.pop()
+            if texts:
+                rows += [texts] * min(get_repetition(row, "rows"), _MAX_REPETITIONS)
         return [make_table(rows[0], rows[1:])] if rows else []
 
 

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from ..errors import ReaderError
 from .decoding import decode_text
+from .line_markup import ProtectedTexts, find_line, get_indent, get_margin
 from .list_nesting import BlockBuilder
 from .markdown import find_first_title, prepend_paragraphs
 from .markdown_blocks import (
@@ -106,54 +107,26 @@ class _OrgFile:
             end = _find_end(lines[start : start + _MAX_DRAWER_LINES], 0, ":end:")
             return start + end + 1 if end < min(len(lines) - start, _MAX_DRAWER_LINES) else start + 1
         if _TABLE_PATTERN.match(line):
-            end = next(
-                (
-                    line_number
-                    for line_number in range(start, len(lines))
-                    if not _TABLE_PATTERN.match(lines[line_number])
-                ),
-                len(lines),
-            )
-            rows = [
-                _split_cells(line_number) for line_number in lines[start:end] if not _RULE_PATTERN.match(line_number)
-            ]
+            end = find_line(lines, start, lambda other: not _TABLE_PATTERN.match(other))
+            rows = [_split_cells(row) for row in lines[start:end] if not _RULE_PATTERN.match(row)]
             if rows:
                 builder.add_blocks(make_table(rows[0], rows[1:]))
             return end
         if _FIXED_WIDTH_PATTERN.match(line):
-            end = next(
-                (
-                    line_number
-                    for line_number in range(start, len(lines))
-                    if not _FIXED_WIDTH_PATTERN.match(lines[line_number])
-                ),
-                len(lines),
-            )
-            builder.add_blocks(
-                make_code_block(
-                    "\n".join(
-                        (_FIXED_WIDTH_PATTERN.match(line_number) or [""])[1] or "" for line_number in lines[start:end]
-                    )
-                )
-            )
+            end = find_line(lines, start, lambda other: not _FIXED_WIDTH_PATTERN.match(other))
+            builder.add_blocks(make_code_block("\n".join(map(_get_fixed_width_text, lines[start:end]))))
             return end
         if item := _ITEM_PATTERN.match(line):
             return self._parse_item(lines, start, item, builder)
-        if note := _FOOTNOTE_PATTERN.match(line):
-            end = _find_paragraph_end(lines, start)
-            builder.add_blocks(
-                make_paragraph(
-                    _render_inline(" ".join([f"[fn:{note[1]}] {note[2]}", *map(str.strip, lines[start + 1 : end])]))
-                )
-            )
-            return end
         end = _find_paragraph_end(lines, start)
-        builder.add_blocks(
-            make_paragraph(_render_inline(" ".join(line_number.strip() for line_number in lines[start:end])))
-        )
+        footnote = _FOOTNOTE_PATTERN.match(line)
+        first_line = line.strip() if footnote is None else f"[fn:{footnote[1]}] {footnote[2]}"
+        text = " ".join([first_line, *map(str.strip, lines[start + 1 : end])])
+        builder.add_blocks(make_paragraph(_render_inline(text)))
         return end
 
     def _set_keyword(self, name: str, value: str, builder: BlockBuilder) -> None:
+        """Process a line ``#+name: value``; a caption and a subtitle become paragraphs."""
         if name == "title":
             self.title = " ".join(filter(None, [self.title, _render_inline(value)]))
         elif name == "subtitle" and value:
@@ -170,11 +143,12 @@ class _OrgFile:
     def _parse_delimited(
         self, lines: Sequence[str], start: int, begin: re.Match[str], depth: int, builder: BlockBuilder
     ) -> int:
+        """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it."""
         kind = begin[1].lower()
         end = _find_end(lines, start, f"#+end_{kind}")
         body = list(lines[start + 1 : end])
         if kind in ("src", "example", "export") or depth >= _MAX_DEPTH:
-            margin = min((len(body_line) - len(body_line.lstrip()) for body_line in body if body_line), default=0)
+            margin = get_margin(body)
             language = begin[2] or "" if kind == "src" else ""
             if any(body):
                 code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
@@ -191,7 +165,7 @@ class _OrgFile:
         indent = len(item[1])
         end = start + 1
         while (
-            end < len(lines) and lines[end] and not _ITEM_PATTERN.match(lines[end]) and _get_indent(lines[end]) > indent
+            end < len(lines) and lines[end] and not _ITEM_PATTERN.match(lines[end]) and get_indent(lines[end]) > indent
         ):
             if _BEGIN_PATTERN.match(lines[end]) or _TABLE_PATTERN.match(lines[end]):
                 break
@@ -220,18 +194,18 @@ def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
 
 
 def _find_end(lines: Sequence[str], start: int, mark: str) -> int:
-    """Return the index of the line ``mark`` after ``start``, or the number of lines."""
-    return next(
-        (line_number for line_number in range(start + 1, len(lines)) if lines[line_number].strip().lower() == mark),
-        len(lines),
-    )
+    """Return the index of the line ``mark`` (in lowercase) after ``start``, or the number of lines."""
+    return find_line(lines, start + 1, lambda line: line.strip().lower() == mark)
 
 
-def _get_indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _get_fixed_width_text(line: str) -> str:
+    """Return the text of a line that begins with a colon."""
+    match = _FIXED_WIDTH_PATTERN.match(line)
+    return (match[1] if match is not None else "") or ""
 
 
 def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
+    """Return the index of the line after a paragraph, which ends at a blank line or another block."""
     if _PLAN_PATTERN.match(lines[start]):
         return start + 1
     block_patterns = (
@@ -244,34 +218,23 @@ def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
         _FOOTNOTE_PATTERN,
         _DRAWER_PATTERN,
     )
-    return next(
-        (
-            line_number
-            for line_number in range(start + 1, len(lines))
-            if not lines[line_number] or any(pattern.match(lines[line_number]) for pattern in block_patterns)
-        ),
-        len(lines),
-    )
+    return find_line(lines, start + 1, lambda line: not line or any(pattern.match(line) for pattern in block_patterns))
 
 
 def _split_cells(line: str) -> list[str]:
+    """Return the cells of a table row."""
     return [_render_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
 
 
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
-    protected: list[str] = []
-
-    def protect(text: str) -> str:
-        protected.append(text)
-        return f"\0{len(protected) - 1}\0"
-
+    texts = ProtectedTexts()
     mark = "" if plain else "*"
-    text = _CODE_PATTERN.sub(lambda found: protect(found[2] if plain else make_code_span(found[2])), text)
-    text = _LINK_PATTERN.sub(lambda found: found[2] or protect(found[1].removeprefix("file:")), text)
+    text = _CODE_PATTERN.sub(lambda match: texts.protect(match[2] if plain else make_code_span(match[2])), text)
+    text = _LINK_PATTERN.sub(lambda match: match[2] or texts.protect(match[1].removeprefix("file:")), text)
     text = _FOOTNOTE_REFERENCE_PATTERN.sub(r"[\1]", text)
-    text = _DATE_PATTERN.sub(lambda found: protect(found[1].strip()), text)
-    text = _STRONG_PATTERN.sub(lambda found: f"{mark}{found[1]}{mark}", text)
-    text = _ITALIC_PATTERN.sub(lambda found: f"{mark}{found[1]}{mark}", text)
-    text = _UNDERLINE_PATTERN.sub(lambda found: found[2], text)
-    return re.sub(r"\0(\d+)\0", lambda found: protected[int(found[1])], text).strip()
+    text = _DATE_PATTERN.sub(lambda match: texts.protect(match[1].strip()), text)
+    text = _STRONG_PATTERN.sub(lambda match: f"{mark}{match[1]}{mark}", text)
+    text = _ITALIC_PATTERN.sub(lambda match: f"{mark}{match[1]}{mark}", text)
+    text = _UNDERLINE_PATTERN.sub(lambda match: match[2], text)
+    return texts.restore(text).strip()

@@ -1,7 +1,7 @@
 """ZIP archives, and the formats that are ZIP packages (DOCX, EPUB, OpenDocument, PPTX, XLSX).
 
 In: a stream. Out: the open archive, after a check of its unpacked size. A small archive can unpack to any size, but
-never to more than its directory declares. An archive that declares more than ``LARGEST_UNPACKED`` bytes or more than
+never to more than its directory declares. An archive that declares more than ``MAX_UNPACKED_BYTES`` bytes or more than
 ``MAX_PARTS`` parts is a ReaderError before anything is unpacked.
 """
 
@@ -17,7 +17,7 @@ from ..errors import ReaderError
 from .xml_tree import parse_xml
 
 #: The maximum unpacked size of a package in bytes.
-LARGEST_UNPACKED = 512 << 20
+MAX_UNPACKED_BYTES = 512 << 20
 #: The maximum number of parts of a package.
 MAX_PARTS = 100_000
 
@@ -26,7 +26,7 @@ _ENCRYPTED_FLAG = 1
 
 
 class Package:
-    """A package of parts, which are read on demand; ``content_type`` is the name of the format in messages."""
+    """A package of parts, which are read on demand; ``kind`` is the name of the format in messages."""
 
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
         """Open the package; raises ReaderError if it is locked, too large, or not a package."""
@@ -45,11 +45,10 @@ class Package:
             raise _make_damage_error(name, kind, error) from None
         entries = self._archive.infolist()
         num_unpacked_bytes = sum(entry.file_size for entry in entries)
-        if num_unpacked_bytes > LARGEST_UNPACKED or len(entries) > MAX_PARTS:
+        if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(entries) > MAX_PARTS:
             raise ReaderError(
                 f"{name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is "
-                f"{LARGEST_UNPACKED:,} "
-                f"bytes in {MAX_PARTS:,} parts: divide it"
+                f"{MAX_UNPACKED_BYTES:,} bytes in {MAX_PARTS:,} parts: split it"
             )
         if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
             raise ReaderError(f"{name}: is locked with a password; save it without one")
@@ -105,5 +104,6 @@ def convert_errors(name: str, kind: str) -> Iterator[None]:
 
 
 def _make_damage_error(name: str, kind: str, error: Exception) -> ReaderError:
+    """Return the error for a file that a library cannot read."""
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ReaderError(f"{name}: is damaged or no {kind} ({description}); open it and save it again")
+    return ReaderError(f"{name}: is damaged or not {kind} ({description}); open it and save it again")

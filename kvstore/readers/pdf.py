@@ -23,7 +23,15 @@ from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .pdf_fonts import PenTracker
 from .pdf_lines import PageLine, read_page_lines
-from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
+from .raw_document import (
+    JSON,
+    MAX_EXCERPT_CHARACTERS,
+    LeftOut,
+    Origin,
+    RawDocument,
+    ReadOptions,
+    clean_property_title,
+)
 from .text import find_title
 
 _BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
@@ -65,13 +73,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             raise ReaderError(f"{origin.name}: is encrypted, and {error}; store an unlocked copy") from None
         except Exception as error:  # pypdf raises many kinds of exceptions on damaged files
             raise ReaderError(
-                f"{origin.name}: is damaged or no PDF ({type(error).__name__}: {error}); open it and save it again"
+                f"{origin.name}: is damaged or not PDF ({type(error).__name__}: {error}); open it and save it again"
             ) from None
     if not any(pages):
         raise ReaderError(f"{origin.name}: has no text layer ({len(pages)} pages of images); run OCR first")
-    kept_pages, left_out = (pages, ()) if options.navigation == "keep" else _remove_running_lines(pages)
-    spellings = _Spellings(kept_pages)
-    text = "\n\n".join(filter(None, (_build_page_text(lines, spellings) for lines in kept_pages)))
+    content_pages, left_out = (pages, ()) if options.navigation == "keep" else _remove_running_lines(pages)
+    spellings = _Spellings(content_pages)
+    text = "\n\n".join(filter(None, (_build_page_text(lines, spellings) for lines in content_pages)))
     meta: dict[str, JSON] = {"pages": len(pages)}
     num_blank = sum(not lines for lines in pages)
     if num_blank:
@@ -110,20 +118,22 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
                 lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
                     (number, line)
                 )
-    running: dict[int, LeftOut] = {}
+    running_lines: dict[int, LeftOut] = {}  # by the id of the line
     for (edge, _, normalized), entries in lines_by_position.items():
         page_numbers = sorted({number for number, _ in entries})
-        if len(page_numbers) < _MIN_RUNNING_PAGES or len(page_numbers) < _MIN_RUNNING_SHARE * (
-            page_numbers[-1] - page_numbers[0] + 1
-        ):
+        num_pages_between = page_numbers[-1] - page_numbers[0] + 1
+        if len(page_numbers) < max(_MIN_RUNNING_PAGES, _MIN_RUNNING_SHARE * num_pages_between):
             continue
         reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
         for number, line in entries:
-            running[id(line)] = LeftOut(f"page {number + 1}", reason, len(line.text), line.text[:80])
-    kept_pages = [[line for line in lines if id(line) not in running] for lines in pages]
-    if not any(kept_pages):
+            excerpt = line.text[:MAX_EXCERPT_CHARACTERS]
+            running_lines[id(line)] = LeftOut(f"page {number + 1}", reason, len(line.text), excerpt)
+    content_pages = [[line for line in lines if id(line) not in running_lines] for lines in pages]
+    if not any(content_pages):
         return list(pages), ()
-    return kept_pages, tuple(running[id(line)] for lines in pages for line in lines if id(line) in running)
+    return content_pages, tuple(
+        running_lines[id(line)] for lines in pages for line in lines if id(line) in running_lines
+    )
 
 
 class _Spellings:
@@ -153,6 +163,7 @@ class _Spellings:
 
 
 def _normalize_word(word: str) -> str:
+    """Return a word without case and with one kind of hyphen."""
     return word.replace("\u2010", "-").casefold()
 
 
@@ -167,22 +178,14 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     paragraphs: list[str] = []
     num_lines = 0  # number of lines of the paragraph
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
-        joint = (
-            _choose_joint(previous, line, following, num_lines, leading, usual_length) if previous is not None else None
-        )
+        joint = None if previous is None else _choose_joint(previous, line, following, num_lines, leading, usual_length)
         if joint is None:
             paragraphs.append(line.text)
             num_lines = 1
             continue
         num_lines += 1
-        if joint == "" or joint == " ":
-            paragraph_start = paragraphs[-1]
-            is_hyphenated = _HYPHENATED_PATTERN.search(paragraph_start) is not None
-            paragraphs[-1] = (
-                spellings.join_hyphenated(paragraph_start, line.text)
-                if is_hyphenated
-                else f"{paragraph_start} {line.text}"
-            )
+        if joint == " " and _HYPHENATED_PATTERN.search(paragraphs[-1]) is not None:
+            paragraphs[-1] = spellings.join_hyphenated(paragraphs[-1], line.text)
         else:
             paragraphs[-1] += joint + line.text
     return "\n\n".join(paragraphs)

@@ -50,9 +50,8 @@ class PenTracker:
 
     def __init__(self) -> None:
         self._page: Any = None
-        self._widths_by_font: dict[
-            int, tuple[Any, _Widths | None]
-        ] = {}  # by the id of the font, which is kept alive here
+        #: By the id of the font object, which is stored too, because ids of deleted objects are used again.
+        self._widths_by_font: dict[int, tuple[Any, _Widths | None]] = {}
         self._state = _TextState()
         self._saved_states: list[_TextState] = []
 
@@ -78,7 +77,9 @@ class PenTracker:
                 self._state = replace(self._state, scale=number / 100)
 
     def _set_font(self, name: str, size: Any) -> None:
-        single_byte, widths = False, None
+        """Select a font of the page by its resource name; a font whose widths cannot be read has none."""
+        single_byte = False
+        widths: _Widths | None = None
         try:
             font = self._page["/Resources"]["/Font"][name].get_object()
             single_byte = font["/Subtype"] != "/Type0"
@@ -149,17 +150,16 @@ class PenTracker:
 
         If ``separator`` is empty, ``gap`` is inserted between all codes of a string.
         """
-        gaps: list[Any] = []
+        new_parts: list[Any] = []
         for part in parts:
             if isinstance(part, (int, float)):
-                gaps.append(part)
+                new_parts.append(part)
                 continue
             codes = _get_codes(part)
-            for number, piece in enumerate(
-                codes.split(separator) if separator else [codes[n : n + 1] for n in range(len(codes))]
-            ):
-                gaps += [*(gap if number else ()), *([piece] if piece else ())]
-        return gaps
+            pieces = codes.split(separator) if separator else [bytes([code]) for code in codes]
+            for number, piece in enumerate(pieces):
+                new_parts += [*(gap if number else ()), *([piece] if piece else ())]
+        return new_parts
 
 
 def _get_codes(part: Any) -> bytes:

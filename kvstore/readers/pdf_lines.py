@@ -26,6 +26,8 @@ _LIGATURES = str.maketrans(
 #: characters.
 _COLUMN_GAP = 1.4
 _MIN_COLUMN_CHARACTERS = 25
+#: The difference between the numbers of letters of a shown and a reported text from which their ends do not match.
+_MAX_LETTER_DIFFERENCE = 4
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class PageLine:
 
     @property
     def text(self) -> str:
+        """The text of all pieces with single spaces."""
         return " ".join(" ".join(text.split()) for _, text in self.pieces)
 
 
@@ -109,6 +112,7 @@ class _LineCollector:
                     self._open_line.end = shown_texts[-1].end if shown_texts and number == len(parts) - 1 else None
 
     def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
+        """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height."""
         line = self._open_line
         if line is None or abs(line.y - y) > 0.7 * max(size, line.size):
             self._open_line = PageLine(x, y, size, [(x, text)], self._after_blank)
@@ -135,16 +139,17 @@ def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
     pypdf compares a gap with half the width of the font's space, or an estimate of it, and then loses most spaces of
     justified text. The pen position is unchanged, because the added width is subtracted after the gap.
     """
-    gaps: list[Any] = []
+    widened_parts: list[Any] = []
     for part in parts:
         if isinstance(part, (int, float)) and -SURE_GAP < part <= -MIN_WORD_GAP:
-            gaps += [-SURE_GAP, SURE_GAP + part]
+            widened_parts += [-SURE_GAP, SURE_GAP + part]
         else:
-            gaps.append(part)
-    return gaps
+            widened_parts.append(part)
+    return widened_parts
 
 
 def _get_position(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
+    """Return the x and y position that the current transformation and the text matrix determine, in points."""
     return (
         inner[4] * outer[0] + inner[5] * outer[2] + outer[4],
         inner[4] * outer[1] + inner[5] * outer[3] + outer[5],
@@ -152,7 +157,7 @@ def _get_position(outer: Sequence[float], inner: Sequence[float]) -> tuple[float
 
 
 def _is_wide_gap(distance: float, letters: int, size: float) -> bool:
-    """True if the distance between the starts of two texts exceeds the first text and a space."""
+    """True if the distance between the starts of two texts exceeds the first text (``letters`` letters) and a space."""
     # Letters are about half as wide as high. The longer a text is, the less certain is its end.
     return distance > (0.62 * letters + _COLUMN_GAP) * size
 
@@ -164,7 +169,8 @@ def _split_at_gaps(
     texts_on_line = [(text.x, text.count) for text in shown_texts if abs(text.y - y) < 0.3 * size and text.count]
     total = sum(count for _, count in texts_on_line)
     letters = len("".join(text.split()))
-    offset, letters_shown, start, letters_in_part = 0, 0, x, 0
+    offset = letters_shown = letters_in_part = 0
+    start = x
     for (left_x, count), (right_x, _) in pairwise(texts_on_line):
         letters_shown += count
         letters_in_part += count
@@ -182,7 +188,8 @@ def _find_space_after(text: str, count: int) -> int:
     """Return the word end nearest to ``count`` letters; shown and reported texts can differ slightly."""
     ends = [match.end() for match in re.finditer(r"\S+", text)]
     letters = 0
-    best_end, best_distance = len(text), 4
+    best_end = len(text)
+    best_distance = _MAX_LETTER_DIFFERENCE
     previous = 0
     for end in ends:
         letters += len(text[previous:end].strip())

@@ -30,16 +30,17 @@ def make_plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
     """Return the reader of an entry point; raises PluginError if the object is not a reader."""
     suffixes = getattr(reader, "suffixes", None)
     if not isinstance(suffixes, (tuple, list)) or not all(_is_suffix(suffix) for suffix in suffixes):
-        raise PluginError(f"its suffixes are a tuple of such as '.adoc', in small letters, not {suffixes!r:.80}")
+        raise PluginError(f"its suffixes must be a tuple of lowercase suffixes such as '.adoc', not {suffixes!r:.80}")
     read = getattr(reader, "read", None)
     if not callable(read):
         raise PluginError("it has no function read(stream, origin, options)")
 
     def read_guarded(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+        """Call the reader of the package; any failure becomes a ReaderError that names the file and the package."""
         try:
             for item in read(stream, origin, options):
                 if not isinstance(item, (RawDocument, RawFact, ReadFailure)):
-                    raise PluginError(f"it gave {item!r:.80}, which is no kvstore.RawDocument")
+                    raise PluginError(f"it yielded {item!r:.80}, which is not a kvstore.RawDocument")
                 yield item
         except (MemoryError, ReaderError):
             raise
@@ -53,4 +54,5 @@ def make_plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
 
 
 def _is_suffix(value: object) -> bool:
+    """True if a value is a suffix such as ``.adoc``, in lowercase."""
     return isinstance(value, str) and value.startswith(".") and len(value) > 1 and value == value.lower()

@@ -19,6 +19,10 @@ from ..errors import InputError
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
 
+#: The maximum length of the first words in a :class:`LeftOut`.
+MAX_EXCERPT_CHARACTERS = 80
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """A part of a page that is not content: the element, the reason, its number of characters and its first words."""
@@ -194,6 +198,7 @@ class ReadOptions:
 
 
 def _check_encoding(name: str) -> None:
+    """Raise InputError if Python has no codec of this name that encodes text."""
     try:
         codecs.lookup(name)
         "".encode(name)

@@ -9,7 +9,11 @@ Source: the reStructuredText Markup Specification.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .line_markup import find_line, get_margin
 
 BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
 FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
@@ -24,7 +28,7 @@ def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
         if lines[end - 1]:
             last_end = end
     body = list(lines[start:last_end])
-    margin = min((len(line) - len(line.lstrip()) for line in body if line), default=0)
+    margin = get_margin(body)
     body = [line[margin:] for line in body]
     return body, last_end if any(body) else start
 
@@ -59,76 +63,75 @@ def split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
         start = max(end, start + 1)
 
 
-_GridRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
+#: The rows of a table; a cell is a list of lines.
+TableRows = list[list[list[str]]]
 
 
-def parse_simple_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
-    """Return the header rows and other rows of a simple table (cells as lines), and the index of the next line."""
-    borders = [
-        line_number for line_number in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])
-    ]
-    blank = next(
-        (
-            line_number
-            for line_number in range(table_start, len(lines))
-            if not lines[line_number] and line_number > table_start and line_number - 1 in borders[1:]
-        ),
-        len(lines),
-    )
-    borders = [line_number for line_number in borders if line_number < blank]
+class ParsedTable(NamedTuple):
+    """A table: its header rows, its other rows, and the index of the line after it."""
+
+    header_rows: TableRows
+    rows: TableRows
+    end: int
+
+
+def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
+    """Parse the simple table at a line; None if it has no closing border."""
+    borders = [index for index in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[index])]
+    # The table ends at the first border that a blank line follows, except the border above it.
+    next_lines = (border + 1 for border in borders[1:] if border + 1 < len(lines))
+    table_end = next((index for index in next_lines if not lines[index]), len(lines))
+    borders = [border for border in borders if border < table_end]
     if len(borders) < 2:
         return None
     starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
-    ends = [*starts[1:], 10**6]
+    ends = [*starts[1:], sys.maxsize]
 
-    def read_rows(first: int, last: int) -> list[list[list[str]]]:
-        found: list[list[list[str]]] = []
+    def read_rows(first: int, last: int) -> TableRows:
+        """Return the rows between two lines; a line without a first cell continues the row above it."""
+        rows: TableRows = []
         for line in lines[first:last]:
             if re.fullmatch(r"[-= ]*", line):
                 continue
             cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
-            if found and not cells[0]:
-                for cell_lines, cell in zip(found[-1], cells, strict=True):
+            if rows and not cells[0]:
+                for cell_lines, cell in zip(rows[-1], cells, strict=True):
                     cell_lines.append(cell)
             else:
-                found.append([[cell] for cell in cells])
-        return found
+                rows.append([[cell] for cell in cells])
+        return rows
 
     if len(borders) == 2:
-        return [], read_rows(borders[0] + 1, borders[1]), borders[1] + 1
-    return read_rows(borders[0] + 1, borders[1]), read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1
+        return ParsedTable([], read_rows(borders[0] + 1, borders[1]), borders[1] + 1)
+    header_rows = read_rows(borders[0] + 1, borders[1])
+    return ParsedTable(header_rows, read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1)
 
 
-def parse_grid_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
-    """Parse a grid table; a cell that spans rows or columns is split at the borders it covers."""
-    end = table_start
-    while end < len(lines) and lines[end][:1] in ("+", "|"):
-        end += 1
+def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
+    """Parse the grid table at a line; None if it is invalid.
+
+    A cell that spans rows or columns is split at the borders that it covers.
+    """
+    end = find_line(lines, table_start, lambda line: line[:1] not in ("+", "|"))
     table = lines[table_start:end]
     if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
         return None
     bounds = sorted(
-        {
-            position
-            for line in table
-            if GRID_BORDER_PATTERN.match(line)
-            for position, mark in enumerate(line)
-            if mark == "+"
-        }
+        {offset for line in table if GRID_BORDER_PATTERN.match(line) for offset, mark in enumerate(line) if mark == "+"}
     )
-    rows: list[list[list[str]]] = []
-    num_head_rows = 0
+    rows: TableRows = []
+    num_header_rows = 0
     cells: list[list[str]] = [[] for _ in bounds[1:]]
     for line in table[1:]:
         if GRID_BORDER_PATTERN.match(line):
             rows.append(cells)
             cells = [[] for _ in bounds[1:]]
             if "=" in line:
-                num_head_rows = len(rows)
+                num_header_rows = len(rows)
             continue
         start = 0
         for column in range(1, len(bounds)):
             if column == len(bounds) - 1 or line[bounds[column] : bounds[column] + 1] in ("|", "+"):
                 cells[start].append(line[bounds[start] + 1 : bounds[column]].strip(" |"))
                 start = column
-    return rows[:num_head_rows], rows[num_head_rows:], end
+    return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from .decoding import decode_text
+from .line_markup import ProtectedTexts, find_line, find_nonblank_line
 from .markdown import find_first_title
 from .markdown_blocks import (
     MarkdownBlock,
@@ -35,6 +36,7 @@ from .restructured_lines import (
     BULLET_PATTERN,
     FIELD_PATTERN,
     GRID_BORDER_PATTERN,
+    ParsedTable,
     parse_grid_table,
     parse_simple_table,
     read_indented,
@@ -146,14 +148,14 @@ class _RestructuredText:
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
-        found: list[MarkdownBlock] = []
+        blocks: list[MarkdownBlock] = []
         index = 0
         while index < len(lines):
             if not lines[index]:
                 index += 1
                 continue
-            index = self._parse_block(lines, index, depth, found)
-        return found
+            index = self._parse_block(lines, index, depth, blocks)
+        return blocks
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
@@ -169,20 +171,18 @@ class _RestructuredText:
         if _EXPLICIT_MARKUP_PATTERN.match(line):
             return self._parse_explicit_markup(lines, start, depth, blocks)
         if line.startswith(">>> "):
-            end = next((each for each in range(start, len(lines)) if not lines[each]), len(lines))
+            end = find_line(lines, start, lambda other: not other)
             blocks.append(make_code_block("\n".join(lines[start:end]), "python"))
             return end
-        if GRID_BORDER_PATTERN.match(line) and (rows := parse_grid_table(lines, start)):
-            blocks += self._build_table(*rows[:2], depth)
-            return rows[2]
-        if _SIMPLE_BORDER_PATTERN.match(line) and (rows := parse_simple_table(lines, start)):
-            blocks += self._build_table(*rows[:2], depth)
-            return rows[2]
-        if line.startswith("| ") or line == "|":
-            end = next(
-                (e for e in range(start, len(lines)) if lines[e][:1] not in ("|", " ") or not lines[e]), len(lines)
-            )
-            text = "\n".join(self._render_inline(each.lstrip("| ")) for each in lines[start:end])
+        if GRID_BORDER_PATTERN.match(line) and (table := parse_grid_table(lines, start)):
+            blocks += self._build_table(table, depth)
+            return table.end
+        if _SIMPLE_BORDER_PATTERN.match(line) and (table := parse_simple_table(lines, start)):
+            blocks += self._build_table(table, depth)
+            return table.end
+        if line.startswith("| ") or line == "|":  # a line block
+            end = find_line(lines, start, lambda other: other[:1] not in ("|", " "))
+            text = "\n".join(self._render_inline(text_line.lstrip("| ")) for text_line in lines[start:end])
             blocks += [make_paragraph(part) for part in text.split("\n\n") if part.strip()]
             return end
         for pattern, read_items in (
@@ -232,6 +232,7 @@ class _RestructuredText:
         return end
 
     def _parse_paragraph(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+        """Append a paragraph, and the literal block after it if it ends with ``::``; return the index after them."""
         end = start
         while end < len(lines) and lines[end] and (end == start or lines[end][0] != " "):
             end += 1
@@ -246,14 +247,8 @@ class _RestructuredText:
         body, block_end = read_indented(lines, end)
         if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
             # Every line of an unindented literal block begins with the same mark.
-            block_end = next(
-                (
-                    line_number
-                    for line_number in range(end + 1, len(lines))
-                    if lines[line_number][:1] != lines[end + 1][0]
-                ),
-                len(lines),
-            )
+            mark = lines[end + 1][0]
+            block_end = find_line(lines, end + 1, lambda line: line[:1] != mark)
             body = list(lines[end + 1 : block_end])
         if any(body):
             blocks.append(make_code_block("\n".join(body)))
@@ -262,6 +257,7 @@ class _RestructuredText:
     def _parse_items(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
+        """Parse a bullet list or an enumerated list, and return it with the index of the line after it."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start < len(lines):
             if not lines[start]:
@@ -282,7 +278,7 @@ class _RestructuredText:
     def _parse_terms(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
-        """Parse fields or command options as list items ``term: definition``."""
+        """Parse fields or command options as a list of ``term: definition``, and return the index after it too."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start < len(lines):
             if not lines[start]:
@@ -298,13 +294,14 @@ class _RestructuredText:
         return make_list(items), start
 
     def _parse_definitions(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+        """Append a definition list as a list of ``term: definition``, and return the index of the line after it."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start + 1 < len(lines) and lines[start] and lines[start][0] != " " and lines[start + 1][:1] == " ":
             if _EXPLICIT_MARKUP_PATTERN.match(lines[start]):
                 break
             body, end = read_indented(lines, start + 1)
             items.append(("-", _prepend_term(self._render_inline(lines[start]), self.parse_blocks(body, depth + 1))))
-            start = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
+            start = find_nonblank_line(lines, end)
         blocks.append(make_list(items))
         return start
 
@@ -356,6 +353,7 @@ class _RestructuredText:
     def _parse_table_directive(
         self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int
     ) -> list[MarkdownBlock]:
+        """Return the title (``argument``) and the table of a directive such as ``csv-table``."""
         blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
             rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
@@ -369,46 +367,44 @@ class _RestructuredText:
         rows = [row for row in rows if any(row)]
         return [*blocks, make_table(rows[0], rows[1:])] if rows else blocks
 
-    def _build_table(
-        self, head_rows: list[list[list[str]]], rows: list[list[list[str]]], depth: int
-    ) -> list[MarkdownBlock]:
-        texts = [[render_one_line(self.parse_blocks(cell, depth + 1)) for cell in row] for row in [*head_rows, *rows]]
+    def _build_table(self, table: ParsedTable, depth: int) -> list[MarkdownBlock]:
+        """Return the table block, if the table is not empty; its first row is the header."""
+        rows = [*table.header_rows, *table.rows]
+        texts = [[render_one_line(self.parse_blocks(cell, depth + 1)) for cell in row] for row in rows]
         texts = [row for row in texts if any(row)]
         return [make_table(texts[0], texts[1:])] if texts else []
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Convert inline markup to Markdown."""
-        protected: list[str] = []
+        """Convert inline markup to Markdown; without marks if ``plain``."""
+        texts = ProtectedTexts()
 
-        def protect(code: str) -> str:
-            protected.append(code if plain else make_code_span(code))
-            return f"\0{len(protected) - 1}\0"
+        def protect_code(code: str) -> str:
+            """Replace code by a placeholder, so that the patterns below do not change it."""
+            return texts.protect(code if plain else make_code_span(code))
 
         def render_role(match: re.Match[str]) -> str:
+            """Return the text of interpreted text with a role, such as ``:func:`~os.path.join```."""
             name, content = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
             link_match = _TITLE_LINK_PATTERN.fullmatch(content)
             text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
             if text.startswith(("~", "!")):
                 text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
-            return protect(text) if name in _CODE_ROLES and "`" not in text and text else text
-
-        def substitute(match: re.Match[str]) -> str:
-            return self._substitutions.get(match[1], match[0])
+            return protect_code(text) if name in _CODE_ROLES and "`" not in text and text else text
 
         if "|" in text and self._substitutions:
-            text = _SUBSTITUTION_PATTERN.sub(substitute, text)
+            text = _SUBSTITUTION_PATTERN.sub(lambda match: self._substitutions.get(match[1], match[0]), text)
         if "`" in text:
-            text = _LITERAL_PATTERN.sub(lambda match: protect(match[1]), text)
+            text = _LITERAL_PATTERN.sub(lambda match: protect_code(match[1]), text)
             text = _ROLE_PATTERN.sub(render_role, text)
             text = _NAMED_LINK_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "_" in text:
             text = _CITATION_PATTERN.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
             text = _REFERENCE_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "`" in text:
-            text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect(match[1]), text)
+            text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect_code(match[1]), text)
         text = _STRONG_PATTERN.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
-        return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text)
+        return texts.restore(text)
 
 
 def _is_enumerated_item(lines: Sequence[str], start: int, width: int) -> bool:

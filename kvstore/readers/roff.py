@@ -23,6 +23,10 @@ _MAX_STRING_CHARACTERS = 4_096
 _EXPANSION_COST = 64
 #: The maximum depth of nested strings.
 _MAX_STRING_DEPTH = 8
+#: The maximum number of ``.ie`` conditions that wait for their ``.el``.
+_MAX_PENDING_CONDITIONS = 64
+#: The width of a character in nroff, in basic units.
+_CHARACTER_WIDTH = 24
 
 _CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
 _COMMENT_PATTERN = re.compile(r"\\[\"#].*")
@@ -152,6 +156,7 @@ class RoffInterpreter:
             return source
 
         def expand_escape(escape: re.Match[str]) -> str:
+            """Return the text of an escape; escapes for fonts, sizes and motions have none."""
             name = escape["long"] or escape["two"] or escape["named"]
             if name:
                 return _get_glyph(name)
@@ -164,7 +169,7 @@ class RoffInterpreter:
             if escape["register"]:
                 return str(self._registers.get(_strip_brackets(escape["register"].lstrip("+-")), 0))
             if escape["width"] is not None:
-                return str(24 * len(escape["width"]))
+                return str(_CHARACTER_WIDTH * len(escape["width"]))
             if escape["over"]:
                 return self.render_text(escape["over"], depth + 1)[:1] if depth < _MAX_STRING_DEPTH else ""
             return chr(int(escape["number"])) if escape["number"] and int(escape["number"]) in range(32, 256) else ""
@@ -172,12 +177,13 @@ class RoffInterpreter:
         return _ESCAPE_PATTERN.sub(expand_escape, source)
 
     def _handle_condition(self, name: str, args: str) -> None:
+        """Evaluate ``.if``, ``.ie`` or ``.el``, and read or skip the rest of the line or the block after it."""
         if name == "el":
             holds = not self._pending_conditions.pop() if self._pending_conditions else False
         else:
             holds, args = self._evaluate_condition(args)
             if name == "ie":
-                del self._pending_conditions[64:]
+                del self._pending_conditions[_MAX_PENDING_CONDITIONS:]
                 self._pending_conditions.append(holds)
         if holds:
             args = args.lstrip()
@@ -225,12 +231,14 @@ class RoffInterpreter:
             depth += line.count("\\{") - line.count("\\}")
 
     def _define_macro(self, kind: str, args: str) -> None:
+        """Read the lines of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line."""
         names = _strip_comment(args).split()
-        end_line = "." + (names[1] if kind != "ig" and len(names) > 1 else names[0] if kind == "ig" and names else ".")
+        end_names = names[:1] if kind == "ig" else names[1:2]
+        end_line = "." + (end_names[0] if end_names else ".")
         body: list[str] = []
         while self._pending:
             line = self._pending.popleft()
-            if line.rstrip() == end_line or (line[:1] in "'." and line[:1] and "." + line[1:].strip() == end_line):
+            if line.rstrip() == end_line or (line[:1] in ("'", ".") and "." + line[1:].strip() == end_line):
                 break
             body.append(line)
         if kind != "ig" and names:
@@ -238,25 +246,30 @@ class RoffInterpreter:
             self._macros[names[0]] = previous_body + body
 
     def _set_string(self, kind: str, args: str) -> None:
+        """Define a string (``ds``) or append to it (``as``); predefined strings are not changed."""
         name, _, value = args.partition(" ")
         value = value.lstrip(" ").removeprefix('"')[:_MAX_STRING_CHARACTERS]
         if name and name not in _PREDEFINED_STRINGS:
             self._strings[name] = (self._strings.get(name, "") if kind == "as" else "")[:_MAX_STRING_CHARACTERS] + value
 
     def _set_register(self, args: str) -> None:
+        """Set a number register, or change it by a signed amount."""
         parts = args.split()
         if len(parts) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", parts[1]):
             amount = int(parts[1].rstrip("uincpvmPsfz"))
             self._registers[parts[0]] = amount + (self._registers.get(parts[0], 0) if parts[1][0] in "+-" else 0)
 
     def _rename_macro(self, names: list[str]) -> None:
+        """Define the first name as the macro that the second one names."""
         if len(names) == 2 and names[1] in self._macros:
             self._macros[names[0]] = self._macros[names[1]]
 
     def _expand_macro(self, name: str, args: str) -> None:
+        """Put the body of a macro, with its arguments, before the lines that are not read yet."""
         values = split_arguments(args)
 
         def get_argument(mark: re.Match[str]) -> str:
+            """Return the argument of a number, or all arguments for ``*`` and ``@``."""
             if mark[1] in "*@":
                 return " ".join(values)
             number = int(mark[1])
@@ -271,9 +284,8 @@ class RoffInterpreter:
         self._characters_left -= _EXPANSION_COST + sum(map(len, expansions)) + _EXPANSION_COST * len(expansions)
         if self._characters_left < 0:
             raise RoffError(
-                f"its definitions make more than {_MAX_EXPANDED_CHARACTERS:,} characters of it, which is the "
-                "limit; have it "
-                "formatted (man -Tutf8), and ingest that AS text"
+                f"its definitions expand to more than {_MAX_EXPANDED_CHARACTERS:,} characters, which is the limit; "
+                "format it with man -Tutf8, and ingest the result AS text"
             )
 
 
@@ -290,10 +302,12 @@ def split_arguments(args: str) -> list[str]:
 
 
 def _strip_comment(line: str) -> str:
+    """Return a line without the comment at its end."""
     return _COMMENT_PATTERN.sub("", line) if '\\"' in line or "\\#" in line else line
 
 
 def _strip_brackets(name: str) -> str:
+    """Return the name in an escape: ``[name]``, ``(xy`` or ``x``."""
     return name[1:-1] if name[0] == "[" else name[1:] if name[0] == "(" else name
 
 
@@ -315,6 +329,7 @@ def _find_expression_end(args: str) -> int:
 
 
 def _get_glyph(name: str) -> str:
+    """Return the character of a glyph name, such as ``em`` or ``u2014``; empty if it is unknown."""
     if name in _GLYPHS:
         return _GLYPHS[name]
     if accent_match := _ACCENTED_LETTER_PATTERN.fullmatch(name):

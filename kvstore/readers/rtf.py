@@ -36,14 +36,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not data.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise ReaderError(f"{origin.name}: is no RTF: it does not begin with {{\\rtf; read it AS text")
+        raise ReaderError(f"{origin.name}: is not RTF (it does not begin with {{\\rtf); ingest it AS text")
     # Non-ASCII characters are written as escapes; any other non-ASCII byte is read in the most common code page.
     markup = data.decode("cp1252", "replace")
     if _MACINTOSH_PATTERN.search(markup[:1000]):  # Python has another name for this code page
-        markup, to_plain_text = (
-            _MACINTOSH_PATTERN.sub("", markup, count=1),
-            partial(to_plain_text, encoding="mac_roman"),
-        )
+        markup = _MACINTOSH_PATTERN.sub("", markup, count=1)
+        to_plain_text = partial(to_plain_text, encoding="mac_roman")
     try:
         decoded = to_plain_text(_move_asides(markup), errors="replace")
         # Characters beyond the first plane are written as surrogate pairs.
@@ -73,7 +71,7 @@ def _move_asides(markup: str) -> str:
     if "\\footnote" not in markup and "\\shptxt" not in markup:
         return markup
     pieces: list[str] = []
-    notes: list[str] = []
+    footnotes: list[str] = []
     boxes: list[str] = []
     offset = 0
     while (aside := _ASIDE_PATTERN.search(markup, offset)) is not None:
@@ -87,19 +85,17 @@ def _move_asides(markup: str) -> str:
             break
         pieces.append(markup[offset : aside.start()])
         if aside[1] == "footnote":
-            notes.append(markup[aside.end() : end - 1])
-            pieces.append(f"[{len(notes)}]")
+            footnotes.append(markup[aside.end() : end - 1])
+            pieces.append(f"[{len(footnotes)}]")
         elif (box := _BOX_TEXT_PATTERN.search(markup, aside.end(), end)) is not None:
             boxes.append(f"{{{markup[box.end() : _find_group_end(markup, box.start()) - 1]}\\par }}")
         offset = end
     moved_markup = "".join((*pieces, markup[offset:]))
     last_brace = moved_markup.rfind("}")
-    appended = [*boxes, *(f"{{[{number}] {note}}}\\par " for number, note in enumerate(notes, 1))]
-    return (
-        f"{moved_markup[:last_brace]}\\par {''.join(appended)}{moved_markup[last_brace:]}"
-        if appended and last_brace >= 0
-        else moved_markup
-    )
+    end_groups = [*boxes, *(f"{{[{number}] {text}}}\\par " for number, text in enumerate(footnotes, 1))]
+    if not end_groups or last_brace < 0:
+        return moved_markup
+    return f"{moved_markup[:last_brace]}\\par {''.join(end_groups)}{moved_markup[last_brace:]}"
 
 
 def _find_group_end(markup: str, start: int) -> int:

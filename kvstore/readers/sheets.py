@@ -54,8 +54,8 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             )
         rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
     width = max((len(cells) for _, cells in rows), default=0)
-    padded = ((line, cells + [""] * (width - len(cells))) for line, cells in rows)
-    yield from build_row_documents(iter(padded), origin, options)
+    padded_rows = ((number, cells + [""] * (width - len(cells))) for number, cells in rows)
+    yield from build_row_documents(padded_rows, origin, options)
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
@@ -63,10 +63,10 @@ def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[S
     if is_opendocument(stream):
         from . import ods
 
-        return ods.workbook(stream, origin.name)
+        return ods.open_workbook(stream, origin.name)
     from . import xlsx
 
-    return xlsx.workbook(stream, origin.name)
+    return xlsx.open_workbook(stream, origin.name)
 
 
 def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
@@ -81,7 +81,7 @@ def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[t
         if num_cells > _MAX_CELLS or num_characters > _MAX_CHARACTERS:
             raise ReaderError(
                 f"{origin.name}: a sheet has more than {_MAX_CELLS:,} cells or {_MAX_CHARACTERS:,} characters, "
-                "which is the limit: divide it"
+                "which is the limit: split it"
             )
         if cells:
             yield number, cells

@@ -21,7 +21,14 @@ from ..extensions.extras import import_extra
 from .list_nesting import BlockBuilder
 from .markdown_blocks import InlineBuilder, MarkdownBlock, join_blocks, make_heading, make_paragraph, make_table
 from .packages import Package, open_main_part
-from .raw_document import LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
+from .raw_document import (
+    MAX_EXCERPT_CHARACTERS,
+    LeftOut,
+    Origin,
+    RawDocument,
+    ReadOptions,
+    clean_property_title,
+)
 from .xml_tree import parse_xml
 
 #: The maximum depth of nested groups of shapes, and of nested points of a diagram.
@@ -68,12 +75,7 @@ def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tup
     """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title
-    title = (
-        " ".join(_list_paragraphs(title_shape)).replace("\n", " ")
-        if title_shape is not None and title_shape.has_text_frame
-        else ""
-    )
-    title = " ".join(title.split())
+    title = _get_text_line(title_shape) if title_shape is not None and title_shape.has_text_frame else ""
     blocks = [make_heading(2, title or f"Slide {number}")]
     for other_shape in slide.shapes:
         if title_shape is not None and other_shape.shape_id == title_shape.shape_id:
@@ -84,16 +86,12 @@ def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tup
         )
         if running_kind is None or left_out is None:
             blocks += _build_shape_blocks(other_shape, 0)
-        elif text := " ".join(" ".join(_list_paragraphs(other_shape)).split()):
-            left_out.append(LeftOut(f"slide {number}", running_kind, len(text), text[:80]))
+        elif text := _get_text_line(other_shape):
+            left_out.append(LeftOut(f"slide {number}", running_kind, len(text), text[:MAX_EXCERPT_CHARACTERS]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        notes = [
-            " ".join(notes_paragraph.text.split()) for notes_paragraph in slide.notes_slide.notes_text_frame.paragraphs
-        ]
-        blocks += [
-            make_paragraph(f"Notes: {text}" if first else text)
-            for first, text in zip([True, *[False] * len(notes)], filter(None, notes), strict=False)
-        ]
+        paragraphs = [" ".join(paragraph.text.split()) for paragraph in slide.notes_slide.notes_text_frame.paragraphs]
+        notes = list(filter(None, paragraphs))
+        blocks += [make_paragraph(text if index else f"Notes: {text}") for index, text in enumerate(notes)]
     return title, blocks
 
 
@@ -104,19 +102,20 @@ def _resolve_alternatives(shapes: Any) -> None:
     """
     for alternatives in list(shapes.iter(f"{_COMPATIBILITY_NAMESPACE}AlternateContent")):
         parent = alternatives.getparent()
-        forms = [
-            form
-            for form in alternatives
-            if form.tag in (f"{_COMPATIBILITY_NAMESPACE}Choice", f"{_COMPATIBILITY_NAMESPACE}Fallback")
+        choices = [
+            choice
+            for choice in alternatives
+            if choice.tag in (f"{_COMPATIBILITY_NAMESPACE}Choice", f"{_COMPATIBILITY_NAMESPACE}Fallback")
         ]
-        if parent is None or not forms:
+        if parent is None or not choices:
             continue
-        choice = next((form for form in forms if any(map(str.strip, form.itertext()))), forms[-1])
+        chosen = next((choice for choice in choices if any(map(str.strip, choice.itertext()))), choices[-1])
         index = parent.index(alternatives)
-        parent[index : index + 1] = list(choice)
+        parent[index : index + 1] = list(chosen)
 
 
 def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
+    """Return the blocks of a shape: a group, a table, a chart, a text or a diagram; ``depth`` counts groups."""
     if hasattr(shape, "shapes"):
         return (
             [block for inner_shape in shape.shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
@@ -133,8 +132,9 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
     return _build_diagram_blocks(shape)
 
 
-def _list_paragraphs(shape: Any) -> list[str]:
-    return [_get_paragraph_text(text_paragraph._p) for text_paragraph in shape.text_frame.paragraphs]
+def _get_text_line(shape: Any) -> str:
+    """Return the text of a shape on one line."""
+    return " ".join(" ".join(_get_paragraph_text(paragraph._p) for paragraph in shape.text_frame.paragraphs).split())
 
 
 def _get_paragraph_text(paragraph: Any) -> str:
@@ -154,26 +154,26 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return the paragraphs of a shape; paragraphs with a bullet or in a list placeholder become items by level."""
     builder = BlockBuilder()
     nonblank_paragraphs = [
-        (text_paragraph, text)
-        for text_paragraph in shape.text_frame.paragraphs
-        if (text := _get_paragraph_text(text_paragraph._p)).strip()
+        (paragraph, text)
+        for paragraph in shape.text_frame.paragraphs
+        if (text := _get_paragraph_text(paragraph._p)).strip()
     ]
     is_list = shape.is_placeholder and (
-        len(nonblank_paragraphs) > 1 or any(text_paragraph.level for text_paragraph, _ in nonblank_paragraphs)
+        len(nonblank_paragraphs) > 1 or any(paragraph.level for paragraph, _ in nonblank_paragraphs)
     )
-    counts: dict[int, int] = {}
-    for text_paragraph, paragraph_text in nonblank_paragraphs:
+    counts: dict[int, int] = {}  # the number of the last item of each open level, 0 after a bullet
+    for paragraph, text in nonblank_paragraphs:
         inline = InlineBuilder()
-        _add_lines(inline, paragraph_text)
+        _add_lines(inline, text)
         texts = inline.take_paragraphs()
         if not texts:
             continue
-        mark_kind = _get_mark(text_paragraph._p)
-        if mark_kind != "no" and (mark_kind or is_list or text_paragraph.level):
-            counts = {level: count for level, count in counts.items() if level <= text_paragraph.level}
-            counts[text_paragraph.level] = counts.get(text_paragraph.level, 0) + 1 if mark_kind == "number" else 0
-            marker = f"{counts[text_paragraph.level]}." if mark_kind == "number" else "-"
-            builder.add_item(text_paragraph.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
+        mark = _get_list_mark(paragraph._p)
+        if mark != "no" and (mark or is_list or paragraph.level):
+            counts = {level: count for level, count in counts.items() if level <= paragraph.level}
+            counts[paragraph.level] = counts.get(paragraph.level, 0) + 1 if mark == "number" else 0
+            marker = f"{counts[paragraph.level]}." if mark == "number" else "-"
+            builder.add_item(paragraph.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
         else:
             counts = {}
             builder.add_blocks(*map(make_paragraph, texts))
@@ -181,13 +181,14 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
 
 
 def _add_lines(inline: InlineBuilder, text: str) -> None:
+    """Add a text with line breaks between its lines."""
     for number, line in enumerate(text.split("\n")):
         if number:
             inline.break_line()
         inline.add_text(line)
 
 
-def _get_mark(paragraph: Any) -> str:
+def _get_list_mark(paragraph: Any) -> str:
     """Return the list mark of a paragraph (21.1.2.4): ``bullet``, ``number``, ``no``, or an empty string."""
     marks = {
         f"{_DRAWING_NAMESPACE}buChar": "bullet",
@@ -207,22 +208,18 @@ def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
     for plot in chart.plots:
         series = list(plot.series)
         names = [str(category) for category in plot.categories]
+        columns = [[_format_number(value) for value in one_series.values] for one_series in series]
         rows = [
-            [
-                name,
-                *(
-                    _format_number(series_item.values[row]) if row < len(series_item.values) else ""
-                    for series_item in series
-                ),
-            ]
-            for row, name in enumerate(names)
+            [name, *(column[index] if index < len(column) else "" for column in columns)]
+            for index, name in enumerate(names)
         ]
         if rows:
-            blocks.append(make_table(["", *(series_item.name or "" for series_item in series)], rows))
+            blocks.append(make_table(["", *(one_series.name or "" for one_series in series)], rows))
     return blocks
 
 
 def _format_number(value: float | None) -> str:
+    """Return a number of a chart with up to twelve digits; empty if it is missing."""
     return "" if value is None else f"{value:.12g}"
 
 
@@ -241,37 +238,35 @@ def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
 
 def _build_point_blocks(data: Element) -> list[MarkdownBlock]:
     """Return the points of a diagram, each below its parent (21.4.3); points without a parent come last."""
-    texts: dict[str, str] = {}
-    outermost_points = []
+    texts: dict[str, str] = {}  # by the id of the point
+    outermost_points: list[str] = []
     for point in data.iter(f"{_DIAGRAM_NAMESPACE}pt"):
-        name = point.get("modelId", "")
-        paragraph_texts = [
-            "".join(text.text or "" for text in part.iter(f"{_DRAWING_NAMESPACE}t"))
-            for part in point.iter(f"{_DRAWING_NAMESPACE}p")
+        identifier = point.get("modelId", "")
+        paragraphs = [
+            "".join(part.text or "" for part in paragraph.iter(f"{_DRAWING_NAMESPACE}t"))
+            for paragraph in point.iter(f"{_DRAWING_NAMESPACE}p")
         ]
-        texts[name] = "\n".join(
-            line for line in (" ".join(paragraph_text.split()) for paragraph_text in paragraph_texts) if line
-        )
+        texts[identifier] = "\n".join(filter(None, (" ".join(text.split()) for text in paragraphs)))
         if point.get("type") == "doc":
-            outermost_points.append(name)
-    parts: dict[str, list[tuple[int, str]]] = {}
+            outermost_points.append(identifier)
+    inner_points: dict[str, list[tuple[int, str]]] = {}  # by the id of the parent: (order, id)
     for connection in data.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
         if connection.get("type", "parOf") == "parOf":
             order = connection.get("srcOrd", "0")
-            position = int(order) if order.isdecimal() else 0
-            parts.setdefault(connection.get("srcId", ""), []).append((position, connection.get("destId", "")))
+            ordered_point = (int(order) if order.isdecimal() else 0, connection.get("destId", ""))
+            inner_points.setdefault(connection.get("srcId", ""), []).append(ordered_point)
     builder = BlockBuilder()
     seen_points: set[str] = set()
-    stack = [(name, 0) for name in [*reversed(texts), *reversed(outermost_points)]]
+    stack = [(identifier, 0) for identifier in [*reversed(texts), *reversed(outermost_points)]]
     while stack:
-        name, depth = stack.pop()
-        if name in seen_points:
+        identifier, depth = stack.pop()
+        if identifier in seen_points:
             continue
-        seen_points.add(name)
-        text = texts.get(name, "")
+        seen_points.add(identifier)
+        text = texts.get(identifier, "")
         if text:
             builder.add_item(depth, "-", [MarkdownBlock("paragraph", text)])
         inner_depth = min(_MAX_DEPTH, depth + 1) if text else depth
-        inner_points = sorted(parts.get(name, ()), key=lambda part: part[0])
-        stack += [(paragraph_text, inner_depth) for _, paragraph_text in reversed(inner_points)]
+        ordered_points = sorted(inner_points.get(identifier, ()), key=lambda point: point[0])
+        stack += [(inner_point, inner_depth) for _, inner_point in reversed(ordered_points)]
     return builder.finish_blocks()

@@ -34,6 +34,9 @@ _MIN_SPLIT_CHARACTERS = 600
 #: The maximum length of a line of handwritten code; a file that is mostly in longer lines is generated.
 _MAX_LINE_CHARACTERS = 2000
 _NAME_FIELDS = ("name", "declarator", "type")
+_MAX_NAME_CHARACTERS = 200
+#: An offset in bytes where the enclosing definitions change, and their names from there on, outermost first.
+_Boundary = tuple[int, tuple[str, ...]]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
@@ -47,15 +50,15 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if language is None:
         suffixes = ", ".join(LANGUAGES)
         raise ReaderError(
-            f"{origin.name}: is of no language that is read AS code (suffixes: {suffixes}); read it AS text"
+            f"{origin.name}: has a suffix of no known programming language (known: {suffixes}); ingest it AS text"
         )
     data = text.encode()
     if language.package:
         parser = _load_parser(language, f"{origin.name}: reading {language.name}")
-        marks = _iter_marks(parser.parse(data).root_node, data, language, ())
+        boundaries = _iter_boundaries(parser.parse(data).root_node, data, language, ())
     else:
-        marks = _iter_line_marks(text, language)
-    blocks = list(_build_sections(marks, data, path.name, language))
+        boundaries = _iter_line_boundaries(text, language)
+    blocks = list(_build_sections(boundaries, data, path.name, language))
     yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {"language": language.name}, "markdown")
 
 
@@ -66,15 +69,13 @@ def _load_parser(language: Language, purpose: str) -> Any:
     return tree_sitter.Parser(tree_sitter.Language(getattr(grammar, language.function)()))
 
 
-def _iter_marks(
-    node: Any, data: bytes, language: Language, names: tuple[str, ...]
-) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield each offset where the enclosing definitions change, with their names, outermost first."""
+def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
+    """Yield the boundaries of the definitions in a node; ``names`` are those of the definitions around it."""
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
         yield start, inner_names
         if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _MAX_DEPTH:
-            yield from _iter_marks(definition, data, language, inner_names)
+            yield from _iter_boundaries(definition, data, language, inner_names)
         yield end, names
 
 
@@ -131,7 +132,7 @@ def _find_assigned_function(node: Any) -> Any | None:
 
 
 def _get_definition_name(node: Any, data: bytes) -> str:
-    """Return the name of a definition."""
+    """Return the name of a definition, for a method of Go with that of its receiver; else the type of its node."""
     receiver = node.child_by_field_name("receiver")
     name_node = next(
         (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None
@@ -143,7 +144,9 @@ def _get_definition_name(node: Any, data: bytes) -> str:
     if name_node is None:
         name_node = next((child for child in node.named_children if "identifier" in child.type), node)
     name = " ".join(data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace").split())
-    name = name.partition("{")[0].partition("(")[0].strip()[:200] if name_node is node else name[:200]
+    if name_node is node:  # no name: the words before the body
+        name = name.partition("{")[0].partition("(")[0].strip()
+    name = name[:_MAX_NAME_CHARACTERS]
     if node.child_by_field_name("name") is None and name_node.type.startswith("generic"):  # impl<T> Store<T>
         name = name.partition("<")[0]
     if receiver is not None:  # Go: func (s *Store) Open()
@@ -153,8 +156,8 @@ def _get_definition_name(node: Any, data: bytes) -> str:
     return name or node.type
 
 
-def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the marks of a language without a grammar; a definition ends where the next begins."""
+def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
+    """Yield the boundaries in a language without a grammar; a definition ends where the next begins."""
     opening = re.compile(language.opening, re.I) if language.opening else None
     offset = 0
     comment_start: int | None = None
@@ -170,17 +173,16 @@ def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple
 
 
 def _build_sections(
-    marks: Iterable[tuple[int, tuple[str, ...]]], data: bytes, file: str, language: Language
+    boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
     """Yield a heading and a code block for every part of the file with the same enclosing definitions."""
-    parts: list[tuple[int, tuple[str, ...]]] = []
-    marks = [(0, ()), *marks]
-    for (start, names), (end, _) in pairwise([*marks, (len(data), ())]):
+    parts: list[_Boundary] = []
+    for (start, names), (end, _) in pairwise([(0, ()), *boundaries, (len(data), ())]):
         # Brackets and blank lines belong to the part above them.
         if not parts or (parts[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))):
             parts.append((start, names))
     for (start, names), (end, _) in pairwise([*parts, (len(data), ())]):
         code = data[start:end].decode("utf-8", "replace")
         if code.strip():
-            yield make_heading(min(6, len(names) + 1), ".".join(names) or file)
+            yield make_heading(min(6, len(names) + 1), ".".join(names) or file_name)
             yield make_code_block(code, language.name)

@@ -34,25 +34,26 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
-    previous_line = previous_speaker = last_line = ""
+    last_line = last_speaker = ""
     end_time = 0.0
     for begin, end, speaker, lines in _iter_cues(text):
         new_lines = [line for line in lines if line != last_line]
         if not new_lines:
             end_time = max(end_time, end)
             continue
-        last_line = new_lines[-1]
         is_complete = (
-            paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and previous_line.endswith(_SENTENCE_ENDINGS)
+            paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and last_line.endswith(_SENTENCE_ENDINGS)
         )
-        if not paragraphs or begin - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != previous_speaker:
+        if not paragraphs or begin - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != last_speaker:
             speaker_label = f"{speaker}: " if speaker else ""
             paragraphs.append(f"[{_format_time(begin)}] {speaker_label}{' '.join(new_lines)}")
         else:
             paragraphs[-1] += f" {' '.join(new_lines)}"
-        previous_line, previous_speaker, end_time = last_line, speaker, max(end_time, end)
+        last_line = new_lines[-1]
+        last_speaker = speaker
+        end_time = max(end_time, end)
     if not paragraphs:
-        raise ReaderError(f"{origin.name}: has no cue with a text; there is nothing to store")
+        raise ReaderError(f"{origin.name}: has no cue with text; there is nothing to store")
     yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")
 
 
@@ -76,9 +77,12 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
         yield _to_seconds(*time_match.groups()[:4]), _to_seconds(*time_match.groups()[4:]), speaker, texts
 
 
-def _to_seconds(hours: str | None, minutes: str, seconds: str, parts: str) -> float:
-    return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{parts}")
+def _to_seconds(hours: str | None, minutes: str, seconds: str, decimals: str) -> float:
+    """Return a time of a cue in seconds; ``decimals`` are the digits after the decimal point."""
+    return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{decimals}")
 
 
 def _format_time(time: float) -> str:
-    return f"{int(time) // 3600:02}:{int(time) // 60 % 60:02}:{int(time) % 60:02}"
+    """Return a time in seconds as hours, minutes and seconds: ``00:12:05``."""
+    seconds = int(time)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -32,7 +32,7 @@ _MAX_COLUMNS = 10_000
 
 
 def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield (first line of the row, its cells), or a reason in place of the cells; skip blank rows."""
+    """Yield the number of each row's first line, and its cells or the reason why it is invalid; skip blank rows."""
     # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
     lines = iter_decoded_lines(stream, origin.name, options.encoding)
@@ -50,12 +50,13 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
             yield line, _describe_csv_error(error)
             continue
         if any("\0" in cell for cell in cells):
-            yield line, "holds a NUL character; remove it"
+            yield line, "contains a NUL character; remove it"
         elif any(cell.strip() for cell in cells):
             yield line, [clean_text(cell).strip() for cell in cells]
 
 
 def _detect_delimiter(header: str, origin: Origin) -> str:
+    """Return the delimiter that the suffix of the file or the header line indicates."""
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
     if "," not in header:
@@ -64,8 +65,9 @@ def _detect_delimiter(header: str, origin: Origin) -> str:
 
 
 def _describe_csv_error(error: csv.Error) -> str:
+    """Return the reason why a row is invalid, and the remedy."""
     if "unexpected end of data" in str(error):
-        return "a quote opened in this row is never closed, so the rest of the file belongs to it; close or double it"
+        return "a quote that opens in this row is not closed, so the rest of the file belongs to it; close or double it"
     return f"is not valid CSV ({error}); double every quote inside a quoted cell"
 
 
@@ -92,18 +94,19 @@ def build_row_documents(
     used_keys: set[str] = set()
     for line, cells in rows:
         is_empty = False
-        place = f"{origin.name}:{line}"
+        position = f"{origin.name}:{line}"
         if isinstance(cells, str):
-            yield ReadFailure(place, cells)
+            yield ReadFailure(position, cells)
             continue
         if len(cells) != len(header):
-            yield ReadFailure(place, f"has {len(cells)} cells where the header has {len(header)}; quote or add cells")
+            reason = f"has {_count_cells(len(cells))}, but the header has {len(header)}; quote or add cells"
+            yield ReadFailure(position, reason)
             continue
         nonblank_cells = [(header[index], cells[index]) for index in other_columns if cells[index]]
         body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells) if text is None else cells[text]
         name = cells[title] if title is not None else ""
         if not body and not name:
-            yield ReadFailure(place, "has no text; fill the cell or name another column WITH (text = ...)")
+            yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{line}"
@@ -114,7 +117,12 @@ def build_row_documents(
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 
 
+def _count_cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number} cells"
+
+
 def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
+    """Read the first row and return the names of its columns; raises ReaderError if they are invalid."""
     line, cells = next(rows, (1, []))
     if isinstance(cells, str):
         raise ReaderError(f"{origin.name}:{line}: the header {cells}")
@@ -122,8 +130,8 @@ def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) ->
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if len(cells) > _MAX_COLUMNS:
         raise ReaderError(
-            f"{origin.name}:{line}: the header has {len(cells):,} columns; the limit is {_MAX_COLUMNS:,}: leave some "
-            "out, or ingest the file AS text"
+            f"{origin.name}:{line}: the header has {len(cells):,} columns; the limit is {_MAX_COLUMNS:,}: remove "
+            "some, or ingest the file AS text"
         )
     header = [cell or f"column {number}" for number, cell in enumerate(cells, 1)]
     counts = Counter(header)
@@ -136,18 +144,21 @@ def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) ->
 def _find_column(
     header: list[str], origin: Origin, column_name: str | None, option: str, default_names: tuple[str, ...] = ()
 ) -> int | None:
-    """Return the index of the column that an option names, else of the first usual name in the header."""
-    folded = [name.lower() for name in header]
+    """Return the index of the column that an option names, else of the first usual name in the header.
+
+    Case is ignored. Raises ReaderError if the named column is missing; ``option`` is the option in its message.
+    """
+    lowercase_header = [name.lower() for name in header]
     if column_name is not None:
         if column_name in header:
             return header.index(column_name)
-        if column_name.lower() in folded:
-            return folded.index(column_name.lower())
+        if column_name.lower() in lowercase_header:
+            return lowercase_header.index(column_name.lower())
         columns = ", ".join(header)
         raise ReaderError(
             f"{origin.name}: has no column {column_name!r}; the option {option} must name one of: {columns}"
         )
-    return next((folded.index(name) for name in default_names if name in folded), None)
+    return next((lowercase_header.index(name) for name in default_names if name in lowercase_header), None)
 
 
 def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -161,24 +172,24 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     columns: tuple[int, int] | None = None
     width = 2
     for line, cells in _iter_rows(stream, origin, options):
-        place = f"{origin.name}:{line}"
+        position = f"{origin.name}:{line}"
         if isinstance(cells, str):
-            raise ReaderError(f"{place}: {cells}")
+            raise ReaderError(f"{position}: {cells}")
         if columns is None:
             columns = _find_pair_columns(cells, origin, options)
             width = len(cells) if options.child or options.parent else 2
             if options.child or options.parent or sorted(map(str.lower, cells)) == ["child", "parent"]:
                 continue
         if len(cells) != width:
-            expected = "child and parent" if width == 2 else f"the {width} of the header"
-            raise ReaderError(f"{place}: has {len(cells)} cells where {expected} are wanted; mend the row")
+            expected = "child and parent" if width == 2 else f"the {width} cells of the header"
+            raise ReaderError(f"{position}: has {_count_cells(len(cells))} instead of {expected}; correct the row")
         child, parent = (" ".join(cells[column].split()) for column in columns)
         if not child or not parent:
             empty = "child" if not child else "parent"
-            raise ReaderError(f"{place}: the {empty} is empty; leave the row out or name both")
+            raise ReaderError(f"{position}: the {empty} is empty; name both, or remove the row")
         pairs[child, parent] = None
     if not pairs:
-        raise ReaderError(f"{origin.name}: has no pairs; a row is child,parent")
+        raise ReaderError(f"{origin.name}: has no pairs; write one row child,parent for each pair")
     tree = options.tree or PurePosixPath(origin.key).stem
     lines = io.StringIO()
     csv.writer(lines, lineterminator="\n").writerows(pairs)
@@ -186,10 +197,13 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
+    """Return the indexes of the columns with the child and the parent."""
     if options.child or options.parent:
         child = _find_column(first_row, origin, options.child or "child", "child")
         parent = _find_column(first_row, origin, options.parent or "parent", "parent")
         if child is None or parent is None or child == parent:
-            raise ReaderError(f"{origin.name}: child and parent must be two columns; name them WITH (child, parent)")
+            raise ReaderError(
+                f"{origin.name}: child and parent must be two columns; name them WITH (child = ..., parent = ...)"
+            )
         return child, parent
     return (1, 0) if [cell.lower() for cell in first_row] == ["parent", "child"] else (0, 1)

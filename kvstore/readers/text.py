@@ -14,6 +14,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from .decoding import decode_text
+from .line_markup import get_indent
 from .raw_document import Origin, RawDocument, ReadOptions
 
 #: The range searched for a title, in characters and in paragraphs.
@@ -22,7 +23,7 @@ _MAX_PARAGRAPHS = 3
 #: The maximum numbers of lines, characters, and words of a title that only its position identifies.
 _MAX_TITLE_LINES, _MAX_TITLE_CHARACTERS, _MAX_TITLE_WORDS = 3, 160, 12
 #: The minimum indentation of a centered line, absolute or relative to the next lines.
-_MIN_CENTRED_INDENT, _MIN_FURTHER_INDENT = 8, 4
+_MIN_CENTERED_INDENT, _MIN_FURTHER_INDENT = 8, 4
 #: The minimum width of a page for right-aligned lines to be detected.
 _MIN_PAGE_WIDTH = 60
 
@@ -67,9 +68,8 @@ def find_title(text: str) -> str | None:
             return _format_title(lines[:1])
         if all(_UNDERLINE_PATTERN.fullmatch(line) or _is_right_aligned(line, width) for line in lines):
             continue
-        is_indented = max(_get_indent(line) for line in lines) >= min(
-            _MIN_CENTRED_INDENT, _get_indent(next_lines[0]) + _MIN_FURTHER_INDENT
-        )
+        min_indent = min(_MIN_CENTERED_INDENT, get_indent(next_lines[0]) + _MIN_FURTHER_INDENT)
+        is_indented = max(map(get_indent, lines)) >= min_indent
         is_first_field = all(
             len(paragraph_lines) == 1 and _FIELD_PATTERN.match(paragraph_lines[0])
             for paragraph_lines in (lines, next_lines)
@@ -85,7 +85,7 @@ def find_title(text: str) -> str | None:
 
 def _is_right_aligned(line: str, width: int) -> bool:
     """True if a line is right-aligned, as dates and authors are; it is then not a title."""
-    return width >= _MIN_PAGE_WIDTH and _get_indent(line) + len(line.rstrip()) > 1.5 * width
+    return width >= _MIN_PAGE_WIDTH and get_indent(line) + len(line.rstrip()) > 1.5 * width
 
 
 def _is_title_like(line: str) -> bool:
@@ -98,16 +98,16 @@ def _is_title_like(line: str) -> bool:
     )
 
 
-def _get_indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 def _format_title(lines: list[str]) -> str | None:
     """Return the lines as a title, without lines that cannot belong to one, or None."""
-    kept_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE_PATTERN.search(line.strip())]
-    if not kept_lines or _SENTENCE_END_PATTERN.search(kept_lines[-1]) or not _TITLE_START_PATTERN.match(kept_lines[0]):
+    title_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE_PATTERN.search(line.strip())]
+    if (
+        not title_lines
+        or _SENTENCE_END_PATTERN.search(title_lines[-1])
+        or not _TITLE_START_PATTERN.match(title_lines[0])
+    ):
         return None
-    title = kept_lines[0]
-    for line in kept_lines[1:]:
+    title = title_lines[0]
+    for line in title_lines[1:]:
         title += (" " if line[0].islower() else ", ") + line
     return title if len(title) <= _MAX_TITLE_CHARACTERS and not _COLUMNS_PATTERN.search(lines[0].strip()) else None

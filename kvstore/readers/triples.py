@@ -20,10 +20,11 @@ _KEY_FIELDS = ("document", "id", "key")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield the triples of each line, and a failure for its invalid parts."""
-    return read_lines(stream, origin, lambda fields, place: _make_items(fields, place, options), options)
+    return read_lines(stream, origin, lambda fields, position: _make_items(fields, position, options), options)
 
 
-def _make_items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterator[Item]:
+def _make_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
+    """Yield the fact of a line (``path:line``) with its valid triples, and a failure for its invalid ones."""
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise BadLineError(f"the field {key_field} must be the key of a document")
@@ -39,14 +40,14 @@ def _make_items(fields: dict[str, JSON], place: str, options: ReadOptions) -> It
     if None in name_texts:
         raise BadLineError("the field entities must be a list of names")
     line: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
-    yield RawFact(str(key), line, place)
+    yield RawFact(str(key), line, position)
     if bad_numbers:
         subject = (
-            f"triple {bad_numbers[0]} is"
+            f"triple {bad_numbers[0]} was"
             if len(bad_numbers) == 1
-            else f"triples {', '.join(map(str, bad_numbers))} are"
+            else f"triples {', '.join(map(str, bad_numbers))} were"
         )
-        yield ReadFailure(place, f"{subject} not made of subject, relation and object, each a text, and left out")
+        yield ReadFailure(position, f"{subject} left out; a triple is a subject, a relation and an object, each a text")
 
 
 def _parse_triple(row: JSON) -> list[JSON] | None:

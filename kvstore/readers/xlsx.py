@@ -20,27 +20,29 @@ from .packages import Package
 
 
 @contextmanager
-def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """Yield the sheets of an open file; any failure while reading is a ReaderError."""
     openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
     package = Package(stream, name, "XLSX")
     stream.seek(0)
     with package.convert_errors(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about unsupported formatting, which is not read
-        open_book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         try:
-            yield {sheet.title: _iter_rows(sheet) for sheet in open_book.worksheets}
+            yield {sheet.title: _iter_rows(sheet) for sheet in workbook.worksheets}
         finally:
-            open_book.close()
+            workbook.close()
 
 
 def _iter_rows(sheet: Any) -> Iterator[list[str]]:
+    """Yield the rows of an openpyxl sheet as texts."""
     sheet.reset_dimensions()  # the declared size of a sheet can be wrong
     for row in sheet.iter_rows(values_only=True):
         yield [_format_value(value) for value in row]
 
 
 def _format_value(value: object) -> str:
+    """Return the value of a cell as text: a date in ISO 8601, and midnight only as its date."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -14,7 +14,7 @@ Source: DocBook 5.2 (OASIS), JATS 1.3 (NISO Z39.96), TEI P5, RSS 2.0 and RFC 428
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
@@ -44,7 +44,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     try:
         root, missing_entities = parse_xml_with_entities(data, "utf-8" if encoding else None)
     except XmlError as error:
-        raise ReaderError(f"{origin.name}: {error}; mend it, or ingest it AS text") from None
+        raise ReaderError(f"{origin.name}: {error}; correct it, or ingest it AS text") from None
     name = get_local_name(root)
     if name == "html":
         from .html import read as read_page
@@ -67,7 +67,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         yield from read_data(root, origin)
     for entity in missing_entities:
         yield SkippedPart(
-            origin.name, "parts in other files", f"what {entity!r} stands for lies in another file, which is not read"
+            origin.name, "parts in other files", f"the part {entity!r} is in another file, which was not read"
         )
 
 
@@ -104,36 +104,32 @@ def _read_entries(
             ),
             "",
         )
-        default = f"{origin.key}:{number}"
-        identifier = next(
-            (text for name in ("guid", "id") if name in fields and (text := get_text(fields[name]))), link
-        )
+        default_key = f"{origin.key}:{number}"
+        identifier = _find_text(fields, "guid", "id") or link
         meta: dict[str, JSON] = {}
         author = fields.get("author") if "author" in fields else fields.get("creator")
         if author is not None and (
             text := get_text(next((element for element in author if get_local_name(element) == "name"), author))
         ):
             meta["author"] = text
-        date = next(
-            (
-                text
-                for name in ("pubDate", "published", "date", "updated")
-                if name in fields and (text := get_text(fields[name]))
-            ),
-            "",
-        )
+        date = _find_text(fields, "pubDate", "published", "date", "updated")
         for field_name, value in (("date", date), ("link", link), ("feed", feed)):
             if value:
                 meta[field_name] = value
         blocks = [*([make_heading(1, title)] if title else []), *body] if body else [make_paragraph(title)]
         yield RawDocument(
-            identifier or default,
+            identifier or default_key,
             title or None,
             join_blocks(blocks) + "\n",
             meta,
             "markdown",
-            other_key=default if identifier else None,
+            other_key=default_key if identifier else None,
         )
+
+
+def _find_text(elements: Mapping[str, Element], *names: str) -> str:
+    """Return the text of the first named element that has text, or an empty string."""
+    return next((text for name in names if name in elements and (text := get_text(elements[name]))), "")
 
 
 def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
@@ -156,4 +152,5 @@ def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> lis
 
 
 def _render_text(element: Element | None, origin: Origin, options: ReadOptions) -> str:
+    """Return the text of a feed element on one line, or an empty string."""
     return "" if element is None else render_one_line(_parse_markup(element, origin, options)).replace("\\", "")

@@ -59,6 +59,8 @@ _BLOCK_NAMES = (
                 "refsect1 refsect2 refsect3 refsection figure informalfigure example informalexample fig boxed-text "
                 "sidebar abstract ref-list ack app body front back text body group shortdesc conbody taskbody".split())
 )  # fmt: skip
+#: The heading level in footnotes, which are rendered on one line.
+_FOOTNOTE_LEVEL = 9
 #: Elements whose title is not a heading.
 _CAPTIONED_NAMES = (
     _ADMONITION_NAMES | _TABLE_NAMES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES
@@ -84,6 +86,7 @@ _LINE_BREAK_NAMES = frozenset("br lb break sbr".split())
 
 
 def read_prose(root: Element, origin: Origin) -> RawDocument:
+    """Return the document of a file of prose; raises ReaderError if it has no text."""
     prose = _XmlProse(root)
     blocks = prose.build_blocks()
     if not blocks:
@@ -96,21 +99,21 @@ class _XmlProse:
 
     def __init__(self, root: Element) -> None:
         self._root = root
-        self._notes: list[str] = []
+        self._footnotes: list[str] = []
         self.meta: dict[str, JSON] = {}
         # An element that contains a block is a block, regardless of its name.
         self._block_elements: set[Element] = set()
         parents = {child: parent for parent in root.iter() for child in parent}
         for element in root.iter():
             if get_local_name(element) in _BLOCK_NAMES and get_local_name(element) not in _FOOTNOTE_NAMES:
-                holder: Element | None = element
+                container: Element | None = element
                 while (
-                    holder is not None
-                    and holder not in self._block_elements
-                    and get_local_name(holder) not in _FOOTNOTE_NAMES
+                    container is not None
+                    and container not in self._block_elements
+                    and get_local_name(container) not in _FOOTNOTE_NAMES
                 ):
-                    self._block_elements.add(holder)
-                    holder = parents.get(holder)
+                    self._block_elements.add(container)
+                    container = parents.get(container)
         self.title = self._read_head()
 
     def build_blocks(self) -> list[MarkdownBlock]:
@@ -118,34 +121,23 @@ class _XmlProse:
         blocks = self._build_section(self._root, 1)
         if self.title and not any(block.kind == "heading" for block in blocks[:1]):
             blocks = [make_heading(1, self.title), *blocks]
-        return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1))]
+        return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1))]
 
     def _read_head(self) -> str:
         """Return the title of the document, and store its metadata."""
         head = next((child for child in self._root if get_local_name(child) in _HEAD_NAMES), None)
-        titles = ("article-title", "title", "book-title", "title-main") if head is not None else ()
         title = None
         if head is not None:
-            title = next(
-                (element for name in titles for element in head.iter() if get_local_name(element) == name), None
-            )
+            title = _find_descendant(head, "article-title", "title", "book-title", "title-main")
             authors = [
                 _format_person(element)
                 for element in head.iter()
                 if get_local_name(element) in ("author", "contrib", "personname")
             ]
-            authors = [element for element in dict.fromkeys(authors) if element]
+            authors = [author for author in dict.fromkeys(authors) if author]
             if authors:
                 self.meta["author"] = ", ".join(authors)
-            date = next(
-                (
-                    element
-                    for name in ("pub-date", "pubdate", "date")
-                    for element in head.iter()
-                    if get_local_name(element) == name
-                ),
-                None,
-            )
+            date = _find_descendant(head, "pub-date", "pubdate", "date")
             if date is not None and (text := _format_date(date)):
                 self.meta["date"] = text
             doi = next(
@@ -163,7 +155,10 @@ class _XmlProse:
         return get_text(title) if title is not None else ""
 
     def _build_section(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return the blocks of an element after its title as a heading."""
+        """Return the heading of an element with its title, its abstracts, and the blocks of its children.
+
+        ``level`` is the level of the heading.
+        """
         title = next((child for child in element if get_local_name(child) in _TITLE_NAMES), None)
         head = next(
             (
@@ -197,6 +192,7 @@ class _XmlProse:
     def _build_children(
         self, element: Element, level: int, excluded: frozenset[Element] = frozenset()
     ) -> list[MarkdownBlock]:
+        """Return the blocks of an element's text and children, except those in ``excluded``."""
         blocks: list[MarkdownBlock] = []
         inline = InlineBuilder()
         # If an element with blocks has no text of its own, each of its children is a separate paragraph.
@@ -209,6 +205,7 @@ class _XmlProse:
         follows_element = False  # True directly after an element, without text in between
 
         def flush_paragraph() -> None:
+            """End the current paragraph."""
             blocks.extend(map(make_paragraph, inline.take_paragraphs()))
 
         inline.add_text(element.text or "")
@@ -236,6 +233,7 @@ class _XmlProse:
         return blocks
 
     def _build_block(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
+        """Return the blocks of a block element by its name: a list, a table, code, a quotation, a section and so on."""
         if name in _ITEM_LIST_NAMES:
             return self._build_list(element, name, level)
         if name in _TERM_LIST_NAMES and any(
@@ -266,6 +264,7 @@ class _XmlProse:
         return self._build_section(element, level)
 
     def _build_list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
+        """Return a list, after the blocks before its first item."""
         kind = element.get("list-type") or element.get("type") or element.get("rend") or ""
         is_numbered = name in ("orderedlist", "procedure", "substeps", "ol", "steps", "enumerated_list") or kind in (
             "order",
@@ -296,6 +295,7 @@ class _XmlProse:
         return [*leading_blocks, *([make_list(items)] if items else [])]
 
     def _build_term_list(self, element: Element, level: int) -> list[MarkdownBlock]:
+        """Return a list of ``term: definition``, after the other blocks in it, such as its title."""
         leading_blocks: list[MarkdownBlock] = []
         items: list[tuple[str, list[MarkdownBlock]]] = []
         terms: list[str] = []
@@ -317,6 +317,7 @@ class _XmlProse:
         return [*leading_blocks, *([make_list([item for item in items if item[1]])] if items else [])]
 
     def _build_table(self, element: Element, level: int) -> list[MarkdownBlock]:
+        """Return the caption of a table as a paragraph, and the table."""
         blocks: list[MarkdownBlock] = []
         for child in element:
             if get_local_name(child) in _TITLE_NAMES or get_local_name(child) in ("caption", "label"):
@@ -329,22 +330,23 @@ class _XmlProse:
         return [*blocks, *([make_table(rows[0], rows[1:])] if rows else [])]
 
     def _add_inline(self, element: Element, inline: InlineBuilder) -> None:
+        """Add an element to a paragraph: a footnote mark, a line break, code, emphasis, a quotation, a link or text."""
         name = get_local_name(element)
         if name in _IGNORED_NAMES:
             return
         if name in _FOOTNOTE_NAMES:
-            number = len(self._notes)
-            self._notes.append("")
-            self._notes[number] = render_one_line(self._build_children(element, 9))
-            inline.add_text(f"[{number + 1}]")
+            self._footnotes.append("")  # reserve the number, because a footnote can contain another
+            number = len(self._footnotes)
+            self._footnotes[number - 1] = render_one_line(self._build_children(element, _FOOTNOTE_LEVEL))
+            inline.add_text(f"[{number}]")
         elif name in _LINE_BREAK_NAMES:
             inline.break_line()
         elif name in _CODE_NAMES:
             inline.add_code("".join(element.itertext()))
         elif name in _EMPHASIS_NAMES:
-            started = inline.start_emphasis()
+            emphasis_start = inline.start_emphasis()
             self._add_inline_children(element, inline)
-            inline.end_emphasis(started)
+            inline.end_emphasis(emphasis_start)
         elif name in _INLINE_QUOTE_NAMES:
             inline.add_text("“")
             self._add_inline_children(element, inline)
@@ -357,6 +359,7 @@ class _XmlProse:
             self._add_inline_children(element, inline)
 
     def _add_inline_children(self, element: Element, inline: InlineBuilder) -> None:
+        """Add the text of an element and its children to a paragraph."""
         inline.add_text(element.text or "")
         follows_element = False
         for child in element:
@@ -373,6 +376,11 @@ class _XmlProse:
         return " ".join(" ".join(inline.take_paragraphs()).split())
 
 
+def _find_descendant(element: Element, *names: str) -> Element | None:
+    """Return the first descendant with the first of these names that one has, or None."""
+    return next((part for name in names for part in element.iter() if get_local_name(part) == name), None)
+
+
 def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
     """Yield the descendants with these names that are not inside one another."""
     stack = [iter(element)]
@@ -387,6 +395,7 @@ def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element
 
 
 def _is_head(element: Element) -> bool:
+    """True if ``front`` is the head of a JATS article; in other vocabularies it is a part of the text."""
     return get_local_name(element) == "front" and any(get_local_name(child).endswith("-meta") for child in element)
 
 
@@ -398,6 +407,7 @@ def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]
 
 
 def _get_language(element: Element) -> str:
+    """Return the programming language that an attribute of a listing names, or an empty string."""
     language = element.get("language") or element.get("lang") or ""
     return language.lower() if language.replace("+", "").replace("-", "").replace("#", "").isalnum() else ""
 
@@ -406,13 +416,14 @@ def _format_person(element: Element) -> str:
     """Return the name of a person, given names first."""
     parts = {get_local_name(part): get_text(part) for part in element.iter()}
     given_names = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
-    surname = next((parts[name] for name in ("surname",) if parts.get(name)), "")
+    surname = parts.get("surname", "")
     if surname:
         return f"{given_names} {surname}".strip()
     return get_text(element) if not len(element) else get_text(next(iter(element)))
 
 
 def _format_date(element: Element) -> str:
+    """Return a date in ISO 8601 if it has parts or an attribute with that form, else its text."""
     parts = {get_local_name(child): get_text(child) for child in element}
     if parts.get("year"):
         return "-".join(parts[name].zfill(2) for name in ("year", "month", "day") if parts.get(name, "").isdigit())

@@ -22,6 +22,8 @@ _MAX_DATA_CHARACTERS = 1_000_000
 _MAX_META_CHARACTERS = 200
 #: The maximum depth of indented lists.
 _MAX_LIST_DEPTH = 12
+#: The maximum level of headings; deeper elements become lists.
+_MAX_HEADING_LEVEL = 3
 
 
 def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
@@ -49,7 +51,8 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     )
 
 
-def _build_record(record: Element, default: str) -> RawDocument:
+def _build_record(record: Element, default_key: str) -> RawDocument:
+    """Return the document of a record; its attributes and short simple children are its metadata."""
     leaves: dict[str, str] = dict(record.attrib)
     for child in record:
         if not len(child):
@@ -63,15 +66,15 @@ def _build_record(record: Element, default: str) -> RawDocument:
     }
     blocks = _build_fields(record, 2)
     text = join_blocks([*([make_heading(1, title)] if title else []), *blocks]) + "\n"
-    return RawDocument(
-        identifier or default, title or None, text, meta, "markdown", other_key=default if identifier else None
-    )
+    other_key = default_key if identifier else None
+    return RawDocument(identifier or default_key, title or None, text, meta, "markdown", other_key=other_key)
 
 
 def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
-    """Return the blocks of data:
+    """Return the blocks of the attributes and children of an element.
 
-    leaves become list items with names and values, other elements sections or inner lists.
+    A child without children becomes a list item with its name and value; others become sections, whose headings have
+    the level ``level``, or inner lists.
     """
     blocks: list[MarkdownBlock] = []
     items: list[tuple[str, list[MarkdownBlock]]] = [
@@ -81,6 +84,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
     ]
 
     def flush_items() -> None:
+        """Add the list of the items collected so far."""
         if items:
             blocks.append(make_list(list(items)))
             items.clear()
@@ -100,7 +104,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
             if value or attributes:
                 name_text = f"{name} ({attributes})" if attributes and value else f"{name} {attributes}".strip()
                 items.append(("-", [MarkdownBlock("paragraph", f"{name_text}: {value}" if value else name_text)]))
-        elif level <= 3:
+        elif level <= _MAX_HEADING_LEVEL:
             inner_blocks = _build_fields(child, level + 1)
             if inner_blocks:
                 flush_items()
@@ -108,7 +112,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
                 blocks += [make_heading(level, f"{name} {label}".strip()), *inner_blocks]
         else:
             inner_blocks = _build_fields(child, level + 1)
-            if inner_blocks and level < 3 + _MAX_LIST_DEPTH:
+            if inner_blocks and level < _MAX_HEADING_LEVEL + _MAX_LIST_DEPTH:
                 items.append(("-", [MarkdownBlock("paragraph", f"{name}:"), *inner_blocks]))
             elif inner_blocks:
                 flush_items()
@@ -121,7 +125,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
 
 
 def _find_label(element: Element) -> str:
-    """Return the label of a data element."""
+    """Return the title, name, label or id of an element, from an attribute or a child, or an empty string."""
     for name in ("title", "name", "label"):
         label = element.get(name) or next(
             (get_text(child) for child in element if get_local_name(child) == name and not len(child)), ""

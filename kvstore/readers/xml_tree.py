@@ -14,8 +14,6 @@ from xml.parsers import expat
 
 #: The maximum nesting depth. Real documents stay below 100, and the functions that walk a tree are recursive.
 _MAX_DEPTH = 200
-
-
 #: The maximum number of characters that entities can add to a file.
 _MAX_EXPANDED_CHARACTERS = 8 << 20
 
@@ -29,7 +27,8 @@ def parse_xml(data: bytes) -> Element:
     tree = _TreeParser()
 
     def refuse_entity(*declaration: object) -> NoReturn:
-        raise XmlError("declares entities of its own, which are not expanded; save it again")
+        """Refuse a declaration of an entity."""
+        raise XmlError("declares its own entities, which are not expanded; save it again")
 
     tree.parser.EntityDeclHandler = refuse_entity
     return tree.parse(data)
@@ -45,10 +44,12 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
     external_names: list[str] = []
 
     def handle_skipped_entity(name: str, is_parameter: bool) -> None:
+        """Add the HTML character of an undeclared entity, or its name."""
         if not is_parameter:
             tree.add_text(html5.get(f"{name};", name))
 
     def handle_external_entity(context: str, base: str | None, system: str | None, public: str | None) -> int:
+        """Record the file of an external entity, and continue without it."""
         if context and system:
             external_names.append(system)
         return 1
@@ -75,23 +76,26 @@ class _TreeParser:
         self._characters_left = limit
 
     def parse(self, data: bytes) -> Element:
+        """Return the root element; raises XmlError."""
         try:
             self.parser.Parse(data, True)
             return self._builder.close()
         except expat.ExpatError as error:
-            raise XmlError(f"is no well-formed XML ({error})") from None
+            raise XmlError(f"is not well-formed XML ({error})") from None
         except XmlError:
             raise
         except (ValueError, LookupError) as error:  # the declared encoding is unknown
             raise XmlError(
-                f"declares an encoding that is not read ({error}); name it WITH (encoding = '...')"
+                f"declares an encoding that is not supported ({error}); name its encoding WITH (encoding = '...')"
             ) from None
 
     def add_text(self, text: str) -> None:
+        """Add text at the current position of the tree; raises XmlError above the limit of characters."""
         self._count_characters(len(text))
         self._builder.data(text)
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Open an element; raises XmlError if it is nested too deeply."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise XmlError(f"nests elements more than {_MAX_DEPTH} deep")
@@ -111,6 +115,7 @@ class _TreeParser:
 
 
 def _format_name(name: str) -> str:
+    """Return a name from expat, ``namespace}name``, in the form of ElementTree, ``{namespace}name``."""
     return f"{{{name}" if "}" in name else name
 
 
