@@ -64,14 +64,14 @@ def split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 #: The rows of a table; a cell is a list of lines.
-TableRows = list[list[list[str]]]
+CellRows = list[list[list[str]]]
 
 
 class ParsedTable(NamedTuple):
     """A table: its header rows, its other rows, and the index of the line after it."""
 
-    header_rows: TableRows
-    rows: TableRows
+    header_rows: CellRows
+    rows: CellRows
     end: int
 
 
@@ -87,9 +87,9 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
     starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
     ends = [*starts[1:], sys.maxsize]
 
-    def read_rows(first: int, last: int) -> TableRows:
+    def read_rows(first: int, last: int) -> CellRows:
         """Return the rows between two lines; a line without a first cell continues the row above it."""
-        rows: TableRows = []
+        rows: CellRows = []
         for line in lines[first:last]:
             if re.fullmatch(r"[-= ]*", line):
                 continue
@@ -119,7 +119,7 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     bounds = sorted(
         {offset for line in table if GRID_BORDER_PATTERN.match(line) for offset, mark in enumerate(line) if mark == "+"}
     )
-    rows: TableRows = []
+    rows: CellRows = []
     num_header_rows = 0
     cells: list[list[str]] = [[] for _ in bounds[1:]]
     for line in table[1:]:
