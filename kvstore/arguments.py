@@ -73,7 +73,7 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
     for owner, names in {
         "adaptive": "candidates words nearness headings entries numbers restart epsilon passages relations bias "
         "relevance",
-        "archrag": "candidates words nearness headings entries numbers",
+        "archrag": "ef candidates words nearness headings entries numbers",
         "cft": "places constant",
         "communities": "percentile levels m exact_below",
         "community_graph": "m exact_below",
@@ -81,9 +81,10 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
         "hipporag": "epsilon",
         "hybrid": "candidates numbers",
         "lexical": "phrases",
+        "local": "relations",
         "raptor": "candidates words nearness headings entries numbers",
         "synonyms": "neighbours m ef_construction",
-        "sprag": "candidates words nearness headings entries numbers",
+        "sprag": "sections candidates words nearness headings entries numbers",
     }.items()
 }
 

@@ -93,7 +93,7 @@ def test_the_index_is_asked_for(make_store: MakeStore) -> None:
         asked(store)
     store.create_index("communities")
     assert [hit.document for hit in asked(store, "What is Port Ellery?").hits] == ["one"]
-    for wrong in ("k = 0", "ef = 0", "share = -1", "reports = 1", "depth = 1"):
+    for wrong in ("k = 0", "share = -1", "reports = 1", "depth = 1"):
         with pytest.raises(InputError, match="archrag"):
             store.execute(f"RETRIEVE 'x' USING archrag WITH ({wrong})")
 

@@ -102,7 +102,6 @@ def test_local_starts_at_the_names_of_the_question(themed: Store) -> None:
     assert {hit.kind for hit in without.hits} == {"chunk"}
     themed.put_edge("Captain Orlov", "Port Ellery", tree="harbours")
     assert any("Orlov" in line for line in themed.retrieve("Captain Orlov?", using="local").context)
-    assert themed.retrieve("Captain Orlov?", using="local", options={"relations": 0}).context == []
     nothing = themed.retrieve("xyzzy", using="local")
     assert nothing.hits
 

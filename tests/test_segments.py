@@ -77,7 +77,7 @@ def found(store: kvstore.Store, **clauses: object) -> list[tuple[str, int, int]]
 # The runs ------------------------------------------------------------------------------------------------------------
 
 
-def slow_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int]) -> set[tuple[int, int]]:
+def slow_runs(values: Mapping[int, float], plan: SegmentPlan) -> set[tuple[int, int]]:
     """The best run of all that are allowed, again and again, and what is left one by one."""
     left, taken = set(values), set[tuple[int, int]]()
     while True:
@@ -85,7 +85,6 @@ def slow_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[
             (-sum(values.get(n, -plan.penalty) for n in range(first, last + 1)), first, last)
             for first, last in itertools.product(sorted(values), repeat=2)
             if first <= last < first + plan.longest and values[first] >= 0 and values[last] >= 0
-            if not any(first < border <= last for border in borders)
             if not any(first <= b and a <= last for a, b in taken)
         ]
         if not allowed:
@@ -99,12 +98,11 @@ def slow_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[
 @given(
     st.dictionaries(st.integers(0, 25), st.integers(-8, 48).map(lambda eighth: eighth / 64), max_size=12),
     st.integers(1, 8),
-    st.lists(st.integers(0, 25), max_size=3),
 )
-def test_runs_are_the_best_that_are_left(values: dict[int, float], longest: int, borders: list[int]) -> None:
+def test_runs_are_the_best_that_are_left(values: dict[int, float], longest: int) -> None:
     plan = SegmentPlan(8, 8, penalty=0.125, longest=longest)
-    runs = select_best_runs(values, plan, borders)
-    assert set(runs) == slow_runs(values, plan, borders)
+    runs = select_best_runs(values, plan)
+    assert set(runs) == slow_runs(values, plan)
     in_runs = [n for first, last in runs for n in range(first, last + 1) if n in values]
     assert sorted(in_runs) == sorted(values)
 
@@ -185,13 +183,12 @@ def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: k
             assert sum(count_text_tokens(hit.text) for hit in hits) <= within
 
 
-def test_no_segment_crosses_a_document_or_where_it_is_asked_for_a_section(make_store: MakeStore) -> None:
+def test_no_segment_crosses_a_document(make_store: MakeStore) -> None:
     store = make_store(settings={"chunk_tokens": 16})
     store.put("a", f"# One\n\n{sentence(1)}\n\n## Part\n\n{sentence(2)}\n\n# Two\n\n{sentence(3)}", format="markdown")
     store.put("b", sentence(4))
     with ranked(("a", 1, 0.9), ("a", 2, 0.8), ("b", 0, 0.8), ("a", 0, 0.8)):
         assert found(store) == [("a", 0, 2), ("b", 0, 0)]
-        assert found(store, options={"sections": 1}) == [("a", 0, 1), ("a", 2, 2), ("b", 0, 0)]
 
 
 def test_the_clause_stands_anywhere_and_needs_its_options(filled: kvstore.Store) -> None:

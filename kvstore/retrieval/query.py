@@ -211,7 +211,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
             continue
         option = all_options.get(name)
         if option is None:
-            if skip_retired_option(strategy.name, name):
+            if skip_retired_option(strategy.name, name) or (as_segments and skip_retired_option("sprag", name)):
                 continue
             option_names = ", ".join([*all_options, RERANKER_OPTION])
             if name in SEGMENT_OPTIONS:
@@ -287,7 +287,6 @@ def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within:
         values["penalty"],
         values["decay"],
         int(values["longest"]),
-        sections=values["sections"] == 1,
     )
     with query.trace.step("take segments") as step:
         found = select_segments(query.view, ranking, plan)

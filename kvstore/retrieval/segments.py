@@ -48,7 +48,6 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
     "penalty": Option(0.12, 0, 1, "what each chunk of a segment has to be worth: more makes segments shorter"),
     "decay": Option(1, 0.01, 100, "over how many times the chunks that there is room for worth falls to a third"),
     "longest": Option(15, 1, 1000, "chunks of a segment at most"),
-    "sections": Option(0, 0, 1, "1: no segment goes on from one section of the highest level to another"),
 }
 
 
@@ -63,7 +62,6 @@ class SegmentPlan:
     penalty: float = SEGMENT_OPTIONS["penalty"].default
     decay: float = SEGMENT_OPTIONS["decay"].default
     longest: int = int(SEGMENT_OPTIONS["longest"].default)
-    sections: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +106,19 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     ]
 
 
-def select_best_runs(
-    values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int] = ()
-) -> list[tuple[int, int]]:
+def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
     """Return runs of the chunks of one document, in no order, that together contain every chunk with a value once.
 
-    ``values`` are values of chunks by ordinal, less the penalty. ``borders`` are ordinals of chunks before which every
-    run ends.
+    ``values`` are values of chunks by ordinal, less the penalty.
     """
     numbers = sorted(values)
     runs: list[tuple[float, int, int]] = []
     for index, first in enumerate(numbers):
         if values[first] < 0:
             continue
-        stop = min([first + plan.longest, *(border for border in borders if border > first)])
         worth, previous = 0.0, first - 1
         for last in numbers[index:]:
-            if last >= stop:
+            if last >= first + plan.longest:
                 break
             worth += values[last] - plan.penalty * (last - previous - 1)
             previous = last
@@ -199,8 +193,7 @@ class _SegmentBuilder:
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
         found = []
         for document, chunk_values in values_by_document.items():
-            borders = self._find_section_borders(document) if self._plan.sections else ()
-            for first, last in select_best_runs(chunk_values, self._plan, borders):
+            for first, last in select_best_runs(chunk_values, self._plan):
                 ranking_index = min(
                     self._ranking_indexes[document, number] for number in chunk_values if first <= number <= last
                 )
@@ -329,20 +322,6 @@ class _SegmentBuilder:
 
     def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
         return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
-
-    def _find_section_borders(self, document: int) -> list[int]:
-        """Return the ordinals of the first chunks of a document's top-level sections."""
-        outline = self._get_outline(document)
-        top_sections: list[int] = []
-        for parent, number in zip((section.parent for section in outline), range(len(outline)), strict=True):
-            top_sections.append(number if parent < 0 else top_sections[parent])
-        borders, previous = [], -1
-        for chunk in self._state.chunks.get_many(self._get_chunk_ids(self._get_record(document))):
-            top_section = top_sections[chunk.section] if chunk.section >= 0 else -1
-            if top_section != previous:
-                borders.append(chunk.ordinal)
-            previous = top_section
-        return borders
 
     def _get_record(self, document: int) -> DocumentRecord:
         if document not in self._records:

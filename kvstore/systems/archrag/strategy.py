@@ -75,6 +75,10 @@ class _NearestLayers:
         return f"communities of level {self.communities.levels - layer}" if layer else "entities"
 
 
+#: The candidates kept while a layer is walked.
+_EF_SEARCH = 50
+
+
 class ArchragStrategy:
     """A strategy that searches entities and communities of every layer, and the chunks and reports they lead to."""
 
@@ -83,7 +87,6 @@ class ArchragStrategy:
     description = "ArchRAG: the nearest entities and communities of every layer lead to passages and reports"
     options: Mapping[str, Option] = {
         "k": Option(5, 1, 100, "nearest entities, and communities of each layer"),
-        "ef": Option(50, 1, 10_000, "candidates kept while a layer is walked"),
         "levels": Option(4, 0, 100, "layers of communities above the entities that are searched, from the finest"),
         "share": Option(0.1, 0, 10, "how much it counts what leads to a passage, beside its own resemblance"),
         "reports": Option(0.25, 0, 0.9, "share of what is found that reports of communities have"),
@@ -126,7 +129,7 @@ class ArchragStrategy:
     def _find_nearest(self, query: Query) -> _NearestLayers:
         """Return the nearest nodes of every layer that still exist."""
         communities = require_communities(query)
-        num_nearest, ef = (int(option(query, self, name)) for name in ("k", "ef"))
+        num_nearest = int(option(query, self, "k"))
         num_layers = 1 + min(communities.levels, int(option(query, self, "levels")))
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
@@ -135,7 +138,7 @@ class ArchragStrategy:
                 graph = bind_index(query.view, COMMUNITY_GRAPH)
                 if graph is None:
                     raise IndexUnavailableError("its file is missing, damaged or of other communities")
-                layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
+                layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, _EF_SEARCH)
             except IndexUnavailableError as problem:
                 remedy = f"REFRESH INDEX {COMMUNITIES.name} rebuilds it"
                 try:
@@ -144,7 +147,7 @@ class ArchragStrategy:
                     message = f"index {COMMUNITY_GRAPH.name}: {problem}, and {error}; {remedy}"
                     raise IndexUnavailableError(message) from error
                 step.detail += f", made in memory ({problem}; {remedy})"
-                layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
+                layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, _EF_SEARCH)
             step.count = sum(map(len, layers))
         return _NearestLayers(communities, layers)
 

@@ -53,6 +53,9 @@ _UNNAMED_WEIGHT = 0.5
 #: The maximum number of ancestors and descendants listed for a node of the forest.
 _MAX_RELATIVES = 3
 
+#: The share of WITHIN for lines about the entities.
+_RELATIONS_SHARE = 0.35
+
 
 class StartEntity(NamedTuple):
     """An entity that the search starts at; ``is_named`` is True if the question names it."""
@@ -72,7 +75,6 @@ class LocalStrategy:
     options: Mapping[str, Option] = {
         "entities": Option(10, 1, 100, "entities that the search starts at"),
         "reports": Option(0.15, 0, 0.9, "share of what is found that reports of communities have"),
-        "relations": Option(0.35, 0, 0.9, "lines about the entities, as a share of WITHIN"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -109,12 +111,11 @@ class LocalStrategy:
 
     def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
         """Return lines from the forest about the entities, those named in the question first, within their share."""
-        share = option(query, self, "relations")
-        room = math.inf if query.within is None else share * query.within
+        room = math.inf if query.within is None else _RELATIONS_SHARE * query.within
         with query.trace.step("relations of the entities") as step:
             hierarchy = Hierarchy(query.view, _MAX_RELATIVES)
             lines: list[str] = []
-            for start in starts if share else ():
+            for start in starts:
                 nodes = [node for node_group in hierarchy.find_nodes([start.key]) for node in node_group]
                 for line in hierarchy.build_sentences(sort_nodes(query.view, nodes)[:_MAX_RELATIVES]):
                     room -= count_text_tokens(line)
