@@ -189,17 +189,17 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
         store.alias("NYC", "New York")
         with store.snapshot() as snapshot:
             value = bytes(snapshot._state.lmdb.get("aliases", b"nyc") or b"")
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.delete("aliases", b"nyc")
         problems = " ".join(store.check())
         assert "do not agree with the aliases" in problems
         assert "introductions are not those" in problems
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.put("aliases", b"nyc", value)
             view.put("aliases", b"gotham", value)
         problems = " ".join(store.check())
         assert "kept under another name" in problems
         assert "alias 'gotham' is not known as a name" in problems
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.delete("aliases", b"gotham")
         assert store.check() == []

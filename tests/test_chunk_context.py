@@ -120,7 +120,7 @@ def test_what_a_model_wrote_stands_in_place_of_the_first_sentence(make_store: Ma
         with store.state() as mine, copy.state() as others:
             assert dump(mine) == dump(others)
     # Lost vectors are made again with what was written.
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         for key, _ in list(view.scan(tables.VECTORS)):
             view.delete(tables.VECTORS, bytes(key))
     assert store.check()

@@ -326,7 +326,7 @@ def write(store: Store) -> int:
     model = store.language_model("scribe")
     assert model is not None
     writer = StructuredModel(model)
-    store._context.indexing.refresh("communities", None, writer)
+    store._session.store.indexing.refresh("communities", None, writer)
     return writer.num_calls
 
 
@@ -373,7 +373,7 @@ def test_a_report_without_sources_is_none(themed: Store, server: Server) -> None
 
 def test_a_community_in_which_no_passage_was_at_home_is_shown(themed: Store) -> None:
     key, last = "communities", len(rows(themed, "SELECT 1 FROM communities")) - 1
-    with themed._context.environment.write() as view:
+    with themed._session.environment.write() as view:
         (number,) = [bytes(key) for key, _ in view.scan(key) if key[4:] == records.encode_u32(last)]
         row = records.unpack(view.get(key, number), key, number)
         view.put(key, number, records.pack([*row[:4], 0, 0, 0, *row[7:9], [], []]))
@@ -383,11 +383,11 @@ def test_a_community_in_which_no_passage_was_at_home_is_shown(themed: Store) -> 
 
 
 def test_check_tells_what_does_not_fit(themed: Store) -> None:
-    with themed._context.environment.write() as view:
+    with themed._session.environment.write() as view:
         (key,) = [bytes(key) for key, _ in view.scan("community_members")][:1]
         view.delete("community_members", key)
     assert any("members of community 0" in problem for problem in themed.check())
-    with themed._context.environment.write() as view:
+    with themed._session.environment.write() as view:
         (key,) = [bytes(key) for key, _ in view.scan("communities")][-1:]
         row = records.unpack(view.get("communities", key), "communities", key)
         view.put("communities", key, records.pack([row[0], 10**6, *row[2:]]))
@@ -424,7 +424,7 @@ def test_the_tree_is_that_of_the_rows(themed: Store) -> None:
 def test_a_tree_that_is_none_is_told(themed: Store, damage: tuple[str, int, int]) -> None:
     _, place, value = damage
 
-    with themed._context.environment.write() as view:
+    with themed._session.environment.write() as view:
         key, stored = next((bytes(key), bytes(value)) for key, value in view.scan("communities"))
         row = records.unpack(stored, "communities", key)
         row[place] = value

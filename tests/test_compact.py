@@ -144,7 +144,7 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
             assert dump(snapshot._state) == before
             assert vectors_of(snapshot._state) == vectors
         assert store.check() == []
-        assert store._context.environment.verify() == []
+        assert store._session.environment.verify() == []
         store.close()
         store = make_store("old")
     assert store.put("another", document(1))
@@ -332,7 +332,7 @@ def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkey
 def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:
     store = make_store(embedder="hashing:32")
     assert store.ingest(notes, workers=0).added == 600
-    store._context.environment.write_with_growth(lambda view: view.clear(tables.POSTINGS))
+    store._session.environment.write_with_growth(lambda view: view.clear(tables.POSTINGS))
     sparse = {}
     for name in ("left", "compacted"):
         copy = store.path.with_name(name)

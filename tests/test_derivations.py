@@ -40,13 +40,13 @@ def store(units: None, make_store: MakeStore) -> kvstore.Store:
 def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The texts of each call of the store's embedder."""
     calls: list[list[str]] = []
-    embed = store._context.embed
+    embed = store._session.store.embed
 
     def counted(texts: Sequence[str]) -> Any:
         calls.append(list(texts))
         return embed(texts)
 
-    monkeypatch.setattr(store._context, "embed", counted)
+    monkeypatch.setattr(store._session.store, "embed", counted)
     return calls
 
 
@@ -70,7 +70,7 @@ def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
 def nearest_unit(store: kvstore.Store, question: str) -> str:
     with store.state() as state:
         parts = state.get_derived_parts(Phrases())
-        ids, _ = find_nearest(parts.vectors.scan(), store._context.embed([question])[0], 1)
+        ids, _ = find_nearest(parts.vectors.scan(), store._session.store.embed([question])[0], 1)
         document, text = split_vector_id(int(ids[0]))
         return str(parts.get(document).part["texts"][text])
 
@@ -175,7 +175,7 @@ def test_a_fault_is_found_and_mended(
     fill(store)
     store.put("a", "One sentence.")
     before = dumped(store), vectors_by_text(store)
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.change_many(table, fault([(bytes(key), bytes(value)) for key, value in view.scan(table)]))
     embedded.clear()
     report = store.repair()
@@ -230,7 +230,7 @@ def test_what_a_worker_derives_is_what_is_kept(
     knowing = make_store("knowing")
     with monkeypatch.context() as context:
         context.setattr(Phrases, "derive", none_here)
-        context.setattr(knowing._context, "embed", none_here)
+        context.setattr(knowing._session.store, "embed", none_here)
         knowing.ingest(folder, workers=2)
     assert (dumped(knowing), vectors_by_text(knowing)) == alone
 

@@ -285,7 +285,7 @@ def _fail_inside(store: kvstore.Store) -> None:
 
 def _compact_beside_snapshot(store: kvstore.Store) -> None:
     snapshot = store.snapshot()
-    store._context.environment.compact(timeout=0)
+    store._session.environment.compact(timeout=0)
     snapshot.close()
 
 

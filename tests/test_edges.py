@@ -150,20 +150,20 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
             (row,) = [(bytes(key), bytes(value)) for key, value in snapshot._state.lmdb.scan("stated_edges")]
             up = {bytes(key): bytes(value) for key, value in snapshot._state.lmdb.scan("edges_up")}
         (other,) = set(up) - {row[0]}
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.delete("stated_edges", row[0])
         found = " ".join(store.check())
         assert "whether the user states it is not certain" in found
         assert "introductions are not those" in found
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.put("stated_edges", *row)
             view.put("stated_edges", other, row[1])
         found = " ".join(store.check())
         assert found.count("whether the user states it is not certain") == 1
         assert "is not that of 'Tug', as the user states" in found
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.delete("stated_edges", other)
         assert store.check() == []
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             view.delete("edges_down", row[0][8:] + row[0][:8])
         assert "not kept downwards" in " ".join(store.check())

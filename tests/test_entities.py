@@ -90,7 +90,7 @@ def test_entities_are_those_put_and_not_removed(
 def test_an_introduction_that_leads_to_no_slot_is_found(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     store.put("pier", "Captain Reid built the pier for Port Ellen.")
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         (key, value), *_ = [(bytes(key), bytes(value)) for key, value in view.scan(tables.INTRODUCTIONS)]
         row = records.unpack(value, tables.INTRODUCTIONS, key)
         view.put(tables.INTRODUCTIONS, key, records.pack([*row[:-1], 3]))

@@ -366,11 +366,11 @@ def test_they_are_exported_imported_repaired_and_told_by_dump(
     cursor = other.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
     assert "8 unchanged" in str(cursor.message)
     assert filled.not_in_dump() == ["the units written for 4 documents are in no statement; EXPORT TO keeps them"]
-    with filled._context.environment.write() as view:
+    with filled._session.environment.write() as view:
         view.delete("mentions", bytes(next(view.scan("mentions"))[0]))
     assert filled.repair().lost == []
     assert written(filled) == before
-    with filled._context.environment.write() as view:
+    with filled._session.environment.write() as view:
         view.put("unit_texts", bytes(next(view.scan("unit_texts"))[0]), b"damage")
     (lost,) = filled.repair().lost
     assert "written_units of document" in lost

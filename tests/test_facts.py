@@ -119,12 +119,12 @@ def test_it_is_exported_and_imported(tea: kvstore.Store, make_store: MakeStore, 
 
 def test_it_survives_a_repair_and_its_loss_is_named(tea: kvstore.Store) -> None:
     before = contents(tea)
-    with tea._context.environment.write() as view:
+    with tea._session.environment.write() as view:
         key = bytes(next(view.scan("mentions"))[0])
         view.delete("mentions", key)
     assert tea.repair().lost == []
     assert contents(tea) == before
-    with tea._context.environment.write() as view:
+    with tea._session.environment.write() as view:
         (row,) = [bytes(key) for key, _ in view.scan(NOTES)]
         view.put(NOTES, row, b"damage")
     report = tea.repair()

@@ -163,7 +163,7 @@ calls = {
     "export": lambda: store.export(disk / "all.jsonl"),
     "compact": lambda: store.compact(),
     "index": lambda: store.create_index("synonyms"),
-    "repair": lambda: rebuild_store(store._context.environment, store.settings, store.embed),
+    "repair": lambda: rebuild_store(store._session.environment, store.settings, store.embed),
 }
 said = {name: outcome(call) for name, call in calls.items()}
 store.close()

@@ -341,7 +341,7 @@ def test_one_at_a_time(toyed: kvstore.Store, monkeypatch: pytest.MonkeyPatch) ->
 def test_check_reads_it_and_a_rebuild_starts_anew(
     toyed: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
-    environment: Environment = toyed._context.environment
+    environment: Environment = toyed._session.environment
     key = U32.pack(1) + U32.pack(0)
     environment.write_with_growth(lambda view: view.put("toy_groups", key, b"spoilt"))
     (found,) = toyed.check()
@@ -364,7 +364,7 @@ def write(store: kvstore.Store, limit: int | None = None) -> int:
     model = store.language_model("scribe")
     assert model is not None
     writer = StructuredModel(model, limit)
-    store._context.indexing.refresh("toy_groups", None, writer)
+    store._session.store.indexing.refresh("toy_groups", None, writer)
     return writer.num_calls
 
 
@@ -387,12 +387,12 @@ def test_a_model_writes_what_it_has_not_written(toyed: kvstore.Store, server: Se
 
 def test_the_largest_first_within_some_tokens(toyed: kvstore.Store, server: Server) -> None:
     server.answering = answering
-    forecast = toyed._context.indexing.forecast("toy_groups")["toy_groups"]
+    forecast = toyed._session.store.indexing.forecast("toy_groups")["toy_groups"]
     assert (forecast.texts, forecast.written, forecast.calls) == (2, 0, 2)
     assert write(toyed, limit=0) == 0
     assert write(toyed, limit=forecast.tokens - 1) == 1
     assert titles(toyed).keys() == {"t"}
-    left = toyed._context.indexing.forecast("toy_groups")["toy_groups"]
+    left = toyed._session.store.indexing.forecast("toy_groups")["toy_groups"]
     assert (left.texts, left.written, left.calls) == (2, 1, 1)
     assert write(toyed, limit=left.tokens) == 1
     assert titles(toyed).keys() == {"m", "t"}
@@ -477,7 +477,7 @@ def test_expand_draws_it(toyed: kvstore.Store) -> None:
 
 def test_a_forecast_is_of_the_next_generation_and_changes_nothing(toyed: kvstore.Store) -> None:
     toyed.put("jam", "It is sweet.")
-    forecast = toyed._context.indexing.forecast("toy_groups")["toy_groups"]
+    forecast = toyed._session.store.indexing.forecast("toy_groups")["toy_groups"]
     assert (forecast.described, forecast.calls) == ("3 groups, 0 written", 3)
     assert shown(toyed) == ("ready", 1, "2 groups, 0 written")
 
@@ -488,7 +488,7 @@ def test_what_a_model_wrote_outlasts_a_repair_and_answers_that_are_none(toyed: k
     assert titles(toyed) == {}
     server.answering = answering
     write(toyed)
-    environment: Environment = toyed._context.environment
+    environment: Environment = toyed._session.environment
     environment.write_with_growth(lambda view: view.put("toy_groups", U32.pack(1) + U32.pack(0), b"spoilt"))
     toyed.repair()
     assert write(toyed) == 0

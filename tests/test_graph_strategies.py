@@ -100,7 +100,7 @@ def test_of_the_passages_of_a_name_those_about_what_is_asked_lead_on(store: kvst
     # What tells no passage from another: too little beside the name, no name, or a vector that has the names in it.
     for other in ("Who is Nora Quill's teacher?", "Where is the craft of weaving linen taught to everybody?"):
         assert lead(other) == lead(other, options={"bias": 0})
-    vector = store._context.embed([question])[0]
+    vector = store._session.store.embed([question])[0]
     assert lead(question, vector=vector) == lead(question, vector=vector, options={"bias": 0})
 
 

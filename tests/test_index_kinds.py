@@ -248,7 +248,7 @@ def test_a_file_that_cannot_be_used_is_none(indexed: kvstore.Store, kind: str, d
 def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore.Store, kind: str) -> None:
     from kvstore.changes.repair import rebuild_store
 
-    rebuild_store(indexed._context.environment, indexed.settings, indexed.embed)
+    rebuild_store(indexed._session.environment, indexed.settings, indexed.embed)
     with indexed.state() as state:
         record = Indexes(state.lmdb).get(INDEXES[kind])
         assert record is not None
@@ -257,7 +257,7 @@ def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore
 
 
 def test_check_knows_its_record(toyed: kvstore.Store) -> None:
-    environment = toyed._context.environment
+    environment = toyed._session.environment
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5, "most": 7})))
     assert toyed.check() == ["index toy_lengths is kept with options that there are not: most"]
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5})))

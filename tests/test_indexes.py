@@ -231,7 +231,7 @@ def test_a_merge_that_is_cancelled_leaves_the_segments_and_adds_what_is_new(
         for number in range(55, 65):
             put(transaction, f"d{number}", number)
     looks = iter([False, False, True])
-    assert IndexBuilder(store._context.environment, store.settings, store.embed).refresh(
+    assert IndexBuilder(store._session.environment, store.settings, store.embed).refresh(
         VECTOR_INDEX, is_cancelled=lambda: next(looks)
     )
     assert segments(store)[:2] == [first, second]
@@ -562,8 +562,8 @@ def test_a_build_that_is_cancelled_keeps_what_it_has_done(
     store.drop_index("vectors")
     looks = iter([False, False, False, True])
     record = IndexRecord(VECTOR_INDEX, TINY)
-    store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(record))
-    builder = IndexBuilder(store._context.environment, store.settings, store.embed)
+    store._session.environment.write_with_growth(lambda view: IndexWriter(view).put(record))
+    builder = IndexBuilder(store._session.environment, store.settings, store.embed)
 
     def lacking() -> int:
         next_chunk, enough_at = builder.extension(VECTOR_INDEX, record)
@@ -600,7 +600,7 @@ def test_indexes_stand_outside_transactions(store: kvstore.Store) -> None:
 def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
     from kvstore.changes.repair import rebuild_store
 
-    rebuild_store(filled._context.environment, filled.settings, filled.embed)
+    rebuild_store(filled._session.environment, filled.settings, filled.embed)
     assert status(filled)[0] == "damaged"
     assert list(found_in(filled, unit(9), top=1)) == ["d9"]
     assert filled.refresh() == ["vectors"]

@@ -252,7 +252,7 @@ def test_how_often_a_term_occurs_is_kept_in_the_commit(counted_store: Store) -> 
 def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
     store = counted_store
     before = [hit.document for hit in store.search("otter number7", using="lexical")]
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.delete(tables.TERM_COUNTS, encode_term("otter"))
         view.put(tables.TERM_COUNTS, encode_term("swim"), seal(b"\x92\x01\x02"))
         view.commit()
@@ -265,7 +265,7 @@ def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
 
 def test_a_damaged_block_is_told_by_a_search(counted_store: Store) -> None:
     store = counted_store
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         key, value = view.scan_prefixes(tables.POSTINGS, [encode_term("otter")])[0]
         kept = bytes(value)
         view.put(tables.POSTINGS, key, kept[:-1] + bytes([kept[-1] ^ 1]))

@@ -495,7 +495,7 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
     server.planned = [stream("Twenty weeks [1].")] * 2
     shown = [filled.execute(text).fetchall() for text in (f"ASK '{QUESTION}'", f"EXPLAIN ANALYZE ASK '{QUESTION}'")]
     shown += [filled.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
-    assert KEY not in repr(shown) + repr(filled._context.session)
+    assert KEY not in repr(shown) + repr(filled._session.settings)
     kept = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
     assert kept
     assert not any(KEY.encode() in path.read_bytes() for path in kept)

@@ -45,8 +45,8 @@ def store(make_store: MakeStore) -> kvstore.Store:
 def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that the store's embedder was given."""
     texts: list[str] = []
-    embed = store._context.store.embedder.embed
-    monkeypatch.setattr(store._context.store.embedder, "embed", lambda given: texts.extend(given) or embed(given))
+    embed = store._session.store.embedder.embed
+    monkeypatch.setattr(store._session.store.embedder, "embed", lambda given: texts.extend(given) or embed(given))
     return texts
 
 
@@ -283,7 +283,7 @@ def test_a_repair_keeps_it_and_ends_what_was_begun(store: kvstore.Store, embedde
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupted_after(patch, "_put", 2)
         store.create_index("lines", {"least": 18})
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.clear("lines_vector_space")
     assert store.check() == ["lines: free rows are recorded for vector blocks that have none"] or store.check()
     embedded.clear()
@@ -296,7 +296,7 @@ def test_a_repair_keeps_it_and_ends_what_was_begun(store: kvstore.Store, embedde
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupted_after(patch, "_remove", 2)
         store.drop_index("lines")
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.clear("lines_vectors")
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
@@ -309,7 +309,7 @@ def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, tabl
     fill(store, 40)
     before = dumped(store), vectors(store)
     for _ in range(2):
-        with store._context.environment.write() as view:
+        with store._session.environment.write() as view:
             found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
             key, value = found[len(found) // 2]
             view.put(table, key, value[:-1] + bytes([value[-1] ^ 1]))
@@ -344,7 +344,7 @@ def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, mo
 
     with monkeypatch.context() as context:
         context.setattr(Lines, "derive", none_here)
-        context.setattr(by_workers._context, "embed", none_here)
+        context.setattr(by_workers._session.store, "embed", none_here)
         by_workers.ingest(folder, workers=2)
     by_workers.put_triples("0.txt", [TRIPLE])
     assert (dumped(alone), vectors(alone)) == (dumped(by_workers), vectors(by_workers))

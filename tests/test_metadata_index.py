@@ -333,7 +333,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
             )  # fmt: skip
             follower.apply_delta(Delta([AddedDocument(record, [], (), {}) for record in records]))
 
-        store._context.environment.write_with_growth(fill)
+        store._session.environment.write_with_growth(fill)
         numbers = np.arange(1, documents + 1)
         with store.state() as state:
             state.counters = counters

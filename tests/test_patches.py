@@ -106,7 +106,7 @@ def test_another_process_reads_what_was_patched_and_merged(
         if number % 7 == 0:
             store.delete(f"document {number // 7 + 12}")
         if number % 12 == 5:
-            environment = store._context.environment
+            environment = store._session.environment
             with store.state() as view:
                 mine = dump(view)
             environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered.names)
@@ -142,7 +142,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     with store.state() as view:
         assert view.lmdb.get_table_statistics()[tables.TEXTS]["entries"] == 640
         mine = dump(view)
-    store._context.environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
+    store._session.environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
     with store.state() as view:
         assert dump(view) == mine
     monkeypatch.setattr(change_buffer, "MAX_BYTES", 1000)
@@ -158,7 +158,7 @@ def test_what_is_not_compacted_unasked_is_not_merged_either(
     """An ingest ends with a look at whether the file has doubled: a large one would be merged each time, and stay."""
     store = make_store()
     filled(store, 3)(1, "More was said.")
-    environment = store._context.environment
+    environment = store._session.environment
 
     def segments() -> int:
         with store.state() as view:

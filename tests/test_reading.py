@@ -124,7 +124,7 @@ def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
     assert found == town.retrieve("boats at Blue Harbour", using="lexical", top=10).hits
     with town.snapshot() as snapshot:
         view = snapshot._state
-        _, query = prepare_query(snapshot._context, view, "boats at Blue Harbour", using="lexical")
+        _, query = prepare_query(snapshot._session, view, "boats at Blue Harbour", using="lexical")
         query.abstracts = False
         view.__dict__["abstracts"] = None  # whoever reads one fails
         assert get_strategy("lexical").retrieve(query).abstracts == []
@@ -145,7 +145,7 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
         assert compute_cosines(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
 
     def held() -> int:
-        vectors = store._context.open_indexes.vectors.vectors
+        vectors = store._session.store.open_indexes.vectors.vectors
         return 0 if vectors is None else sum(len(ids) for ids, _ in vectors.parts)
 
     with store.snapshot() as snapshot:

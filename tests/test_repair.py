@@ -80,7 +80,7 @@ def state(store: kvstore.Store) -> tuple[Any, ...]:
 
 def damage(store: kvstore.Store, table: str, how: Callable[[bytes], bytes | None]) -> None:
     """Change one value in the middle of a table, or take it out."""
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
         key, value = found[len(found) // 2]
         if not value and how is flipped:
@@ -223,7 +223,7 @@ def test_vectors_of_other_chunks_are_not_carried_over(store: kvstore.Store) -> N
         for number in range(40):
             transaction.put(f"d{number}", f"The mast of ship {number} is {number} feet high.")
     before = state(store)
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         (first, _), (_, other) = [(bytes(key), bytes(value)) for key, value in view.scan(tables.VECTORS)][:2]
         view.put(tables.VECTORS, first, other)
     report = store.repair()
@@ -248,7 +248,7 @@ def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_a
     assert store.repair().remaining == []
     assert store.execute(asked).fetchall() == [(get_language_version("en"),)]
     # A store that was made before the version was recorded.
-    store._context.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
+    store._session.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
     assert store.execute(asked).fetchall() == [("",)]
     assert store.check() == []
 
@@ -264,7 +264,7 @@ def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:
 
 def test_a_damaged_document_is_lost_and_said_to_be(store: kvstore.Store) -> None:
     fill(store)
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         key, value = next((bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS))
         view.put(tables.TEXTS, key, flipped(value))
     cursor = store.execute("CHECK REPAIR")
@@ -279,7 +279,7 @@ def test_a_damaged_document_is_lost_and_said_to_be(store: kvstore.Store) -> None
 
 def test_triples_of_a_damaged_document_are_lost_with_it(store: kvstore.Store) -> None:
     fill(store)
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         for key, value in [(bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS)]:
             view.put(tables.TEXTS, key, flipped(value))
     report = store.repair()
@@ -292,7 +292,7 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
     fill(store)
     with store.state() as view:
         used = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         value = view.get(tables.META, b"counters")
         assert value is not None
         view.put(tables.META, b"counters", flipped(bytes(value)))
@@ -315,7 +315,7 @@ def test_what_was_in_memory_before_the_counters_were_damaged_answers_no_more(sto
     for number in range(4, 12):  # so that their ids are not told from ids never used
         store.delete(f"d{number}")
     assert found(vectors[0]) == found(vectors[0], **late) == ["d0"]
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.put(tables.META, b"counters", flipped(bytes(view.get(tables.META, b"counters") or b"")))
     assert store.repair().remaining == []
     for number in range(12, 32):

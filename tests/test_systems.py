@@ -244,7 +244,7 @@ def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: Ma
         with kvstore.open(store.path) as again:
             assert again.check() == []
             assert again.execute("SELECT count(*) FROM word_lengths").fetchall() != [(0,)]
-            with again._context.environment.write() as view:
+            with again._session.environment.write() as view:
                 view.clear("toy_lengths")
             assert again.check()
         toy_version(2)
@@ -281,7 +281,7 @@ def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store:
     with registered(TOY), pytest.raises(StoreFormatError, match="it has no toy .*open it again"):
         store.put("milk", "Milk.")
     store.put("milk", "Milk.")
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.put("meta", b"structures", records.pack({"passage_graph": 1, "later": 1}))
     with pytest.raises(StoreFormatError, match=r"it keeps later \(version 1\)"):
         store.put("tea", "Tea.")
@@ -354,7 +354,7 @@ def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
     before = dumped(store)
     for structure in list_structures():
         for table in structure.tables:
-            with store._context.environment.write() as view:
+            with store._session.environment.write() as view:
                 found = [(bytes(key), bytes(value)) for key, value in view.scan(table.name)]
                 assert found, f"the store of this test has nothing in {table.name}"
                 view.change_many(table.name, fault(found))
@@ -366,7 +366,7 @@ def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
 
 def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
     fill(store)
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         key, _ = next(view.scan("passage_entities"))
         view.delete("passage_entities", bytes(key))
     problems = store.check()

@@ -254,7 +254,7 @@ def test_close_does_not_interrupt_a_method(make_store: Callable[..., kvstore.Sto
             transaction.put("tea", TEXT)
             transaction.keys()
 
-    with mock.patch.object(store._context, "embed", embed):
+    with mock.patch.object(store._session.store, "embed", embed):
         thread = threading.Thread(target=put, name="worker")
         thread.start()
         assert at_work.wait(60)
@@ -317,7 +317,7 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
         pipeline = LanguagePipeline("en")
         embedder = LoadedEmbedder(loaded)
         with kvstore.open(tmp_path / f"store {number}", embedder=embedder) as store:
-            lock = store._context.environment._writer_lock
+            lock = store._session.environment._writer_lock
             embedder.held = lambda lock=lock: lock._holder is not None
 
             def load(name: str, lock: WriterLock = lock, loaded: list[str] = loaded) -> Any:
@@ -359,7 +359,7 @@ def test_what_derives_nothing_in_its_transaction_loads_nothing(
     store.put("tea", TEXT)
     store.export(tmp_path / "export.jsonl")
     (tmp_path / "tea.md").write_text(TEXT, encoding="utf-8")
-    with mock.patch.object(store._context, "load_models", side_effect=AssertionError("loaded")):
+    with mock.patch.object(store._session.store, "load_models", side_effect=AssertionError("loaded")):
         store.put("tea", TEXT)
         store.put_edge("Assam", "India")
         store.execute("ALIAS 'Bharat' FOR 'India'")

@@ -128,7 +128,7 @@ def test_triples_stay_while_the_text_is_the_same(
     again.import_(tmp_path / "all.jsonl")
     with tea.state() as here, again.state() as there:
         assert dump(here) == dump(there)
-    rebuild_store(tea._context.environment, tea.settings, tea.embed)
+    rebuild_store(tea._session.environment, tea.settings, tea.embed)
     assert tea.triples("tea") == found
 
 

@@ -83,8 +83,8 @@ def test_what_is_embedded_says_where_a_sentence_stands(
     store = make_store()
     store.create_index("units")
     embedded: list[str] = []
-    embed = store._context.store.embedder.embed
-    monkeypatch.setattr(store._context.store.embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts))
+    embed = store._session.store.embedder.embed
+    monkeypatch.setattr(store._session.store.embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts))
     store.put("fortune", TEXT, title="Fortune", format="markdown")
     assert embedded[1:3] == [
         "Fortune. Life. Robert Fortune brought tea to Darjeeling.", "Fortune. Life. He was born in Kelloe in 1812."
@@ -100,7 +100,7 @@ def test_a_strategy_reads_them(store: kvstore.Store) -> None:
     with store.state() as state:
         units = state.get_part(UNITS)
         assert (units.is_present, units.is_complete, units.count) == (True, True, 8)
-        vector = store._context.embed(["In york it rains."])[0]
+        vector = store._session.store.embed(["In york it rains."])[0]
         ids, cosines = units.find_nearest(vector, 3)
         assert units.list_texts(ids.tolist())[0] == "In york it rains."
         assert cosines[0] == pytest.approx(1, abs=1e-3) and (np.diff(cosines) <= 0).all()
@@ -123,7 +123,7 @@ def test_equals_come_in_the_order_of_keys_whatever_the_history(make_store: Calla
         store.create_index("units")
         for key in keys:
             store.put(key, "The same two sentences. The same two sentences.")
-        vector = store._context.embed(["The same two sentences."])[0]
+        vector = store._session.store.embed(["The same two sentences."])[0]
 
         def places(units: Units, vector: np.ndarray = vector, store: kvstore.Store = store) -> list[tuple[str, int]]:
             found = units.get(units.find_nearest(vector, 3)[0].tolist())
@@ -142,7 +142,7 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
         for number in range(20):
             transaction.put(f"d{number}", sentences)
     store.create_index("units")
-    store._context.environment.write_with_growth(WriteTransaction.merge_buffer)
+    store._session.environment.write_with_growth(WriteTransaction.merge_buffer)
     with store.state() as state:
         tables, units = state.lmdb.get_table_statistics(), state.get_part(UNITS).count
         named = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]
@@ -161,7 +161,7 @@ def test_a_vector_that_is_stored_again_is_the_same(store: kvstore.Store) -> None
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     rows[7] = 0
     rows[8] = np.eye(1, store.settings.dimension, 3)
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.clear("units_vectors")
         view.clear("units_vector_space")
         writer = VectorWriter(view, store.settings.dimension, get_vector_space(UNIT_DERIVATION))
@@ -190,7 +190,9 @@ def test_units_of_a_model_stand_in_place_of_the_sentences_of_their_chunk(store: 
     assert store.check() == []
     with store.state() as state:
         units = state.get_part(UNITS)
-        ids, cosines = units.find_nearest(store._context.embed(["Robert Fortune went to Assam for tea plants"])[0], 1)
+        ids, cosines = units.find_nearest(
+            store._session.store.embed(["Robert Fortune went to Assam for tea plants"])[0], 1
+        )
         assert (
             units.list_texts(ids.tolist()) == ["Robert Fortune went to Assam for the tea plants."] and cosines[0] > 0.5
         )
@@ -268,7 +270,7 @@ def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kv
     store.update("a", meta={"year": 1850})
     store.put("b", text, title="A third")
     store.put("b", text, title="Another")
-    with store._context.environment.write() as view:
+    with store._session.environment.write() as view:
         view.clear("vector_space")
     store.repair()
     assert sorted(vectors(store)) == sorted(before)

@@ -117,7 +117,7 @@ class StoreSearch:
 
     def context(self, names: Sequence[str], relatives: int) -> list[str]:
         nodes = self._hierarchy.find_nodes(names)
-        self._store._context.count_hits([name for name, found in zip(names, nodes, strict=True) if found])
+        self._store._session.count_hits([name for name, found in zip(names, nodes, strict=True) if found])
         return self._hierarchy.build_sentences(chain.from_iterable(nodes))
 
 
@@ -125,7 +125,7 @@ def look_up(store: kvstore.Store, hierarchy: Hierarchy, questions: Sequence[Sequ
     """Find the places of every name, and count the hits."""
     for question in questions:
         nodes = hierarchy.find_nodes(question)
-        store._context.count_hits([name for name, found in zip(question, nodes, strict=True) if found])
+        store._session.count_hits([name for name, found in zip(question, nodes, strict=True) if found])
 
 
 class FreshStoreSearch:

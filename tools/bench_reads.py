@@ -71,7 +71,7 @@ def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> d
         with store.snapshot() as snapshot:
             view = MeasuredView(snapshot._state.lmdb)
             state = State(view, snapshot._state.settings, snapshot._state.open_indexes)
-            chosen, query = prepare_query(snapshot._context, state, question, using=strategy)
+            chosen, query = prepare_query(snapshot._session, state, question, using=strategy)
             chosen.retrieve(query)
         rounds.append(query.reading.rounds)
         requests.append(query.reading.requests)

@@ -66,7 +66,7 @@ def fill_entities(path: Path, names: list[str]) -> None:
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
         for first in range(0, len(names), BATCH):
             part = names[first : first + BATCH]
-            store._context.environment.write_with_growth(
+            store._session.environment.write_with_growth(
                 lambda view, part=part, first=first: put_entities(view, store.settings.hash_seed, first + 1, part)
             )
 

@@ -194,7 +194,7 @@ class _Asked:
             measured = {each.name: outcomes_of(each, questions, store, tell) for each in retrievers}
             if self.answers:
                 for strategy in self.strategies:
-                    label = f"ASK {strategy or store._context.session.strategy}"
+                    label = f"ASK {strategy or store._session.settings.strategy}"
                     measured[label] = answer_outcomes(store, questions, strategy, self.model, tell)
                     if self.segments:
                         measured[f"{label} AS SEGMENTS"] = answer_outcomes(

@@ -38,9 +38,9 @@ from ..storage.environment import CompactReport
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from .context import Context
 from .open_store import OpenStore
 from .queryable import Queryable
+from .session import Session
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Database(Queryable):
     """An open store; :class:`kvstore.Store` adds the language."""
 
     def __init__(self, store: OpenStore, *, readonly: bool = False, session: SessionSettings | None = None) -> None:
-        self._context = Context(store, readonly=readonly or store.environment.readonly, session=session)
+        self._session = Session(store, readonly=readonly or store.environment.readonly, settings=session)
         #: The sessions created from this handle; closing it closes them.
         self._sessions: weakref.WeakSet[Database] = weakref.WeakSet()
         #: The transaction begun last; only its thread can use it.
@@ -153,27 +153,27 @@ class Database(Queryable):
     @property
     def path(self) -> Path:
         """The store's directory."""
-        return self._context.store.environment.path
+        return self._session.store.environment.path
 
     @property
     def readonly(self) -> bool:
         """True if the store was opened read-only."""
-        return self._context.readonly or self._context.store.environment.readonly
+        return self._session.readonly or self._session.store.environment.readonly
 
     @property
     def closed(self) -> bool:
         """True if this handle can no longer be used, because it was closed or inherited through a fork."""
-        return self._context.closed or self._context.store.environment.closed
+        return self._session.closed or self._session.store.environment.closed
 
     @property
     def settings(self) -> FixedSettings:
         """The settings that the store was created with."""
-        return self._context.settings
+        return self._session.store.settings
 
     @property
     def embedder(self) -> Embedder:
         """The store's embedder; raises EmbedderError if its package is missing."""
-        return self._context.store.embedder
+        return self._session.store.embedder
 
     def session(self) -> Self:
         """Open another session on the same store, with the same methods.
@@ -188,9 +188,9 @@ class Database(Queryable):
         ...     session.in_transaction, store.in_transaction, store.settings == session.settings
         (True, False, True)
         """
-        context = self._context
-        context.environment.require_open()
-        session = type(self)(context.store, readonly=context.readonly, session=context.session)
+        current = self._session
+        current.environment.require_open()
+        session = type(self)(current.store, readonly=current.readonly, session=current.settings)
         self._sessions.add(session)
         return session
 
@@ -210,8 +210,8 @@ class Database(Queryable):
             for session in list(self._sessions):
                 session.close()
             self._roll_back()
-            self._context.store.remove_handle(self, self._context.session.temperature_sort)
-            self._context.closed = True
+            self._session.store.remove_handle(self, self._session.settings.temperature_sort)
+            self._session.closed = True
         finally:
             self._closing = False
 
@@ -219,7 +219,7 @@ class Database(Queryable):
         """Roll back the open transaction, if any; raises TransactionError if a thread is executing a method of it."""
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
-            transaction._end_with_store(self._context.environment.lock_timeout)
+            transaction._end_with_store(self._session.environment.lock_timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -235,7 +235,7 @@ class Database(Queryable):
         """
         for text in texts:
             check_text("a text to embed", text)
-        return self._context.embed(texts)
+        return self._session.store.embed(texts)
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model that ASK uses: the one named, else the session's, else the environment's.
@@ -246,7 +246,7 @@ class Database(Queryable):
         >>> store.language_model("qwen3:4b").url
         'http://localhost:11434/v1/chat/completions'
         """
-        return self._context.get_language_model(name)
+        return self._session.get_language_model(name)
 
     def snapshot(self) -> Snapshot:
         """Open a snapshot: one state of the store, for several reads.
@@ -255,10 +255,10 @@ class Database(Queryable):
         ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
         (2, 1)
         """
-        return Snapshot(self._context)
+        return Snapshot(self._session)
 
     def state(self) -> AbstractContextManager[State]:
-        return self._context.state()
+        return self._session.open_state()
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds for another writer.
@@ -278,8 +278,8 @@ class Database(Queryable):
 
         self._require_writable()
         if models:
-            self._context.load_models()
-        transaction = Transaction(self._context, timeout)
+            self._session.store.load_models()
+        transaction = Transaction(self._session, timeout)
         self._last_transaction = weakref.ref(transaction)
         if self._closing:
             transaction.rollback()
@@ -294,12 +294,12 @@ class Database(Queryable):
         A change depends on the settings, so this fixes them; an ingest, which chooses them itself, passes
         ``fixes_settings=False``.
         """
-        self._context.environment.require_open()
+        self._session.environment.require_open()
         if self.readonly:
-            reason = self._context.environment.why_readonly
+            reason = self._session.environment.why_readonly
             raise ReadOnlyError(reason or f"{self.path} was opened read-only; {remedy}")
         if fixes_settings:
-            self._context.store.fix_settings()
+            self._session.store.fix_settings()
 
     @property
     def in_transaction(self) -> bool:
@@ -345,7 +345,7 @@ class Database(Queryable):
                 if record is not None and record.digest == valid_document.digest:
                     return False
         prepared = prepare_document(valid_document, self.settings, vectors, origin)
-        (document,) = embed_documents([prepared], self.settings, self._context.state, self._context.embed)
+        (document,) = embed_documents([prepared], self.settings, self._session.open_state, self._session.store.embed)
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
 
@@ -376,7 +376,9 @@ class Database(Queryable):
                         checked_document.document, self.settings, checked_document.vectors, checked_document.origin
                     )
         prepared = derive_documents(list(pending_documents.values()), self.settings)
-        embedded_documents = embed_documents(prepared, self.settings, self._context.state, self._context.embed)
+        embedded_documents = embed_documents(
+            prepared, self.settings, self._session.open_state, self._session.store.embed
+        )
         changes = [False] * len(checked_documents)
         if embedded_documents:
             with self.transaction(models=False) as transaction:
@@ -477,8 +479,8 @@ class Database(Queryable):
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
         self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
-        destination = IngestDestination(self._context, self._begin)
-        settle = self._context.store.growth.compact_if_grown
+        destination = IngestDestination(self._session, self._begin)
+        settle = self._session.store.growth.compact_if_grown
         return create_ingestion(
             destination, _list_paths(paths), include=_list_patterns(include), on_finish=settle, **options
         )
@@ -504,7 +506,7 @@ class Database(Queryable):
 
         check_options("options", options)
         return build_forecast(
-            IngestDestination(self._context, self._begin),
+            IngestDestination(self._session, self._begin),
             _list_paths(paths),
             format,
             options or {},
@@ -536,7 +538,7 @@ class Database(Queryable):
         kvstore.errors.InputError: EXTRACT needs a language model; name one with MODEL (model=), or SET model
         """
         self._require_writable("open it for writing to extract")
-        language_model = self._context.get_language_model(model)
+        language_model = self._session.get_language_model(model)
         if language_model is None:
             raise InputError("EXTRACT needs a language model; name one with MODEL (model=), or SET model")
         extraction = self._prepare_extraction(kind, share, within, by, where, parameters)
@@ -576,7 +578,7 @@ class Database(Queryable):
         def find_allowed(state: State) -> AllowedDocuments | None:
             return None if where is None else filter_documents(state, where, parameters).allowed
 
-        return ModelExtraction(self._context, get_written_fact(kind), find_allowed, share=share, within=within, by=by)
+        return ModelExtraction(self._session, get_written_fact(kind), find_allowed, share=share, within=within, by=by)
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Import a file written by :meth:`export`, with one commit per batch; items with the same key are replaced.
@@ -592,8 +594,8 @@ class Database(Queryable):
         from .exchange import import_file
 
         self._require_writable("open it for writing to import")
-        report = import_file(self._context, self._begin, path)
-        self._context.store.growth.compact_if_grown()
+        report = import_file(self._session, self._begin, path)
+        self._session.store.growth.compact_if_grown()
         return report
 
     # Soundness, size, safety
@@ -607,7 +609,7 @@ class Database(Queryable):
         from ..changes.check import check_state
 
         with self.state() as state:
-            return [*self._context.environment.find_page_faults(), *check_state(state)]
+            return [*self._session.environment.find_page_faults(), *check_state(state)]
 
     def repair(self) -> RepairReport:
         """Check the store and, if an invariant is violated, rebuild all derived data from the documents.
@@ -627,10 +629,10 @@ class Database(Queryable):
         problems = self.check()
         if not problems:
             return RepairReport([])
-        self._context.load_models()
-        rebuilt = rebuild_store(self._context.environment, self.settings, self._context.embed)
-        self._context.open_indexes.clear_caches()
-        compact_if_sparse(self._context.environment)
+        self._session.store.load_models()
+        rebuilt = rebuild_store(self._session.environment, self.settings, self._session.store.embed)
+        self._session.store.open_indexes.clear_caches()
+        compact_if_sparse(self._session.environment)
         _log.warning(
             "%s: %d problems were found; rebuilt from %d documents, %d things lost",
             self.path,
@@ -648,7 +650,7 @@ class Database(Queryable):
 
         >>> store.backup(tempfile.mkdtemp() + "/copy")
         """
-        self._context.environment.copy_to(path, compact=compact)
+        self._session.environment.copy_to(path, compact=compact)
 
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
         """Write all documents, triples, edges and aliases of one state as JSON lines.
@@ -694,7 +696,7 @@ class Database(Queryable):
         """
         from ..changes.compaction import compact_store
 
-        return compact_store(self._context.environment, self.settings.dimension)
+        return compact_store(self._session.environment, self.settings.dimension)
 
     def flush(self, timeout: float | None = None) -> None:
         """Write the temperatures counted since the last commit to the entity filter.
@@ -705,8 +707,8 @@ class Database(Queryable):
         1
         """
         if not self.readonly:
-            self._context.environment.require_open()
-            self._context.store.flush(self._context.session.temperature_sort, timeout)
+            self._session.environment.require_open()
+            self._session.store.flush(self._session.settings.temperature_sort, timeout)
 
     # Indexes
 
@@ -727,7 +729,7 @@ class Database(Queryable):
         >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
         ['ready']
         """
-        self._context.indexing.create(kind, options or {}, progress)
+        self._session.store.indexing.create(kind, options or {}, progress)
 
     def drop_index(self, kind: str) -> None:
         """Remove an index and its contents; raises InputError if it does not exist. If interrupted, call it again.
@@ -735,7 +737,7 @@ class Database(Queryable):
         >>> store.create_index("vectors", {"exact_below": 50_000})
         >>> store.drop_index("vectors")
         """
-        self._context.indexing.drop(kind)
+        self._session.store.indexing.drop(kind)
 
     def refresh(
         self,
@@ -766,11 +768,11 @@ class Database(Queryable):
         if model is not None or within is not None:
             from ..models.structured import StructuredModel
 
-            language_model = self._context.get_language_model(model)
+            language_model = self._session.get_language_model(model)
             if language_model is None:
                 raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
             writer = StructuredModel(language_model, within)
-        return self._context.indexing.refresh(kind, progress, writer)
+        return self._session.store.indexing.refresh(kind, progress, writer)
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """Return what :meth:`refresh` would let a model write, by kind of index; changes nothing and calls no model.
@@ -781,7 +783,7 @@ class Database(Queryable):
         >>> store.forecast_refresh("topics")["topics"].calls
         1
         """
-        return self._context.indexing.forecast(kind)
+        return self._session.store.indexing.forecast(kind)
 
     # Settings and counts
 
@@ -795,8 +797,8 @@ class Database(Queryable):
 
         with self.state() as state:
             return (
-                collect_statistics(state, self._context.environment.statistics())
-                | self._context.indexing.measure_sizes()
+                collect_statistics(state, self._session.environment.statistics())
+                | self._session.store.indexing.measure_sizes()
             )
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
@@ -809,7 +811,7 @@ class Database(Queryable):
 
         with self.state() as state:
             fixed = list_fixed_settings(state)
-        return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
+        return fixed + [(name, value, False) for name, value in asdict(self._session.settings).items()]
 
     def strategies(self) -> list[Strategy]:
         """Return the strategies that a query can name, each with its name, description and options.
@@ -852,7 +854,7 @@ class Database(Queryable):
             from ..models.endpoint import check_address
 
             check_address(str(value), InputError)
-        self._context.session = self._context.session.replace_setting(name, value)
+        self._session.settings = self._session.settings.replace_setting(name, value)
 
 
 def _list_patterns(include: str | Sequence[str]) -> list[str]:

@@ -27,7 +27,7 @@ from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
 from ..storage.new_file import create_file_atomically
 from ..structures.state import State
-from .context import Context
+from .session import Session
 from .transaction import Transaction
 
 FORMAT = "kvstore-export"
@@ -67,7 +67,7 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     return make_report(ExportReport, counts)
 
 
-def import_file(context: Context, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
+def import_file(session: Session, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
     """Import the facts of an exported file, with one commit per batch; ``begin`` begins a transaction.
 
     Facts with the same key are replaced. The store keeps its settings; only vectors supplied by the user must match its
@@ -79,7 +79,7 @@ def import_file(context: Context, begin: Callable[[], Transaction], path: str | 
             f"{source}: a file of one table is for other programs and not imported; name a file that EXPORT TO "
             "'everything.jsonl' wrote"
         )
-    return _Importer(context, begin, source).run()
+    return _Importer(session, begin, source).run()
 
 
 @dataclass(slots=True)
@@ -97,8 +97,8 @@ class _Batch:
 
 
 class _Importer:
-    def __init__(self, context: Context, begin: Callable[[], Transaction], path: Path) -> None:
-        self._context = context
+    def __init__(self, session: Session, begin: Callable[[], Transaction], path: Path) -> None:
+        self._session = session
         self._begin = begin
         self._path = path
         self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
@@ -185,7 +185,7 @@ class _Importer:
             left_out=document_fields.left_out or 0,
             chunks=document_fields.chunks,
         )
-        document = begin(valid_document, self._context.settings, document_fields.vectors)
+        document = begin(valid_document, self._session.store.settings, document_fields.vectors)
         self._batch.documents[key] = document
         self._batch.chunks += document.chunk_count
 
@@ -193,9 +193,9 @@ class _Importer:
         """Commit the lines up to ``number``."""
         batch, self._batch = self._batch, _Batch()
         # Embed before taking the writer's lock, because embedding takes most of the time.
-        settings = self._context.settings
+        settings = self._session.store.settings
         derived_documents = derive_documents(self._select_changed(batch), settings)
-        documents = embed_documents(derived_documents, settings, self._context.state, self._context.embed)
+        documents = embed_documents(derived_documents, settings, self._session.open_state, self._session.store.embed)
         counts = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:
@@ -212,7 +212,7 @@ class _Importer:
 
     def _select_changed(self, batch: _Batch) -> list[PendingDocument]:
         """Return the documents of a batch that are new or differ from the store's."""
-        with self._context.state() as state:
+        with self._session.open_state() as state:
             records = {key: state.documents.find_by_key(key) for key in batch.documents}
         return [
             document

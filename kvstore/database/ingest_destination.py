@@ -12,7 +12,7 @@ from ..changes import facts
 from ..changes.pending import PreparedDocument, embed_documents
 from ..errors import DocumentNotFoundError, InputError
 from ..registry.fact import StatedFact
-from .context import Context
+from .session import Session
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 class IngestDestination:
     """The destination of an ingest, which writes each batch in one commit."""
 
-    def __init__(self, context: Context, begin: Callable[[], Transaction]) -> None:
-        self._context = context
+    def __init__(self, session: Session, begin: Callable[[], Transaction]) -> None:
+        self._session = session
         self._begin = begin
-        self.embed = context.embed
-        self.open_state = context.state
+        self.embed = session.store.embed
+        self.open_state = session.open_state
 
     @property
     def settings(self) -> FixedSettings:
-        return self._context.settings
+        return self._session.store.settings
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        return self._context.store.decide_settings(choose)
+        return self._session.store.decide_settings(choose)
 
     @property
     def texts_per_request(self) -> int:
         from ..models.openai_embedder import BATCH_SIZE, OpenAIEmbedder
 
-        return BATCH_SIZE if isinstance(self._context.store.embedder, OpenAIEmbedder) else 0
+        return BATCH_SIZE if isinstance(self._session.store.embedder, OpenAIEmbedder) else 0
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
         with self.open_state() as state:
@@ -57,8 +57,8 @@ class IngestDestination:
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         from ..ingest.worker import Job
 
-        embedder = self.settings.embedder if embed and not self._context.has_own_embedder else None
-        environment = self._context.environment
+        embedder = self.settings.embedder if embed and not self._session.store.has_own_embedder else None
+        environment = self._session.environment
         buffered = sorted(environment.buffer_reader.buffered.names)
         return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
 
@@ -80,7 +80,7 @@ class IngestDestination:
                 transaction._put(document)
             transaction.delete_many(deleted)
             transaction._record_files(files)
-        self._context.environment.release_pages()
+        self._session.environment.release_pages()
 
     def store_facts(
         self, facts_by_key: Mapping[str, Sequence[RawFact]], added_keys: Set[str]

@@ -24,7 +24,7 @@ from ..registry.chunked_text import load_chunked_text
 from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
-from .context import Context
+from .session import Session
 from .transaction import Transaction
 
 #: The most tokens that a request adds around each passage.
@@ -128,7 +128,7 @@ class ModelExtraction:
 
     def __init__(
         self,
-        context: Context,
+        session: Session,
         fact: WrittenFact,
         allowed: Callable[[State], AllowedDocuments | None],
         *,
@@ -144,7 +144,7 @@ class ModelExtraction:
             check_integer("within", within, 1)
         if by is not None and by.lower() not in CHOOSERS:
             raise InputError(f"there is no chooser {by!r}; BY takes {', '.join(CHOOSERS)}")
-        self._context = context
+        self._session = session
         self._fact = fact
         self._share = share
         self._within = within
@@ -242,7 +242,7 @@ class ModelExtraction:
 
     def _read_sources(self, request: _Request) -> list[SourcePassage]:
         """Return the passages of a request from the current state."""
-        with self._context.state() as state:
+        with self._session.open_state() as state:
             record = state.documents.find_by_key(request.document)
             if record is None or record.format == PAIRS_FORMAT:
                 return []
@@ -255,7 +255,7 @@ class ModelExtraction:
             return [sources[digest] for digest in dict.fromkeys(request.digests) if digest in sources]
 
     def _build_plan(self) -> _Plan:
-        with self._context.state() as state:
+        with self._session.open_state() as state:
             allowed = self._allowed(state)
             keys_by_digest = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
             items, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,8 +164,8 @@ class OpenStore:
 
     def _merge_buffer(self) -> None:
         """Merge the change buffer if it is large enough to slow down the next opening of the store."""
-        with self.state() as state:
-            buffered_bytes = sum(len(segment) for _, segment in state.lmdb.scan(tables.RECENT))
+        with self.environment.snapshot() as snapshot:
+            buffered_bytes = sum(len(segment) for _, segment in snapshot.scan(tables.RECENT))
         if buffered_bytes > QUICK_READ_BYTES:
             _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
@@ -233,12 +232,6 @@ class OpenStore:
     def build_state(self, snapshot: View) -> State:
         """Return the state of a snapshot."""
         return State(snapshot, self.settings, self.open_indexes, self.node_cache)
-
-    @contextmanager
-    def state(self) -> Iterator[State]:
-        """Open the state of the last commit, for as long as the context lasts."""
-        with self.environment.snapshot() as snapshot, self.build_state(snapshot) as state:
-            yield state
 
     @property
     def embedder(self) -> Embedder:

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from ..structures.names.aliases import Alias
     from ..structures.state import State
     from ..structures.vectors.vectors import Matrix
-    from .context import Context
+    from .session import Session
 
 
 class Queryable(ABC):
     """The base class of the reading methods, which read the state that :meth:`state` opens."""
 
-    _context: Context
+    _session: Session
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -179,8 +179,8 @@ class Queryable(ABC):
             raise InputError("LOOKUP needs at least one name; name an entity")
         check_integer("limit", limit, 1)
         with self.state() as state:
-            locations = entity_reading.find_all_locations(state, names, limit, self._context.count_hits)
-        self._context.last_lookup = names
+            locations = entity_reading.find_all_locations(state, names, limit, self._session.count_hits)
+        self._session.last_lookup = names
         return locations
 
     def aliases(self) -> list[Alias]:
@@ -210,7 +210,7 @@ class Queryable(ABC):
         >>> [(relative.level, relative.relative) for relative in store.expand("Darjeeling", direction="up")]
         [(0, 'Darjeeling'), (-1, 'India')]
         """
-        names = (entity,) if entity is not None else self._context.last_lookup
+        names = (entity,) if entity is not None else self._session.last_lookup
         if not names:
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
         check_integer("depth", depth, 0)
@@ -358,7 +358,7 @@ class Queryable(ABC):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
         with self.state() as state:
             strategy, query = prepare_query(
-                self._context,
+                self._session,
                 state,
                 text,
                 using=using,
@@ -385,7 +385,7 @@ class Queryable(ABC):
         """
         check_clauses("retrieve", clauses, Clauses.__annotations__)
         with self.state() as state:
-            return retrieve_evidence(*prepare_query(self._context, state, question, allow_empty=True, **clauses))
+            return retrieve_evidence(*prepare_query(self._session, state, question, allow_empty=True, **clauses))
 
     def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
         """Retrieve evidence for a question and estimate how likely the store is to answer it.
@@ -458,10 +458,10 @@ class Queryable(ABC):
         from ..answering.asking import Asker
 
         return Asker(
-            get_session=lambda: self._context.session,
-            get_language_model=self._context.get_language_model,
-            embed=self._context.embed_cached,
-            open_query=partial(open_query, self._context, self.state),
+            get_session=lambda: self._session.settings,
+            get_language_model=self._session.get_language_model,
+            embed=self._session.store.embed_cached,
+            open_query=partial(open_query, self._session, self.state),
             retrieve_evidence=retrieve_evidence,
             retrieve=self.retrieve,
         )

@@ -1,6 +1,6 @@
 """The retrieval of evidence for a question: the strategy that the clauses name, its query, and what it finds.
 
-In: the context of an open store, a state, a question and its clauses. Out: the strategy and the query, and then the
+In: a session of an open store, a state, a question and its clauses. Out: the strategy and the query, and then the
 evidence. An answer is made from it in :mod:`kvstore.answering.asking`, which retrieval alone does not load.
 """
 
@@ -22,20 +22,20 @@ from ..structures.vectors.vectors import normalize_rows
 if TYPE_CHECKING:
     from ..retrieval.evidence import Evidence
     from ..structures.state import State
-    from .context import Context
+    from .session import Session
 
 
 @contextmanager
 def open_query(
-    context: Context, open_state: Callable[[], AbstractContextManager[State]], question: str, clauses: Clauses
+    session: Session, open_state: Callable[[], AbstractContextManager[State]], question: str, clauses: Clauses
 ) -> Iterator[tuple[Strategy, Query]]:
     """Open a state, and prepare the query of a question on it."""
     with open_state() as state:
-        yield prepare_query(context, state, question, **clauses)
+        yield prepare_query(session, state, question, **clauses)
 
 
 def prepare_query(
-    context: Context,
+    session: Session,
     state: State,
     question: str,
     *,
@@ -52,8 +52,8 @@ def prepare_query(
     allow_empty: bool = False,
 ) -> tuple[Strategy, Query]:
     """Return the strategy and the query for a question; with ``allow_empty``, a vector can replace the text."""
-    session = context.session
-    strategy = get_strategy(using or session.strategy)
+    session_settings = session.settings
+    strategy = get_strategy(using or session_settings.strategy)
     check_options(strategy, options or {}, as_segments=bool(as_segments))
     own_options, fill, reranker_option = split_options(options)
     if reranker is not None and reranker_option not in (None, reranker):
@@ -62,8 +62,8 @@ def prepare_query(
         raise InputError(
             f"strategy {strategy.name} needs the index {missing_index}: CREATE INDEX {missing_index}; makes it"
         )
-    top = session.top if top is None else top
-    depth = session.depth if depth is None else depth
+    top = session_settings.top if top is None else top
+    depth = session_settings.depth if depth is None else depth
     if not question.strip() and not (allow_empty and vector is not None and strategy.name != "lexical"):
         remedy = " or give a vector" if allow_empty and strategy.name != "lexical" else ""
         raise InputError(f"the question is empty; ask something{remedy}")
@@ -76,13 +76,13 @@ def prepare_query(
     query = Query(
         question,
         state,
-        context.store.embed_query,
+        session.store.embed_query,
         top=top,
         depth=depth,
         within=within,
         options=own_options,
-        count_hits=context.count_hits,
-        rerank=context.load_reranker(reranker or reranker_option),
+        count_hits=session.count_hits,
+        rerank=session.load_reranker(reranker or reranker_option),
         segments="instead" if as_segments else "no",
         fill=fill,
         given_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],

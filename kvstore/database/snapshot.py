@@ -1,6 +1,6 @@
 """A snapshot: one state of a store, held open.
 
-In: the context of an open store. On disk: nothing is written; pages of the state are not reused while the snapshot is
+In: a session of an open store. On disk: nothing is written; pages of the state are not reused while the snapshot is
 open. Out: the reading methods on that state.
 """
 
@@ -12,8 +12,8 @@ from typing import Self
 
 from ..storage.measured_view import MeasuredView
 from ..structures.state import State
-from .context import Context
 from .queryable import Queryable
+from .session import Session
 
 
 class Snapshot(Queryable):
@@ -27,10 +27,10 @@ class Snapshot(Queryable):
     (False, True)
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._snapshot = context.environment.snapshot()
-        self._state = context.build_state(self._snapshot)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._snapshot = session.environment.snapshot()
+        self._state = session.store.build_state(self._snapshot)
 
     def close(self) -> None:
         """Close the snapshot; using it afterwards raises ClosedError."""
@@ -51,7 +51,7 @@ class Snapshot(Queryable):
         """Count the pages read from now on; return the view that counts them."""
         measured = MeasuredView(self._snapshot)
         self._state.close()
-        self._state = self._context.build_state(measured)
+        self._state = self._session.store.build_state(measured)
         return measured
 
     @contextmanager

@@ -46,8 +46,8 @@ from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
 from ..text.normalize import to_entity_key
 from ..text.stated_names import clean_name
-from .context import Context
 from .queryable import Queryable
+from .session import Session
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -86,14 +86,14 @@ class Transaction(Queryable):
     #: True if the user ended the transaction, by commit or rollback.
     _ended = False
 
-    def __init__(self, context: Context, timeout: float | None) -> None:
-        self._context = context
+    def __init__(self, session: Session, timeout: float | None) -> None:
+        self._session = session
         self._timeout = timeout
         self._thread = threading.current_thread()
         #: Held by the owner thread while it executes a method.
         self._method_lock = threading.RLock()
         self._closed_message = "this transaction is over; begin another with store.transaction()"
-        self._write_transaction: WriteTransaction = context.environment.write(timeout)
+        self._write_transaction: WriteTransaction = session.environment.write(timeout)
         try:
             self._changes = self._open_changes(self._write_transaction)
         except BaseException:
@@ -102,7 +102,7 @@ class Transaction(Queryable):
         self._pending = PendingChanges()
         #: Applied batches, kept to replay them in a larger map; empty if the map has enough room.
         self._applied: list[PendingChanges] = []
-        self._can_replay = not context.environment.has_room
+        self._can_replay = not session.environment.has_room
         self._has_changes = False
         self._open = True
 
@@ -118,7 +118,9 @@ class Transaction(Queryable):
             self._require_open()
             self._apply()
             self._changes.write_back()
-            with State(self._write_transaction, self._context.settings, self._context.open_indexes) as state:
+            with State(
+                self._write_transaction, self._session.store.settings, self._session.store.open_indexes
+            ) as state:
                 yield state
 
     @in_owner_thread
@@ -155,8 +157,8 @@ class Transaction(Queryable):
         existing = self._find_document(key)
         if vectors is None and existing is not None and existing.digest == valid_document.digest:
             return False
-        self._context.require_language()
-        return self._put(begin(valid_document, self._context.settings, vectors, origin))
+        self._session.store.require_language()
+        return self._put(begin(valid_document, self._session.store.settings, vectors, origin))
 
     @in_owner_thread
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
@@ -178,14 +180,14 @@ class Transaction(Queryable):
                         checked_document,
                         begin(
                             checked_document.document,
-                            self._context.settings,
+                            self._session.store.settings,
                             checked_document.vectors,
                             checked_document.origin,
                         ),
                     )
                 )
         if pending_documents:
-            self._context.require_language()
+            self._session.store.require_language()
         return [self._put(document) for _, document in pending_documents]
 
     @in_owner_thread
@@ -234,7 +236,7 @@ class Transaction(Queryable):
     def _chunk_document(self, document: PreparedDocument | PendingDocument) -> ChunkedText:
         """Return a pending document as chunked text."""
         if isinstance(document, PendingDocument):
-            (document,) = derive_documents([document], self._context.settings)
+            (document,) = derive_documents([document], self._session.store.settings)
         return build_chunked_text(document.extracted, {})
 
     @in_owner_thread
@@ -476,7 +478,7 @@ class Transaction(Queryable):
         if new_value is not None:
             fact.check_consistency(new_value, partial(self._find_fact, fact))
         self._pending.put_fact(fact, key, new_value or None)
-        if fact in list_context_facts(self._context.settings):
+        if fact in list_context_facts(self._session.store.settings):
             self._reembed_document(str(key))
         self._apply_if_large()
         return True
@@ -497,7 +499,7 @@ class Transaction(Queryable):
             left_out=record.left_out,
             chunks=unpack_chunks(record.own_chunks),
         )
-        document = begin(valid_document, self._context.settings)
+        document = begin(valid_document, self._session.store.settings)
         stated_facts = [(fact, self._find_fact(fact, key)) for fact in facts.iter_document_kinds()]
         self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:
@@ -586,7 +588,7 @@ class Transaction(Queryable):
             if not self._has_changes:
                 self._close()
                 return
-            with self._context.hits.take_batch() as hits:
+            with self._session.store.hits.take_batch() as hits:
                 self._write(hits, fits)
         except BaseException:
             self._close()
@@ -595,12 +597,12 @@ class Transaction(Queryable):
         was_large = self._write_transaction.is_large
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.
-            self._context.environment.release_pages()
+            self._session.environment.release_pages()
         next_chunk = self._changes.counters.next_chunk
         del self._changes  # no longer needed, and large after a load
         if was_large:
             release_free_memory()
-        self._context.indexing.extend(next_chunk)
+        self._session.store.indexing.extend(next_chunk)
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:
         """Commit the applied changes; if the map is too small, replay them in a larger one."""
@@ -608,14 +610,14 @@ class Transaction(Queryable):
             if fits:
                 self._changes.finish(hits)
                 self._write_transaction.commit()
-                self._context.filter_cache.put(self._changes.filter, self._write_transaction.change)
-                self._context.trace_cache.commit(self._changes.counters)
+                self._session.store.filter_cache.put(self._changes.filter, self._write_transaction.change)
+                self._session.store.trace_cache.commit(self._changes.counters)
                 return
         except MapFull:
             self._write_transaction.abort()
         if not self._can_replay:
-            raise self._context.environment.make_map_full_error()
-        self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
+            raise self._session.environment.make_map_full_error()
+        self._session.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
 
     def rollback(self) -> None:
         """Discard all changes; does nothing if the transaction has ended.
@@ -655,8 +657,8 @@ class Transaction(Queryable):
         """Apply pending changes to the LMDB transaction; ``more``: further changes are likely before the next read."""
         if not self._pending:
             return
-        with State(self._write_transaction, self._context.settings) as state:
-            complete_pending(self._pending, state, self._context.embed)
+        with State(self._write_transaction, self._session.store.settings) as state:
+            complete_pending(self._pending, state, self._session.store.embed)
         pending, self._pending = self._pending, PendingChanges()
         self._has_changes = True
         if self._can_replay:
@@ -674,18 +676,18 @@ class Transaction(Queryable):
         changes = self._open_changes(write_transaction)
         for pending in self._applied:
             # Another process may have changed which derivations the store keeps in the meantime.
-            complete_pending(pending, changes.state, self._context.embed)
+            complete_pending(pending, changes.state, self._session.store.embed)
             changes.apply(pending, more_follow=True)
             pending.release()
         changes.finish(hits)
 
     def _open_changes(self, write_transaction: WriteTransaction) -> Changes:
-        settings = self._context.settings
-        temperature_sort = self._context.session.temperature_sort
-        entity_filter = self._context.filter_cache.take(
+        settings = self._session.store.settings
+        temperature_sort = self._session.settings.temperature_sort
+        entity_filter = self._session.store.filter_cache.take(
             write_transaction, hash_seed=settings.hash_seed, temperature_sort=temperature_sort
         )
-        return Changes(write_transaction, settings, entity_filter, self._context.trace_cache)
+        return Changes(write_transaction, settings, entity_filter, self._session.store.trace_cache)
 
     def _close(self) -> None:
         self._open = False
@@ -715,7 +717,7 @@ class Transaction(Queryable):
         """
         if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
             raise TransactionError(
-                f"{self._context.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
+                f"{self._session.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
                 "store cannot be closed; close it when that is over"
             )
         try:

@@ -80,7 +80,7 @@ def list_steps(context: StatementContext, statement: s.PlainStatement, *, analyz
 
 def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     # Only ANALYZE counts as a use of the statement; a plain EXPLAIN must not leave any trace.
-    recording = nullcontext() if analyze else context.database._context.pause_recording()
+    recording = nullcontext() if analyze else context.database._session.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
             return _ExplainedSteps(_list_select_steps(measured_context, statement, analyze))

@@ -60,7 +60,7 @@ class StrategyRetriever:
         self._store = store
         self._using = strategy
         self._options = options
-        self.name = name or strategy or store._context.session.strategy
+        self.name = name or strategy or store._session.settings.strategy
 
     def __call__(self, question: str) -> Retrieved:
         evidence = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
@@ -74,7 +74,7 @@ class SegmentRetriever:
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
         self._store = store
         self._using = strategy
-        self.name = f"{strategy or store._context.session.strategy} AS SEGMENTS"
+        self.name = f"{strategy or store._session.settings.strategy} AS SEGMENTS"
 
     def __call__(self, question: str) -> Retrieved:
         evidence = self._retrieve(question)

@@ -1,53 +1,42 @@
-"""The context of a session: the data that a handle of an open store shares with its snapshots and transactions.
+"""A session: the data of one user of an open store, shared by a handle and its snapshots and transactions.
 
-In: the open store. Out: the objects shared by all handles, and the data of this one: session settings, the names of the
-last lookup, the reranker, and the read-only flag.
+In: the open store. Out: the settings of the session, the names of the last LOOKUP, the models that the settings name,
+and states of the store, as long as the handle is open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import ClosedError
-from ..settings import FixedSettings, SessionSettings
+from ..settings import SessionSettings
 from ..storage.environment import Environment
 from ..structures.state import State
 from .open_store import OpenStore
 
 if TYPE_CHECKING:
-    from ..changes.trace_cache import TraceCache
     from ..models.llm import LanguageModel
     from ..retrieval.reranking import RerankFunction
-    from .index_worker import IndexManager
 
 
-class Context:
-    """The shared and private data of one handle."""
+class Session:
+    """The data of one handle of an open store.
 
-    def __init__(self, store: OpenStore, *, readonly: bool, session: SessionSettings | None = None) -> None:
+    It is separate from the handle so that an open transaction does not keep the handle alive: a dropped handle is
+    closed at once.
+    """
+
+    def __init__(self, store: OpenStore, *, readonly: bool, settings: SessionSettings | None = None) -> None:
         self.store = store
         self.readonly = readonly
-        self.session = session or SessionSettings()
+        self.settings = settings or SessionSettings()
         self.last_lookup: tuple[str, ...] = ()
         #: True if this handle was closed; other handles can stay open.
         self.closed = False
         #: The name and instance of the last reranker used, cached because it can hold a model.
         self._reranker: tuple[str, RerankFunction | None] | None = None
-        self.hits = store.hits
-        self.open_indexes = store.open_indexes
-        self.filter_cache = store.filter_cache
-        self.build_state = store.build_state
-        self.embed = store.embed
-        self.embed_cached = store.embed_cached
-        self.load_models = store.load_models
-        self.require_language = store.require_language
-
-    @property
-    def settings(self) -> FixedSettings:
-        """The settings that the store was created with."""
-        return self.store.settings
 
     @property
     def environment(self) -> Environment:
@@ -56,35 +45,21 @@ class Context:
             raise ClosedError(f"{self.store.environment.path}: this handle was closed; open the store again")
         return self.store.environment
 
-    @property
-    def indexing(self) -> IndexManager:
-        """The object that creates and extends the store's indexes."""
-        return self.store.indexing
-
-    @property
-    def trace_cache(self) -> TraceCache:
-        """The cache that rules out stored texts in which a new name cannot occur."""
-        return self.store.trace_cache
-
-    @property
-    def has_own_embedder(self) -> bool:
-        """True if the embedder is an object passed by the calling program, which other processes cannot load."""
-        return self.store.has_own_embedder
-
-    def state(self) -> AbstractContextManager[State]:
-        """Open the state of the last commit, for as long as the context lasts."""
-        self.environment.require_open()
-        return self.store.state()
+    @contextmanager
+    def open_state(self) -> Iterator[State]:
+        """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
+        with self.environment.snapshot() as snapshot, self.store.build_state(snapshot) as state:
+            yield state
 
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model with this name, else the session's, else the environment's; None without a name."""
         from ..models.llm import open_language_model
 
-        return open_language_model(name, self.session)
+        return open_language_model(name, self.settings)
 
     def load_reranker(self, name: str | None = None) -> RerankFunction | None:
         """Return the reranker with this name, else the session's; None if the name is ``none``."""
-        reranker_name = name or self.session.reranker
+        reranker_name = name or self.settings.reranker
         if reranker_name == "none":
             return None
         cached = self._reranker
@@ -97,14 +72,14 @@ class Context:
     def count_hits(self, keys: Iterable[str]) -> None:
         """Add 1 to the temperature of each of these entities, with the next commit."""
         if not self.readonly:
-            self.hits.add(keys)
+            self.store.hits.add(keys)
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
         """Do not record this thread's lookups within the block, neither as temperatures nor as the last LOOKUP."""
         last_lookup = self.last_lookup
         try:
-            with self.hits.pause():
+            with self.store.hits.pause():
                 yield
         finally:
             self.last_lookup = last_lookup
