@@ -201,11 +201,11 @@ def test_own_chunks_are_exported_imported_repaired_and_said(
     ("chunks", "message"),
     [
         ("hole", "document 'tea': chunks are 'whole' or a list of"),
-        ([], "document 'tea': no chunk is given"),
-        ([(0, 3), (2, 9)], "document 'tea': chunk 1 is .2, 9., not between 3 and 109: chunks stand in order"),
+        ([], "document 'tea': the list of chunks is empty"),
+        ([(0, 3), (2, 9)], "document 'tea': chunk 1 is .2, 9., not between 3 and 109: chunks are in order"),
         ([(0, 300)], "document 'tea': chunk 0 is .0, 300., not between 0 and 109"),
         ([(5, 5)], "document 'tea': chunk 0 is .5, 5."),
-        ([(5, 7)], "document 'tea': chunk 0, .5, 7., is blank; leave it out"),
+        ([(5, 7)], "document 'tea': chunk 0, .5, 7., is blank; remove it"),
         ([5], "document 'tea': chunk 0 is two whole numbers"),
         ([(0, "3")], "document 'tea': chunk 0 is two whole numbers"),
     ],
@@ -217,11 +217,11 @@ def test_what_are_no_chunks_says_why(store: kvstore.Store, chunks: Any, message:
 
 def test_the_longest_chunk_is_named(store: kvstore.Store) -> None:
     assert store.put("most", "ä" * 32_767 + "b", chunks="whole")
-    with pytest.raises(errors.InputError, match="'more': it is one chunk and has 65,536 bytes; the longest"):
+    with pytest.raises(errors.InputError, match="'more': the chunk of the whole text has 65,536 bytes; the limit"):
         store.put("more", "ä" * 32_768, chunks="whole")
-    with pytest.raises(errors.InputError, match="'more': chunk 1 has 65,536 bytes; the longest chunk has 65,535"):
+    with pytest.raises(errors.InputError, match="'more': chunk 1 has 65,536 bytes; the limit is 65,535"):
         store.put("more", "b" * 70_000, chunks=[(0, 2), (4, 65_540)])
-    with pytest.raises(errors.InputError, match="'tree' is made of pairs, which have no chunks"):
+    with pytest.raises(errors.InputError, match="'tree' consists of pairs, which have no chunks"):
         store.put("tree", "a\tb", format="pairs", chunks="whole")
 
 

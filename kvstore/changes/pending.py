@@ -19,8 +19,8 @@ from ..extraction.extraction import (
     ChunkedDocument,
     ExtractedDocument,
     add_vectors_to_digest,
+    chunk_document,
     collect_vectors,
-    cut,
     derive_chunked,
 )
 from ..extraction.validation import ValidDocument
@@ -169,7 +169,7 @@ def begin(
 
     Raises InputError for an invalid document and for vectors that do not fit.
     """
-    chunked = cut(document, settings)
+    chunked = chunk_document(document, settings)
     if vectors is None:
         return PendingDocument(document, chunked, origin=origin)
     try:
@@ -187,7 +187,9 @@ def begin(
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PreparedDocument]:
     """Derive everything that depends on each document alone. The prose of all documents is parsed together. Raises
     LanguageError."""
-    chunked_documents = [document.chunked_document or cut(document.document, settings) for document in documents]
+    chunked_documents = [
+        document.chunked_document or chunk_document(document.document, settings) for document in documents
+    ]
     derived = iter(derive_chunked([item for item in chunked_documents if isinstance(item, ChunkedDocument)], settings))
     return [
         PreparedDocument(

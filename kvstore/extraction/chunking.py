@@ -46,14 +46,14 @@ class Heading:
 class Unit(NamedTuple):
     """An indivisible part of a text: a sentence, item, row or line, with its size and the kind of its block.
 
-    A ``tied`` unit should not begin a chunk, because it belongs to the unit before it.
+    An ``is_tied`` unit should not begin a chunk, because it belongs to the unit before it.
     """
 
     start: int
     end: int
     tokens: int
     kind: str
-    tied: bool = False
+    is_tied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
         tied_indexes |= {1, 2}
     elif kind == "item" and units[0].tokens <= _MAX_LABEL_TOKENS:
         tied_indexes.add(1)
-    return [unit._replace(tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
+    return [unit._replace(is_tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
@@ -208,7 +208,7 @@ def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
             start, count = match.start(), 0
         count += 1
     if start < unit.end:
-        # `_unit` strips white space, so a long run of it does not lengthen a part.
+        # `_make_unit` strips white space, so a long run of it does not lengthen a part.
         yield _make_unit(text, start, unit.end, unit.kind)
 
 
@@ -239,7 +239,7 @@ def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
     size = 0
     for unit in units:
         fits = size + unit.tokens <= _MAX_RUN_FACTOR * tokens
-        if run and not (unit.tied and fits and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
+        if run and not (unit.is_tied and fits and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
             yield run
             run, size = [], 0
         run.append(unit)

@@ -172,7 +172,7 @@ def derive_all(
     items: list[ChunkedDocument | ExtractedDocument | InputError] = []
     for document in documents:
         try:
-            items.append(cut(document, settings))
+            items.append(chunk_document(document, settings))
         except InputError as error:
             items.append(error)
     chunked = [item for item in items if isinstance(item, ChunkedDocument)]
@@ -237,7 +237,7 @@ class ChunkedDocument:
         ]
 
 
-def cut(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
+def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
     """Split a document into chunks, or derive everything if it consists of pairs.
 
     Raises InputError if the document is invalid.
@@ -248,18 +248,17 @@ def cut(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | E
         relations = parse_pairs(text)
         introductions = _collect_introductions(_iter_relation_names(relations, "tree"), None, document.key)
         return _make_extracted(document, introductions=introductions, relations=relations)
-    found = parse_blocks(text, document.format)
+    blocks = parse_blocks(text, document.format)
     if document.own_chunks is None:
-        sections, chunks = chunk_text(text, found, settings.chunk_tokens)
+        sections, chunks = chunk_text(text, blocks, settings.chunk_tokens)
     else:
-        sections, chunks = chunk_at_spans(
-            text, found, _list_own_spans(document.own_chunks, text), settings.chunk_tokens
-        )
+        spans = _list_own_spans(document.own_chunks, text)
+        sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
     english = detect_english([text[chunk.start : chunk.end] for chunk in chunks])
     return ChunkedDocument(
-        document, text, found, sections, chunks, compute_byte_offsets(text, len(document.text)), english
+        document, text, blocks, sections, chunks, compute_byte_offsets(text, len(document.text)), english
     )
 
 
@@ -276,9 +275,14 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     tree = build_tree(sections, chunks, [_list_sentences(text, chunk, byte_offsets) for chunk in chunks], pieces, stem)
     outline = [
         Section(
-            s.level, s.title, s.parent, int(byte_offsets[s.start]), int(byte_offsets[s.end]), tree.section_drafts[index]
+            heading.level,
+            heading.title,
+            heading.parent,
+            int(byte_offsets[heading.start]),
+            int(byte_offsets[heading.end]),
+            draft,
         )
-        for index, s in enumerate(sections)
+        for heading, draft in zip(sections, tree.section_drafts, strict=True)
     ]
     tree_relations = (
         extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english)) if _has_tree(document) else []
@@ -286,7 +290,9 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     if document.own_chunks is not None:  # text between the chunks is ignored
         chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunks]
         tree_relations = [
-            one for one in tree_relations if any(start <= one.start and one.end <= end for start, end in chunk_spans)
+            relation
+            for relation in tree_relations
+            if any(start <= relation.start and relation.end <= end for start, end in chunk_spans)
         ]
     relations = [
         relation
@@ -345,9 +351,10 @@ def collect_vectors(
     new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
 
     def get_vector(space: str, text: str) -> npt.NDArray[np.float32]:
-        found = cached.get((space, text))
-        found = cached.get((ANY_SPACE, text)) if found is None else found
-        return new_vectors[text] if found is None else found
+        cached_vector = cached.get((space, text))
+        if cached_vector is None:
+            cached_vector = cached.get((ANY_SPACE, text))
+        return new_vectors[text] if cached_vector is None else cached_vector
 
     return [
         {
@@ -363,9 +370,16 @@ def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) 
 
     The vectors have shape (chunks, dimension).
     """
-    d = document
-    vector_bytes = vectors.astype("<f4").tobytes()
-    digest = compute_digest(d.title, d.source, d.meta, d.format, d.text, vector_bytes, d.left_out, d.own_chunks)
+    digest = compute_digest(
+        document.title,
+        document.source,
+        document.meta,
+        document.format,
+        document.text,
+        vectors.astype("<f4").tobytes(),
+        document.left_out,
+        document.own_chunks,
+    )
     return replace(document, digest=digest)
 
 
@@ -401,7 +415,7 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
 
 
 def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
-    """Yield the names found by rule."""
+    """Yield the names in a document that rules recognize: in its title, its headings, its units and its code."""
     text, english = chunked.text, any(chunked.english)
     if chunked.document.title:
         yield from extract_title_names(chunked.document.title, "title", english)
@@ -414,11 +428,11 @@ def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
     ]
     code_units = [unit for unit, kind, _ in units if kind == "code"]
     # The row above the rule of a table has column heads, which are capitalized without being names.
-    header_indexes = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
+    header_indexes = {index for index, (next_unit, _, _) in enumerate(units[1:]) if next_unit.startswith("|--")}
     text_units = [
         (unit, kind, english)
-        for number, (unit, kind, english) in enumerate(units)
-        if kind != "code" and number not in header_indexes and not unit.startswith(("#", "|--"))
+        for index, (unit, kind, english) in enumerate(units)
+        if kind != "code" and index not in header_indexes and not unit.startswith(("#", "|--"))
     ]
     mail_heads = [(unit, english) for unit, _, english in text_units if is_mail_header(unit, 0, len(unit))]
     for unit, english in mail_heads:

@@ -1,6 +1,6 @@
 """Names of noun phrases: the form of a parsed phrase as one end of a relation.
 
-In: a :class:`~kvstore.extraction.syntax.Sentence` and the place of a noun in it. Out: the name of the phrase: the noun
+In: a :class:`~kvstore.extraction.syntax.Sentence` and the index of a noun in it. Out: the name of the phrase: the noun
 with the nouns and classifying adjectives before it, or a proper name as written; also the nouns coordinated with it. A
 phrase that names nothing (a pronoun, a word like *thing*, a negated noun) has no name.
 """
@@ -27,6 +27,8 @@ _EMPTY_NOUNS = frozenset(
 )
 #: The minimum number of uses of a term in a document, for a term of several words and of one.
 _MIN_TERM_USES, _MIN_WORD_USES = 2, 3
+#: The maximum length of a number in a proper name, with the blank before it.
+_MAX_NUMBER_LENGTH = 8
 _LATIN_PATTERN = re.compile("[A-Za-z]")
 #: The first half of a word that is hyphenated at the end of a line.
 _BROKEN_WORD_PATTERN = re.compile(r"\w[-\u2010]\s+\Z")
@@ -46,14 +48,14 @@ _PREMODIFIER_LABELS = frozenset(
 class Term(NamedTuple):
     """The name of a common noun phrase, and the number of uses ``min_uses`` that make it a term of a document.
 
-    ``clear`` is True if it is certainly a term. ``verbal`` is True if it could be a noun and its verb (``client
+    ``is_clear`` is True if it is certainly a term. ``is_verbal`` is True if it could be a noun and its verb (``client
     advertises``).
     """
 
     form: str
     min_uses: int
-    clear: bool = False
-    verbal: bool = False
+    is_clear: bool = False
+    is_verbal: bool = False
 
 
 class NounPhrases:
@@ -65,9 +67,9 @@ class NounPhrases:
         self._members: dict[int, tuple[int, ...]] = {}
 
     def get_name(self, index: int) -> str | None:
-        """Return the name of the phrase around the noun at ``place``, in the singular; None if it names nothing."""
+        """Return the name of the phrase around the noun at ``index``, in the singular; None if it names nothing."""
         word = self._words[index]
-        if not word.nominal or self._is_negated(index):
+        if not word.is_nominal or self._is_negated(index):
             return None
         first, last = self.get_extent(index)
         if first == last and (word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2):
@@ -86,7 +88,7 @@ class NounPhrases:
             return None  # not a name, or part of a longer word or phrase that begins before it
         if _JOINED_AFTER_PATTERN.match(self._sentence.text, end) or _has_repeated_word(form):
             return None  # part of a longer word, or a term and its explanation run together
-        if word.proper or last != index:
+        if word.is_proper or last != index:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
             form = form[0].lower() + form[1:]
@@ -95,27 +97,27 @@ class NounPhrases:
     def find_terms(self) -> list[Term]:
         """Return the names of common noun phrases of several words, and of nouns that are not everyday words."""
         inner_labels = ("compound", "flat", "amod", "nmod:desc")
-        found = []
+        terms: list[Term] = []
         for index, word in enumerate(self._words):
-            if word.nominal and not word.proper and word.label not in inner_labels:
+            if word.is_nominal and not word.is_proper and word.label not in inner_labels:
                 name = self.get_name(index)
                 is_compound = self.is_noun_compound(index)
                 if name is None or name.split()[0].lower() in CONTEXTUAL_ADJECTIVES or not _LATIN_PATTERN.search(name):
                     continue
                 if " " not in name:
                     if len(name) > 3 and name.isalpha() and name.islower() and not is_everyday(name):
-                        found += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
+                        terms += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
                     continue
                 is_plain = get_everyday_kind(name.split()[0]) not in (VERB, OTHER)
                 if is_compound or (is_plain and word.lemma not in _EMPTY_NOUNS):
                     # The plural as written is also a name, because the singular is not always in the text.
                     first, last = self.get_extent(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
-                    clear = is_compound and self._is_clear(first, last)
+                    is_clear = is_compound and self._is_clear(first, last)
                     forms = dict.fromkeys((name, " ".join(written.split())))
-                    verbal = is_compound and word.text.endswith("s") and get_everyday_kind(word.text) == VERB
-                    found += [Term(form, _MIN_TERM_USES, clear, verbal) for form in forms]
-        return found
+                    is_verbal = is_compound and word.text.endswith("s") and get_everyday_kind(word.text) == VERB
+                    terms += [Term(form, _MIN_TERM_USES, is_clear, is_verbal) for form in forms]
+        return terms
 
     def _is_clear(self, first: int, last: int) -> bool:
         """True if a name made only of nouns is certainly one.
@@ -134,12 +136,12 @@ class NounPhrases:
         """True if a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
         first, last = self.get_extent(index)
         words = self._words[first : last + 1]
-        if not all(word.nominal or word.tag == "HYPH" for word in words):
+        if not all(word.is_nominal or word.tag == "HYPH" for word in words):
             return False
         return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
     def get_extent(self, index: int) -> tuple[int, int]:
-        """Return the places of the first and last word of the name around a noun."""
+        """Return the indexes of the first and last word of the name around a noun."""
         head = self._words[index]
         first = index
         while first > 0 and self._is_premodifier(first - 1, first, index):
@@ -149,13 +151,13 @@ class NounPhrases:
         last = index
         while last + 1 < len(self._words) and self._is_postmodifier(last + 1, index, last):
             last += 1
-        if head.proper:
+        if head.is_proper:
             last = self._extend_over_complement(last)
         return first, last
 
     def find_descriptor(self, index: int) -> int | None:
         """Return the common noun right before a proper name that describes it (``the mathematician Emmy Noether``)."""
-        if not self._words[index].proper:
+        if not self._words[index].is_proper:
             return None
         first, _ = self.get_extent(index)
         previous = first - 1
@@ -167,7 +169,7 @@ class NounPhrases:
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_members(self, index: int) -> tuple[int, ...]:
-        """Return the noun at ``place`` and the nouns coordinated with it, without clauses."""
+        """Return the noun at ``index`` and the nouns coordinated with it, without clauses."""
         if index not in self._members:  # cached: each member of a long list needs the list
             self._members[index] = tuple(self._find_members(index))
         return self._members[index]
@@ -187,7 +189,7 @@ class NounPhrases:
         return members
 
     def find_list_items(self, index: int) -> list[int]:
-        """Return the noun at ``place`` and all nouns of its list (``X, the Y and Z``).
+        """Return the noun at ``index`` and all nouns of its list (``X, the Y and Z``).
 
         The list is read from the text, so that wrong attachments in the parse do not matter.
         """
@@ -220,14 +222,14 @@ class NounPhrases:
         while index < len(words) and (
             words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
         ):
-            if words[index].nominal:
+            if words[index].is_nominal:
                 break
             index += 1
-        if index == len(words) or not words[index].nominal:
+        if index == len(words) or not words[index].is_nominal:
             return None
-        while index + 1 < len(words) and words[index + 1].nominal and _is_adjacent(words[index], words[index + 1]):
+        while index + 1 < len(words) and words[index + 1].is_nominal and _is_adjacent(words[index], words[index + 1]):
             index += 1
-        while words[index].label == "flat" and 0 <= words[index].head < index and words[words[index].head].nominal:
+        while words[index].label == "flat" and 0 <= words[index].head < index and words[words[index].head].is_nominal:
             index = words[index].head
         return index
 
@@ -238,7 +240,7 @@ class NounPhrases:
         """
         if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []
-        is_alike = self._words[index].proper == self._words[apposition].proper and (
+        is_alike = self._words[index].is_proper == self._words[apposition].is_proper and (
             determiners == self._sentence.get_dependent_lemmas(apposition, "det")
         )
         return (
@@ -254,10 +256,10 @@ class NounPhrases:
     def is_phrase_head(self, index: int) -> bool:
         """True if the word heads a noun phrase, not a clause."""
         labels = {self._words[child].label.partition(":")[0] for child in self._words[index].children}
-        return self._words[index].nominal and not labels & {"cop", "nsubj", "expl"}
+        return self._words[index].is_nominal and not labels & {"cop", "nsubj", "expl"}
 
     def find_complements(self, index: int, *prepositions: str) -> list[int]:
-        """Return the nouns after the noun at ``place`` with one of these prepositions.
+        """Return the nouns after the noun at ``index`` with one of these prepositions.
 
         Nouns coordinated with them are included.
         """
@@ -273,13 +275,37 @@ class NounPhrases:
 
         Any word of the phrase can govern them.
         """
-        first, last = self.get_extent(index) if self._words[index].nominal else (index, index)
+        first, last = self.get_extent(index) if self._words[index].is_nominal else (index, index)
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
         return {self._words[child].lemma for child in case_markers if child < first}
 
+    def find_next_phrase(self, start: int) -> int | None:
+        """Return the head of the noun phrase that begins at or right after ``start``, or None."""
+        for index in range(start, min(start + 8, len(self._words))):
+            word = self._words[index]
+            if word.is_nominal and not (
+                index < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")
+            ):
+                return index
+            if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.tag == "WRB" or word.text in ",;:.":
+                return None
+        return None
+
+    def find_previous_noun(self, end: int) -> int | None:
+        """Return the noun right before ``end``, skipping commas and brackets, or None."""
+        index = end - 1
+        while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
+            index -= 1
+        if index < 0 or not self._words[index].is_nominal:
+            return None
+        while self._words[index].label == "flat" and 0 <= self._words[index].head < index:
+            index = self._words[index].head
+        return index
+
     def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
+        """True if a word belongs to the name of the noun at ``head_index``, which continues at ``next_index``."""
         word, head = self._words[index], self._words[head_index]
-        if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
+        if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start
         is_joined = word.end == self._words[next_index].start and self._words[next_index].text in "-–/"
         if not is_joined and (
@@ -287,15 +313,15 @@ class NounPhrases:
         ):
             return False
         if word.tag == "CD":
-            return index > 0 and self._words[index - 1].nominal and self._words[index - 1].head == head_index
-        if word.nominal:
+            return index > 0 and self._words[index - 1].is_nominal and self._words[index - 1].head == head_index
+        if word.is_nominal:
             if word.lemma in ("example", "instance") and index > 0 and self._words[index - 1].text.lower() == "for":
                 return False
             # A common noun before a proper name describes it and is not part of it.
-            return not (head.proper and self._is_descriptor(word))
-        if head.proper and word.text[:1].isupper():
+            return not (head.is_proper and self._is_descriptor(word))
+        if head.is_proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
-        if not head.proper and is_people_adjective(word.text) and not self._words[next_index].text.istitle():
+        if not head.is_proper and is_people_adjective(word.text) and not self._words[next_index].text.istitle():
             return False  # a Filipino rapper: the adjective is not part of the class; but European Union measures
         is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
         return (
@@ -303,17 +329,14 @@ class NounPhrases:
         )
 
     def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
+        """True if a word belongs to the name of the noun at ``head_index``, which has the words up to ``last``."""
         word, previous = self._words[index], self._words[last]
         if word.head != head_index and self._words[word.head].head != head_index:
             return False
         if word.label == "flat":
             return word.pos not in ("PUNCT", "ADP")
-        return (
-            self._words[head_index].proper
-            and word.tag == "CD"
-            and word.end - previous.end <= 8
-            and word.label == "nummod"
-        ) and previous.end + 1 == word.start
+        is_short_number = word.tag == "CD" and word.label == "nummod" and word.end - previous.end <= _MAX_NUMBER_LENGTH
+        return self._words[head_index].is_proper and is_short_number and _is_adjacent(previous, word)
 
     def _extend_over_complement(self, last: int) -> int:
         """Return the last word of a proper name that can continue after ``last``.
@@ -323,12 +346,12 @@ class NounPhrases:
         words = self._words
         while last + 2 < len(words) and words[last + 1].text in _NAME_PREPOSITIONS:
             next_index = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
-            if not (words[next_index].proper and words[next_index].text[:1].isupper()):
+            if not (words[next_index].is_proper and words[next_index].text[:1].isupper()):
                 break
             last = next_index
-            while last + 1 < len(words) and words[last + 1].proper and words[last + 1].text[:1].isupper():
+            while last + 1 < len(words) and words[last + 1].is_proper and words[last + 1].text[:1].isupper():
                 last += 1
-            has_conjunct = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].proper
+            has_conjunct = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].is_proper
             if has_conjunct and next_index == last and words[last + 2].head == next_index:
                 last += 2  # "Weights and Measures", but not "Law and the Faculty"
         return last
@@ -338,7 +361,8 @@ class NounPhrases:
 
     @staticmethod
     def _is_descriptor(word: Word) -> bool:
-        return word.tag in ("NN", "NNS") and not word.proper and word.text[:1].islower()
+        """True for a common noun, which can describe the name after it."""
+        return word.tag in ("NN", "NNS") and not word.is_proper and word.text[:1].islower()
 
 
 def _has_repeated_word(form: str) -> bool:
@@ -354,7 +378,7 @@ def _is_adjacent(left: Word, right: Word) -> bool:
 
 def _to_singular_form(word: Word, form: str) -> str:
     """Return a noun as written, or its singular if it is a common plural."""
-    if word.proper or word.tag != "NNS" or not word.text[1:].islower():
+    if word.is_proper or word.tag != "NNS" or not word.text[1:].islower():
         return form
     singular_form = to_singular(form)
     if singular_form is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):

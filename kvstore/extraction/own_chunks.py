@@ -28,7 +28,7 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
     if isinstance(chunks, str):
         if chunks != "whole":
             raise InputError(f"document {key!r}: chunks are 'whole' or a list of (start, end), not {chunks!r}")
-        _check_length(key, text.replace("\r\n", "\n"), "it is one chunk and")
+        _check_length(key, text.replace("\r\n", "\n"), "the chunk of the whole text")
         return "whole"
     spans: list[tuple[int, int]] = []
     previous_end = num_dropped = 0  # characters removed with CRLF line ends so far
@@ -37,19 +37,18 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
         if not previous_end <= start < end <= len(text):
             raise InputError(
                 f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {previous_end:,} and "
-                f"{len(text):,}: "
-                "chunks stand in order and do not overlap; put what overlaps as documents of its own"
+                f"{len(text):,}: chunks are in order and do not overlap; store overlapping texts as separate documents"
             )
         piece = text[start:end]
         if not piece.strip():
-            raise InputError(f"document {key!r}: chunk {number}, ({start:,}, {end:,}), is blank; leave it out")
+            raise InputError(f"document {key!r}: chunk {number}, ({start:,}, {end:,}), is blank; remove it")
         _check_length(key, piece, f"chunk {number}")
         chunk_start = start - num_dropped - _count_crlf_ends(text, previous_end, start)
         num_dropped += _count_crlf_ends(text, previous_end, end)
         spans.append((chunk_start, end - num_dropped))
         previous_end = end
     if not spans:
-        raise InputError(f"document {key!r}: no chunk is given; leave chunks out to have it cut by rule")
+        raise InputError(f"document {key!r}: the list of chunks is empty; omit chunks to split the text automatically")
     return tuple(spans)
 
 
@@ -72,9 +71,8 @@ def _check_length(key: str, piece: str, label: str) -> None:
     length = len(piece.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:
         raise InputError(
-            f"document {key!r}: {label} has {length:,} bytes; the longest chunk has {MAX_OWN_CHUNK_BYTES:,}: cut "
-            "it, or "
-            "leave chunks out"
+            f"document {key!r}: {label} has {length:,} bytes; the limit is {MAX_OWN_CHUNK_BYTES:,}: split it, or omit "
+            "chunks"
         )
 
 

@@ -62,9 +62,9 @@ class Prose:
         for term in self.phrases:
             # A plural also counts as its singular.
             singular_form = singular_forms[term.form]
-            if term.verbal and singular_form != term.form and form_counts[singular_form] <= form_counts[term.form]:
+            if term.is_verbal and singular_form != term.form and form_counts[singular_form] <= form_counts[term.form]:
                 continue  # never used in the singular: probably a noun and its verb
-            has_repeated_head = term.clear and head_counts[singular_form.rpartition(" ")[2]] >= _MIN_HEAD_USES
+            has_repeated_head = term.is_clear and head_counts[singular_form.rpartition(" ")[2]] >= _MIN_HEAD_USES
             if has_repeated_head or max(form_counts[term.form], form_counts[singular_form]) >= term.min_uses:
                 yield _make_name(term.form)
 

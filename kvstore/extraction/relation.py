@@ -29,10 +29,10 @@ class Relation:
     end: int
 
     def get_tree_name(self, key: str, meta: Mapping[str, Any]) -> str:
-        """Return the name of its tree if the document with this key and metadata states it."""
+        """Return the name of the tree that it belongs to, if the document with this key and metadata states it."""
         return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
 
 
 def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
-    """Return the name of a document's own tree: its ``get_tree_name`` metadata field, or else its key."""
+    """Return the name of a document's own tree: its metadata field ``tree``, or else its key."""
     return str(meta.get("tree") or key)

@@ -1,10 +1,10 @@
 """A filter for relations that are informative outside the sentence that states them.
 
-In: a parsed sentence, and the places of two nouns in it with the kind of their relation. Out: True or False. *The band*
-or *its first version* are only known in context, and *the end of the line* says nothing about lines. A relation is kept
-if its names have the same meaning in every context. A proper name or an identifier does, and a term (several words, or
-a noun that is not an everyday word) usually does. An everyday noun does if it is generic (*cats are animals*, *a cat is
-an animal*), or if it is the class of a named thing.
+In: a parsed sentence, and the indexes of two nouns in it with the kind of their relation. Out: True or False. *The
+band* or *its first version* are only known in context, and *the end of the line* says nothing about lines. A relation
+is informative if its names have the same meaning in every context. A proper name or an identifier does, and a term
+(several words, or a noun that is not an everyday word) usually does. An everyday noun does if it is generic (*cats are
+animals*, *a cat is an animal*), or if it is the class of a named thing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from .syntax import Sentence
 
 #: Levels of noun phrases: the higher, the more stable the meaning across contexts.
 _EVERYDAY, _TERM, _PROPER = 0, 1, 2
-#: The minimum confidence of an outright statement by a verb, of a statement that one thing is another, and of one made
-#: by its construction.
+#: The minimum confidence of a statement by a verb, by a predicate (``X is a Y``), and by a noun phrase (``X, a Y``).
 _MIN_VERB_CONFIDENCE, _MIN_PREDICATE_CONFIDENCE, _MIN_FORM_CONFIDENCE = 0.9, 0.8, 0.7
 #: Nouns that can be the class of an identifier right after them.
 _CODE_NOUNS = frozenset("function command file option parameter routine module package directive method macro".split())
@@ -60,13 +59,18 @@ class RelationFilter:
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = phrases
+        self._is_complete = self._is_complete_sentence()
+
+    def _is_complete_sentence(self) -> bool:
+        """True if the sentence is complete prose and short enough that its parse is trusted."""
+        words = self._words
         # Titles, cells and merged lists lack final punctuation or a verb. Parses of long sentences are often wrong.
-        self._is_complete = self._words[-1].text[-1] in ".!" and len(self._words) <= _MAX_SENTENCE_WORDS
-        self._is_complete = self._is_complete and any(word.tag in FINITE_VERB_TAGS for word in self._words)
-        self._is_complete = self._is_complete and not any(word.text in _FORMULA_MARKS for word in self._words)
+        is_ended = words[-1].text[-1] in ".!" and len(words) <= _MAX_SENTENCE_WORDS
+        has_verb = any(word.tag in FINITE_VERB_TAGS for word in words)
+        is_formula = any(word.text in _FORMULA_MARKS for word in words)
         # Interjections mark speech, which is often incomplete; so is text split inside brackets.
-        self._is_complete = self._is_complete and all(word.tag != "UH" for word in self._words)
-        self._is_complete = self._is_complete and self._has_balanced_brackets(0, len(self._words))
+        is_speech = any(word.tag == "UH" for word in words)
+        return is_ended and has_verb and not is_formula and not is_speech and self._has_balanced_brackets(0, len(words))
 
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """True if a relation of two nouns, stated with this confidence, is informative outside the sentence."""
@@ -99,7 +103,7 @@ class RelationFilter:
         return self._is_specific(child) and self._is_specific(parent)
 
     def _has_balanced_brackets(self, start: int, end: int, must_close: bool = True) -> bool:
-        """True if the brackets between two places are balanced.
+        """True if the brackets between two indexes are balanced.
 
         If ``must_close`` is False, opened brackets can stay open.
         """
@@ -123,12 +127,12 @@ class RelationFilter:
         """True if a single word is an alternative to a longer name next to it (``John or Jack Robinson``)."""
         first, last = self._phrases.get_extent(index)
         adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
-        return first == last and self._words[index].proper and "or" in adjacent_words
+        return first == last and self._words[index].is_proper and "or" in adjacent_words
 
     def _is_indefinite_name(self, index: int) -> bool:
         """True if a proper name has an indefinite article (``a Bergen baker``, ``a NULL``)."""
         word = self._words[index]
-        is_name = word.proper and (word.text.isupper() or not _is_code(word.text))
+        is_name = word.is_proper and (word.text.isupper() or not _is_code(word.text))
         return is_name and bool(self._sentence.get_dependent_lemmas(index, "det") & {"a", "an"})
 
     def _is_title_prefix(self, index: int) -> bool:
@@ -186,7 +190,7 @@ class RelationFilter:
             return False  # "which is at least two pages"
         if first < last and get_everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
             return False  # an established star, a fatal error
-        if first > 0 and self._words[first - 1].nominal and self._words[first - 1].text.islower():
+        if first > 0 and self._words[first - 1].is_nominal and self._words[first - 1].text.islower():
             return False  # part of a longer name: a gas mantle manufacturer
         is_known_noun = (
             get_everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSON_ENDINGS) or self._is_generic(index)
@@ -236,7 +240,7 @@ class RelationFilter:
 
         Examples are ``Thomas Edward "Tom" Sizemore`` and ``The Man Without a Face``.
         """
-        if not self._words[index].proper:
+        if not self._words[index].is_proper:
             return False
         first, last = self._phrases.get_extent(index)
         next_word = self._words[last + 1] if last + 1 < len(self._words) else None
@@ -265,7 +269,7 @@ class RelationFilter:
         )
 
     def _has_epithet_at(self, index: int) -> bool:
-        """True if a name continues at this place with an article: ``Henry the Navigator``."""
+        """True if a name continues with an article at this index: ``Henry the Navigator``."""
         words = [word.text for word in self._words[index : index + 2]]
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
@@ -291,7 +295,7 @@ class RelationFilter:
         is_bare = first == last and not self._sentence.get_dependent_lemmas(index, "det")
         if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (index == 0 or not word.text[:1].isupper()):
             return None  # an imperative or adjective tagged as a noun
-        if (word.proper and word.text[:1].isupper()) or _is_code(word.text):
+        if (word.is_proper and word.text[:1].isupper()) or _is_code(word.text):
             if self._has_determiner(index, _DEMONSTRATIVES):
                 return None
             if first == last and (word.text[:1].isdigit() or (kind is not None and word.text.istitle())):
@@ -309,6 +313,7 @@ class RelationFilter:
         return _TERM if first < last or kind is None else _EVERYDAY
 
     def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
+        """True if a word of the phrase around a noun has one of the expected determiners."""
         first, _ = self._phrases.get_extent(index)
         determiners = set().union(
             *(self._sentence.get_dependent_lemmas(i, "det", "nmod:poss", "amod") for i in range(first, index + 1))

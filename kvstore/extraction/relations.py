@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ..text.names import to_singular
 from ..text.normalize import to_entity_key
+from .clause_arguments import ClauseArguments
 from .factuality import Factuality
 from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
 from .relation_filter import RelationFilter
@@ -28,7 +29,6 @@ from .relation_words import (
     EXAMPLE_PHRASES,
     IS_A,
     KIND_NOUNS,
-    LEADING_NOUNS,
     NAMED_CLASSES,
     OF,
     PART_NOUNS,
@@ -40,13 +40,10 @@ from .relation_words import (
 )
 from .syntax import Sentence
 
-_VERB_CONFIDENCE, _LIST_CONFIDENCE, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENCE, _POSSESSION_CONFIDENCE = (
-    0.9,
-    0.85,
-    0.85,
-    0.75,
-    0.6,
-)
+_VERB_CONFIDENCE = 0.9
+_LIST_CONFIDENCE = _PREDICATE_CONFIDENCE = 0.85
+_APPOSITION_CONFIDENCE = 0.75
+_POSSESSION_CONFIDENCE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +69,8 @@ class StatedRelation:
 
 def extract_statements(sentence: Sentence) -> list[StatedRelation]:
     """Return the relations that a sentence states, with the most confident statement per pair and kind."""
-    found = _SentenceRelations(sentence).find_statements()
     best_statements: dict[tuple[str, str, str], StatedRelation] = {}
-    for statement in found:
+    for statement in _SentenceRelations(sentence).find_statements():
         key = _to_singular_key(statement.child), _to_singular_key(statement.parent), statement.kind
         if key[0] != key[1] and (key not in best_statements or best_statements[key].confidence < statement.confidence):
             best_statements[key] = statement
@@ -93,15 +89,14 @@ class _SentenceRelations:
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)
+        self._arguments = ClauseArguments(sentence, self._phrases)
         self._factuality = Factuality(sentence)
         self._filter = RelationFilter(sentence, self._phrases)
         # A sentence without a verb is a title, or its verb was tagged as a noun.
         has_verb = any(word.tag in FINITE_VERB_TAGS or word.pos in ("VERB", "AUX") for word in self._words)
         self._is_misread = not has_verb and len(self._words) > 4 and self._words[-1].text == "."
-        # Predicate nouns whose "of" is already used: "the capital of France" in a statement about Paris.
+        # Predicate nouns whose "of" already states a relation: "the capital of France" in a statement about Paris.
         self._described_nouns: set[int] = set()
-        # The predicate whose subject is being searched for; guards against cycles in a parse.
-        self._followed_predicate: int | None = None
 
     def find_statements(self) -> Iterator[StatedRelation]:
         if self._words[-1].text == "?":
@@ -123,7 +118,7 @@ class _SentenceRelations:
             elif word.lemma in EXAMPLE_ADVERBS or self._is_example_opening(index):
                 yield from self._find_adverb_examples(index)
         for index, word in enumerate(self._words):
-            if word.nominal and not self._is_misread:
+            if word.is_nominal and not self._is_misread:
                 yield from self._find_noun_relations(index)
 
     # Verbs.
@@ -140,13 +135,15 @@ class _SentenceRelations:
         if not weight:
             return
         word = self._words[verb]
-        is_passive = self._is_passive(verb)
-        subjects = list(self._find_subjects(verb))
+        is_passive = self._arguments.is_passive(verb)
+        subjects = list(self._arguments.find_subjects(verb))
         for frame in VERB_FRAMES[self._get_frame_name(verb)]:
             if frame.passive is not None and frame.passive != is_passive:
                 continue
             complements = (
-                self._find_obliques(verb, frame.prepositions) if frame.prepositions else self._find_objects(verb)
+                self._arguments.find_obliques(verb, frame.prepositions)
+                if frame.prepositions
+                else self._arguments.find_objects(verb)
             )
             for subject in subjects:
                 kind = frame.kind
@@ -166,27 +163,29 @@ class _SentenceRelations:
     def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X became a Y`` and ``X forms part of Y``."""
         weight = self._factuality.compute_weight(verb)
-        if not weight or self._is_passive(verb):
+        if not weight or self._arguments.is_passive(verb):
             return
         predicates = [
             member
             for child in self._sentence.find_dependents(verb, "xcomp", "obj")
-            if self._words[child].nominal
+            if self._words[child].is_nominal
             for member in self._phrases.get_members(child)
         ]
         if self._words[verb].lemma == "form":
             predicates = [index for index in predicates if self._words[index].lemma == "part"]
-        yield from self._find_descriptions(list(self._find_subjects(verb)), predicates, _PREDICATE_CONFIDENCE * weight)
+        yield from self._find_descriptions(
+            list(self._arguments.find_subjects(verb)), predicates, _PREDICATE_CONFIDENCE * weight
+        )
 
     def _find_predicate_relations(self, predicate: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X is a Y``."""
         weight = self._factuality.compute_weight(predicate)
-        subjects = list(self._find_subjects(predicate))
+        subjects = list(self._arguments.find_subjects(predicate))
         if not weight or not subjects:
             return
         word = self._words[predicate]
         if word.lemma in ("dependent", "reliant"):
-            complements = self._find_obliques(predicate, ("on", "upon"))
+            complements = self._arguments.find_obliques(predicate, ("on", "upon"))
             yield from self._make_statements(subjects, complements, DEPENDS_ON, _VERB_CONFIDENCE * weight)
         elif not self._sentence.get_dependent_lemmas(predicate, "case"):
             yield from self._find_descriptions(
@@ -209,110 +208,6 @@ class _SentenceRelations:
             conjuncts += [index] if self._phrases.is_phrase_head(index) else []
         return conjuncts
 
-    def _find_subjects(self, verb: int) -> Iterator[int]:
-        """Yield the subjects of a verb or predicate, with relative pronouns and missing subjects resolved."""
-        word = self._words[verb]
-        subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]
-        for index in subjects:
-            if not self._is_relative_pronoun(index):
-                yield from (
-                    self._follow_leading_noun(index) if self._is_singular(verb, index) else self._resolve_noun(index)
-                )
-            else:
-                yield from self._find_pronoun_antecedents(index, verb)
-        if subjects or word.head < 0:
-            return
-        pronoun = next(
-            (i for i in self._sentence.find_dependents(verb, "obj") if i < verb and self._is_relative_pronoun(i)), None
-        )
-        if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
-            # "which belonged": the pronoun right before a verb without another subject is its subject.
-            yield from self._find_pronoun_antecedents(pronoun, verb)
-            return
-        if self._sentence.get_dependent_lemmas(verb, "mark"):
-            return  # a step to becoming a member: no subject is inferred
-        if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
-            yield from self._find_antecedents(word.head)
-        elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):
-            governor = self._words[word.head]
-            yield from (
-                self._find_antecedents(word.head)
-                if governor.nominal and word.label == "advcl"
-                else self._find_subjects(word.head)
-            )
-
-    def _is_singular(self, verb: int, subject: int) -> bool:
-        """True if a verb or predicate is singular and its subject is not a list with ``or``.
-
-        The nouns after the subject then belong to its name (``Edward, Duke of York and Albany, was``).
-        """
-        tags = {
-            self._words[verb].tag,
-            *(self._words[index].tag for index in self._sentence.find_dependents(verb, "cop", "aux")),
-        }
-        is_past = any(self._words[index].text == "was" for index in self._sentence.find_dependents(verb, "cop", "aux"))
-        phrases = self._phrases.find_list_items(subject)
-        return ("VBZ" in tags or is_past) and all(
-            "or" not in self._sentence.get_dependent_lemmas(index, "cc") for index in phrases
-        )
-
-    def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
-        """Yield the antecedents of a relative pronoun: the noun before a comma, or the governor of its clause."""
-        word = self._words[verb]
-        previous_noun = self._find_previous_noun(pronoun)
-        is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","
-        if word.label == "acl:relcl" and word.head >= 0 and (previous_noun is None or not is_after_comma):
-            yield from self._find_antecedents(word.head)
-        elif previous_noun is not None:
-            yield from self._find_antecedents(previous_noun)
-
-    def _find_antecedents(self, noun: int) -> Iterator[int]:
-        if self._followed_predicate is None and any(True for _ in self._sentence.find_dependents(noun, "cop")):
-            # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
-            self._followed_predicate = noun
-            subjects = list(self._find_subjects(noun))
-            self._followed_predicate = None
-            yield from subjects
-        elif self._words[noun].nominal:
-            yield from self._resolve_noun(noun)
-
-    def _resolve_noun(self, noun: int) -> Iterator[int]:
-        """Yield a noun and its conjuncts, each replaced by the noun after its ``of`` if it only leads to that."""
-        for member in self._phrases.find_list_items(noun):
-            yield from self._follow_leading_noun(member)
-
-    def _follow_leading_noun(self, noun: int) -> list[int]:
-        """Return a noun, or the nouns after its ``of`` if it only leads to those."""
-        complements = self._phrases.find_complements(noun, "of")
-        is_leading = self._words[noun].lemma in LEADING_NOUNS or not self._words[noun].nominal
-        return complements if complements and is_leading else [noun]
-
-    def _find_objects(self, verb: int) -> list[int]:
-        return [index for child in self._sentence.find_dependents(verb, "obj") for index in self._resolve_noun(child)]
-
-    def _find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        nouns: list[int] = []
-        for child in self._sentence.find_dependents(verb, "obl", "nmod"):
-            if not self._phrases.get_prepositions(child) & set(prepositions):
-                continue
-            if not self._is_relative_pronoun(child):
-                nouns += self._resolve_noun(child)
-            elif self._words[verb].label == "acl:relcl" and self._words[verb].head >= 0:
-                nouns += self._find_antecedents(self._words[verb].head)
-        return nouns
-
-    def _is_relative_pronoun(self, index: int) -> bool:
-        return self._words[index].tag in ("WDT", "WP") or self._words[index].lemma in ("which", "that", "who", "whom")
-
-    def _is_passive(self, verb: int) -> bool:
-        word = self._words[verb]
-        if any(True for _ in self._sentence.find_dependents(verb, "aux:pass", "nsubj:pass")):
-            return True
-        is_bare = not self._sentence.get_dependent_lemmas(verb, "aux", "nsubj")
-        return (
-            word.tag == "VBN" and is_bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
-        )
-
     # Nouns.
 
     def _find_descriptions(
@@ -334,12 +229,12 @@ class _SentenceRelations:
                 yield from self._make_statements(subjects, complements, BELONGS_TO, confidence)
             elif complements and word.lemma in COLLECTION_NOUNS:
                 yield from self._make_statements(complements, subjects, PART_OF, confidence)
-            elif word.nominal and not word.proper and not self._is_bare(predicate):
+            elif word.is_nominal and not word.is_proper and not self._is_bare(predicate):
                 possessors = self._sentence.find_dependents(predicate, "nmod:poss")
-                owners = [*complements, *(index for index in possessors if self._words[index].proper)]
+                owners = [*complements, *(index for index in possessors if self._words[index].is_proper)]
                 is_definite = "the" in self._sentence.get_dependent_lemmas(predicate, "det")
                 for subject in subjects:
-                    if is_definite and not owners and not self._words[subject].proper:
+                    if is_definite and not owners and not self._words[subject].is_proper:
                         continue
                     yield from self._make_statements([subject], [predicate], IS_A, confidence)
                     yield from self._make_statements([subject], owners, OF, confidence)
@@ -355,14 +250,14 @@ class _SentenceRelations:
 
     def _find_apposition_relations(self, noun: int, apposed: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X, a Y`` and ``Ys, X and Z``."""
-        if not (self._words[noun].nominal and self._words[apposed].nominal):
+        if not (self._words[noun].is_nominal and self._words[apposed].is_nominal):
             return
         if apposed in self._phrases.get_members(noun):
             return
         members = self._phrases.find_list_items(apposed)
-        upper = list(self._resolve_noun(noun))
-        is_proper = self._words[noun].proper
-        if self._words[apposed].proper or (self._words[noun].tag == "NNS" and len(members) > 1):
+        upper = list(self._arguments.resolve_list_items(noun))
+        is_proper = self._words[noun].is_proper
+        if self._words[apposed].is_proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
                 yield from self._make_statements(members, upper, IS_A, _APPOSITION_CONFIDENCE)
         elif self._is_set_off(noun, apposed) and (
@@ -377,6 +272,7 @@ class _SentenceRelations:
         return not between & {":", ";", "/", '"', "”"}
 
     def _is_example_opening(self, index: int) -> bool:
+        """True if a phrase such as ``for example`` begins here, after a mark."""
         if index == 0 or self._words[index - 1].text not in ",(;:":
             return False
         return tuple(word.text.lower() for word in self._words[index : index + 2]) in EXAMPLE_PHRASES
@@ -387,16 +283,16 @@ class _SentenceRelations:
         if words[index].text.lower() == "such":
             if index + 1 == len(words) or words[index + 1].text != "as":
                 return
-            first = self._find_next_phrase(index + 2)
-            upper = self._find_previous_noun(index)
+            first = self._phrases.find_next_phrase(index + 2)
+            upper = self._phrases.find_previous_noun(index)
         elif words[index].text.lower() == "as":
-            upper = self._find_previous_noun(index)
+            upper = self._phrases.find_previous_noun(index)
             if upper is None or not any(words[child].text.lower() == "such" for child in words[upper].children):
                 return
-            first = self._find_next_phrase(index + 1)
+            first = self._phrases.find_next_phrase(index + 1)
         else:
-            first = self._find_next_phrase(index + 1)
-            upper = self._find_previous_noun(index)
+            first = self._phrases.find_next_phrase(index + 1)
+            upper = self._phrases.find_previous_noun(index)
         if first is None or upper is None:
             return
         is_plural = words[upper].tag in ("NNS", "NNPS")
@@ -404,7 +300,7 @@ class _SentenceRelations:
             return  # "names in the industry, including Ada": Ada is not part of the industry
         kind = PART_OF if words[index].text.lower() == "including" and not is_plural else IS_A
         yield from self._make_statements(
-            self._find_listed_nouns(first), self._follow_leading_noun(upper), kind, _LIST_CONFIDENCE
+            self._find_listed_nouns(first), self._arguments.follow_leading_noun(upper), kind, _LIST_CONFIDENCE
         )
 
     def _find_adverb_examples(self, index: int) -> Iterator[StatedRelation]:
@@ -415,32 +311,9 @@ class _SentenceRelations:
         first = index + length
         if first < len(self._words) and self._words[first].text in (",", ":"):
             first += 1
-        lower, upper = self._find_next_phrase(first), self._find_previous_noun(index)
+        lower, upper = self._phrases.find_next_phrase(first), self._phrases.find_previous_noun(index)
         if lower is not None and upper is not None and self._words[upper].tag == "NNS":
             yield from self._make_statements(self._find_listed_nouns(lower), [upper], IS_A, _LIST_CONFIDENCE)
-
-    def _find_next_phrase(self, start: int) -> int | None:
-        """Return the head of the noun phrase that begins at ``place``, or None."""
-        for index in range(start, min(start + 8, len(self._words))):
-            word = self._words[index]
-            if word.nominal and not (
-                index < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")
-            ):
-                return index
-            if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.tag == "WRB" or word.text in ",;:.":
-                return None
-        return None
-
-    def _find_previous_noun(self, end: int) -> int | None:
-        """Return the noun right before ``place``, skipping commas and brackets, or None."""
-        index = end - 1
-        while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
-            index -= 1
-        if index < 0 or not self._words[index].nominal:
-            return None
-        while self._words[index].label == "flat" and 0 <= self._words[index].head < index:
-            index = self._words[index].head
-        return index
 
     def _find_listed_nouns(self, first: int) -> list[int]:
         """Return a noun and the nouns coordinated with it that follow it."""
@@ -461,16 +334,15 @@ class _SentenceRelations:
             lower = [member for member in self._phrases.get_members(word.head) if member < index]
             next_index = self._phrases.get_extent(index)[1] + 1
             precedes_verb = next_index < len(self._words) and self._words[next_index].tag in FINITE_VERB_TAGS
-            if not precedes_verb or self._words[word.head].label.startswith(
-                "nsubj"
-            ):  # "and other teams do": another clause
+            is_subject = self._words[word.head].label.startswith("nsubj")
+            if is_subject or not precedes_verb:  # otherwise, another clause: "and other teams do"
                 yield from self._make_statements(lower, [index], IS_A, _LIST_CONFIDENCE)
         descriptor = self._phrases.find_descriptor(index)
         if descriptor is not None:
             yield from self._make_statements([index], [descriptor], IS_A, _APPOSITION_CONFIDENCE)
         next_tag = self._words[index + 1].tag if index + 1 < len(self._words) else ""
         # An article or pronoun directly after a noun means that the noun is a mistagged verb.
-        if word.proper or word.lemma in UNAMBIGUOUS_VERBS or next_tag in ("DT", "PRP", "PRP$"):
+        if word.is_proper or word.lemma in UNAMBIGUOUS_VERBS or next_tag in ("DT", "PRP", "PRP$"):
             return
         if index not in self._described_nouns:
             yield from self._find_possession_relations(index)
@@ -485,7 +357,7 @@ class _SentenceRelations:
             yield from self._make_statements([index], owners, OF, _POSSESSION_CONFIDENCE)
         complements = self._phrases.find_complements(index, "of")
         if word.lemma in NAMED_CLASSES:
-            proper_nouns = [noun for noun in complements if self._words[noun].proper]
+            proper_nouns = [noun for noun in complements if self._words[noun].is_proper]
             if proper_nouns and word.tag == "NN":
                 yield from self._make_statements(proper_nouns, [index], IS_A, _APPOSITION_CONFIDENCE)
                 return
@@ -494,7 +366,7 @@ class _SentenceRelations:
         yield from self._make_statements([index], complements[:1], OF, _POSSESSION_CONFIDENCE)
 
     def _find_relative_clause(self, index: int) -> int:
-        """Return the head of the relative clause around a word, or -1."""
+        """Return the head of the innermost relative clause that contains a word, or -1."""
         for _ in range(len(self._words)):
             if index < 0 or self._words[index].label == "acl:relcl":
                 break
@@ -504,6 +376,7 @@ class _SentenceRelations:
     def _make_statements(
         self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
+        """Yield a statement for each pair of a child in ``lower`` and a parent in ``upper``, if both have names."""
         parents = [(index, self._phrases.get_name(index)) for index in upper]
         for index in lower:
             child = self._phrases.get_name(index)

@@ -36,9 +36,9 @@ _CLEARNLP_LABELS = frozenset(("pobj", "attr", *_UNIVERSAL_LABELS))
 
 @dataclass(slots=True)
 class Word:
-    """A word: ``head`` is a place in the sentence (-1: none), ``start`` and ``end`` are characters of the text.
+    """A word: ``head`` is the index of its governor (-1: none), ``start`` and ``end`` are characters of the text.
 
-    ``nominal`` is True for a noun, common or proper; ``proper`` for a proper name or part of one.
+    ``is_nominal`` is True for a noun, common or proper; ``is_proper`` for a proper name or part of one.
     """
 
     text: str
@@ -49,8 +49,8 @@ class Word:
     head: int
     start: int
     end: int
-    nominal: bool
-    proper: bool
+    is_nominal: bool
+    is_proper: bool
     children: list[int] = field(default_factory=list)
 
 
@@ -93,14 +93,14 @@ def _build_words(span: Span) -> list[Word]:
     if any(word.label in _CLEARNLP_LABELS for word in words):
         _convert_to_universal(words)
     for index, word in enumerate(words):
-        if word.label == "flat" and word.head == index - 1 and word.proper and not words[index - 1].proper:
+        if word.label == "flat" and word.head == index - 1 and word.is_proper and not words[index - 1].is_proper:
             _make_name_govern(words, index - 1, index)
     _correct_opening_word(words)
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else None
-        if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.nominal):
+        if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.is_nominal):
             # A word with an article and no noun after it is a noun, even if the tagger does not know it.
-            word.nominal = any(other.head == index and other.label == "det" for other in words[:index])
+            word.is_nominal = any(other.head == index and other.label == "det" for other in words[:index])
     for word in words:
         # Attach every conjunct of a chain to the first one.
         while word.label == "conj" and word.head >= 0 and words[word.head].label == "conj":
@@ -113,13 +113,13 @@ def _build_words(span: Span) -> list[Word]:
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:
     text, tag = token.text, token.tag_
-    nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
-    proper = nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
+    is_nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
+    is_proper = is_nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
     if is_first and tag == "NNPS" and text[1:].islower():
         # At the start of a sentence, every plural is capitalized.
-        tag, proper = "NNS", False
+        tag, is_proper = "NNS", False
     lemma = (token.lemma_ or text).lower()
-    return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), nominal, proper)
+    return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), is_nominal, is_proper)
 
 
 def _correct_opening_word(words: list[Word]) -> None:
@@ -130,13 +130,13 @@ def _correct_opening_word(words: list[Word]) -> None:
     """
     if len(words) > 1 and words[0].tag == "NNS" and words[1].text in ("is", "was") and words[0].text.istitle():
         if not is_everyday(words[0].text):
-            words[0].tag, words[0].proper = "NNP", True
+            words[0].tag, words[0].is_proper = "NNP", True
         return
-    if not words or not words[0].proper or not words[0].text[1:].islower() or to_singular(words[0].text) is None:
+    if not words or not words[0].is_proper or not words[0].text[1:].islower() or to_singular(words[0].text) is None:
         return
     verb = next((word for word in words if word.tag in ("VBP", "VBZ", "VBD")), None)
     if verb is not None and (verb.tag == "VBP" or verb.text == "were"):
-        words[0].tag, words[0].proper = "NNS", False
+        words[0].tag, words[0].is_proper = "NNS", False
 
 
 def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
@@ -156,7 +156,7 @@ def _convert_to_universal(words: list[Word]) -> None:
         if word.label == "pobj" and word.head >= 0:
             preposition = words[word.head]
             governor = preposition.head
-            word.label = "nmod" if governor >= 0 and words[governor].nominal else "obl"
+            word.label = "nmod" if governor >= 0 and words[governor].is_nominal else "obl"
             word.head, preposition.head, preposition.label = governor, index, "case"
     for index, word in enumerate(words):
         if word.label not in ("attr", "acomp") or word.head < 0:

@@ -68,10 +68,10 @@ def validate(
     original_text, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
     encoded = _encode_text(key, text, format)
     if chunks is not None and format == PAIRS_FORMAT:
-        raise InputError(f"document {key!r} is made of pairs, which have no chunks; leave chunks out")
+        raise InputError(f"document {key!r} consists of pairs, which have no chunks; omit chunks")
     own_spans = parse_own_chunks(key, chunks, original_text)
     try:
-        # Only JSON values are stored, so that an export contains all of the metadata.
+        # Only JSON values are allowed, so that an export contains all of the metadata.
         metadata = json.loads(_METADATA_ENCODER.encode(dict(meta))) if meta else {}
         pack(metadata)
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
@@ -119,7 +119,7 @@ def compute_digest(
 
 def _encode_text(key: str, text: str, format: str) -> bytes:
     if not key:
-        raise InputError("a document's key is empty; give it a name of 1 byte or more")
+        raise InputError("a document's key is empty; choose a key of at least 1 byte")
     if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise InputError(
             f"a document's key has 1 to {MAX_KEY_BYTES:,} bytes, not {len(key):,} characters; choose a shorter one"
@@ -133,7 +133,7 @@ def _encode_text(key: str, text: str, format: str) -> bytes:
         encoded = text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text"
+            f"document {key!r}: character {error.start:,} is half of a surrogate pair, which is not text; remove it"
         ) from None
     if len(encoded) > MAX_TEXT_BYTES:
         raise InputError(

@@ -1,0 +1,136 @@
+"""The arguments of a clause: the nouns that are the subjects, objects and prepositional complements of a verb.
+
+In: a parsed sentence and the index of a verb or predicate. Out: indexes of nouns. Relative pronouns, missing subjects
+and nouns that only lead to another (``a number of files``) are resolved, and lists are expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .noun_phrases import NounPhrases
+from .relation_words import LEADING_NOUNS
+from .syntax import Sentence
+
+
+class ClauseArguments:
+    """The arguments of the verbs and predicates of one sentence."""
+
+    def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
+        self._sentence = sentence
+        self._words = sentence.words
+        self._phrases = phrases
+        # The predicate whose subject is being searched for; guards against cycles in a parse.
+        self._followed_predicate: int | None = None
+
+    def find_subjects(self, verb: int) -> Iterator[int]:
+        """Yield the subjects of a verb or predicate, with relative pronouns and missing subjects resolved."""
+        word = self._words[verb]
+        subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]
+        for index in subjects:
+            if self._is_relative_pronoun(index):
+                yield from self._find_pronoun_antecedents(index, verb)
+            elif self._is_singular(verb, index):
+                yield from self.follow_leading_noun(index)
+            else:
+                yield from self.resolve_list_items(index)
+        if subjects or word.head < 0:
+            return
+        pronoun = next(
+            (
+                index
+                for index in self._sentence.find_dependents(verb, "obj")
+                if index < verb and self._is_relative_pronoun(index)
+            ),
+            None,
+        )
+        if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
+            # "which belonged": the pronoun right before a verb without another subject is its subject.
+            yield from self._find_pronoun_antecedents(pronoun, verb)
+            return
+        if self._sentence.get_dependent_lemmas(verb, "mark"):
+            return  # a step to becoming a member: no subject is inferred
+        if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
+            yield from self._find_antecedents(word.head)
+        elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):
+            governor = self._words[word.head]
+            if governor.is_nominal and word.label == "advcl":
+                yield from self._find_antecedents(word.head)
+            else:
+                yield from self.find_subjects(word.head)
+
+    def find_objects(self, verb: int) -> list[int]:
+        """Return the objects of a verb."""
+        return [
+            index for child in self._sentence.find_dependents(verb, "obj") for index in self.resolve_list_items(child)
+        ]
+
+    def find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
+        """Return the nouns that a verb governs by one of these prepositions."""
+        nouns: list[int] = []
+        for child in self._sentence.find_dependents(verb, "obl", "nmod"):
+            if not self._phrases.get_prepositions(child) & set(prepositions):
+                continue
+            if not self._is_relative_pronoun(child):
+                nouns += self.resolve_list_items(child)
+            elif self._words[verb].label == "acl:relcl" and self._words[verb].head >= 0:
+                nouns += self._find_antecedents(self._words[verb].head)
+        return nouns
+
+    def resolve_list_items(self, noun: int) -> Iterator[int]:
+        """Yield a noun and its conjuncts, each replaced by the noun after its ``of`` if it only leads to that."""
+        for member in self._phrases.find_list_items(noun):
+            yield from self.follow_leading_noun(member)
+
+    def follow_leading_noun(self, noun: int) -> list[int]:
+        """Return a noun, or the nouns after its ``of`` if it only leads to those."""
+        complements = self._phrases.find_complements(noun, "of")
+        is_leading = self._words[noun].lemma in LEADING_NOUNS or not self._words[noun].is_nominal
+        return complements if complements and is_leading else [noun]
+
+    def is_passive(self, verb: int) -> bool:
+        """True if a verb is passive, or a participle without a subject of its own."""
+        word = self._words[verb]
+        if any(True for _ in self._sentence.find_dependents(verb, "aux:pass", "nsubj:pass")):
+            return True
+        is_bare = not self._sentence.get_dependent_lemmas(verb, "aux", "nsubj")
+        return (
+            word.tag == "VBN" and is_bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
+        )
+
+    def _find_antecedents(self, noun: int) -> Iterator[int]:
+        """Yield the nouns that a clause attached to ``noun`` is about: the noun, or the subjects of a predicate."""
+        if self._followed_predicate is None and any(True for _ in self._sentence.find_dependents(noun, "cop")):
+            # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
+            self._followed_predicate = noun
+            subjects = list(self.find_subjects(noun))
+            self._followed_predicate = None
+            yield from subjects
+        elif self._words[noun].is_nominal:
+            yield from self.resolve_list_items(noun)
+
+    def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
+        """Yield the antecedents of a relative pronoun: the noun before a comma, or the governor of its clause."""
+        word = self._words[verb]
+        previous_noun = self._phrases.find_previous_noun(pronoun)
+        is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","
+        if word.label == "acl:relcl" and word.head >= 0 and (previous_noun is None or not is_after_comma):
+            yield from self._find_antecedents(word.head)
+        elif previous_noun is not None:
+            yield from self._find_antecedents(previous_noun)
+
+    def _is_singular(self, verb: int, subject: int) -> bool:
+        """True if a verb or predicate is singular and its subject is not a list with ``or``.
+
+        The nouns after the subject then belong to its name (``Edward, Duke of York and Albany, was``).
+        """
+        auxiliaries = [self._words[index] for index in self._sentence.find_dependents(verb, "cop", "aux")]
+        is_singular = any(word.tag == "VBZ" for word in (self._words[verb], *auxiliaries))
+        is_singular = is_singular or any(word.text == "was" for word in auxiliaries)
+        return is_singular and all(
+            "or" not in self._sentence.get_dependent_lemmas(item, "cc")
+            for item in self._phrases.find_list_items(subject)
+        )
+
+    def _is_relative_pronoun(self, index: int) -> bool:
+        return self._words[index].tag in ("WDT", "WP") or self._words[index].lemma in ("which", "that", "who", "whom")
