@@ -152,3 +152,14 @@ def test_no_strategy_loads_masked_arrays(tmp_path: Path, using: str) -> None:
     asked = subprocess.run([sys.executable, "-c", asking, str(tmp_path / "store")], capture_output=True, text=True)
     assert asked.returncode == 0, asked.stderr
     assert "numpy.ma" not in asked.stdout.split()
+    assert not {"kvstore.systems.cue", "kvstore.extraction"}.intersection(asked.stdout.split())  # there are no units
+
+
+def test_opening_loads_neither_questions_nor_words(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
+        store.put("a", "The harbour is open.")
+    opening = "import sys, kvstore; kvstore.open(sys.argv[1]); print(*sys.modules)"
+    opened = subprocess.run([sys.executable, "-c", opening, str(tmp_path / "store")], capture_output=True, text=True)
+    assert opened.returncode == 0, opened.stderr
+    unopened = {"kvstore.language", "kvstore.retrieval.query", "kvstore.retrieval.evidence", "kvstore.text.words"}
+    assert not unopened.intersection(opened.stdout.split())

@@ -13,21 +13,20 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy.typing as npt
-
 from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import InputError
 from ..registry import INDEXES, get_index_kind
-from ..retrieval.query import SEARCH_TOP, Clauses
+from ..retrieval.clauses import SEARCH_TOP, Clauses
 from ..structures.counters import Counters
 from . import entity_reading
-from .question_retrieval import open_query, prepare_query, retrieve_evidence
 from .stored_document import Document, check_chunks, list_matching_keys, read_document, read_triples, read_vectors
 
 #: The largest number of rows a caller can request.
 MAX_ROWS = 2**31 - 1
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..answering.answer import Answer, AnswerPieces
     from ..answering.asking import Asker
     from ..answering.confidence import Confidence
@@ -356,6 +355,8 @@ class Queryable(ABC):
         """
         if using.lower() not in ("vector", "lexical", "hybrid"):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
+        from .question_retrieval import prepare_query
+
         with self.state() as state:
             strategy, query = prepare_query(
                 self._session,
@@ -374,7 +375,7 @@ class Queryable(ABC):
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
         """Retrieve evidence for a question with a strategy (default: the session's), best chunks first.
 
-        The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
+        The clauses are those of :class:`~kvstore.retrieval.clauses.Clauses`: ``using``, ``depth``, ``top``, ``within``,
         ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question can be
         empty if ``vector`` is given and the strategy is not lexical. Raises UnknownStrategyError, InputError for values
         out of range, and EmbedderError or RerankerError if a model is unavailable.
@@ -383,6 +384,8 @@ class Queryable(ABC):
         >>> evidence.hits[0].document, evidence.steps[0].name
         ('tea', 'recognise entities')
         """
+        from .question_retrieval import prepare_query, retrieve_evidence
+
         check_clauses("retrieve", clauses, Clauses.__annotations__)
         with self.state() as state:
             return retrieve_evidence(*prepare_query(self._session, state, question, allow_empty=True, **clauses))
@@ -456,12 +459,13 @@ class Queryable(ABC):
     def _make_asker(self) -> Asker:
         # Retrieval needs none of the answering code, so it is loaded on first use.
         from ..answering.asking import Asker
+        from .question_retrieval import open_state_with_query, retrieve_evidence
 
         return Asker(
             get_session=lambda: self._session.settings,
             get_language_model=self._session.get_language_model,
             embed=self._session.store.embed_cached,
-            open_query=partial(open_query, self._session, self.state),
+            open_state_with_query=partial(open_state_with_query, self._session, self.state),
             retrieve_evidence=retrieve_evidence,
             retrieve=self.retrieve,
         )

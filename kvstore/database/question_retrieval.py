@@ -16,17 +16,18 @@ import numpy.typing as npt
 from ..arguments import check_integer
 from ..errors import InputError
 from ..registry import get_index_kind, get_strategy, list_overview_strategies
-from ..retrieval.query import Clauses, Query, Strategy, check_options, split_options
+from ..retrieval.query import Query, Strategy, check_options, split_options
 from ..structures.vectors.vectors import normalize_rows
 
 if TYPE_CHECKING:
+    from ..retrieval.clauses import Clauses
     from ..retrieval.evidence import Evidence
     from ..structures.state import State
     from .session import Session
 
 
 @contextmanager
-def open_query(
+def open_state_with_query(
     session: Session, open_state: Callable[[], AbstractContextManager[State]], question: str, clauses: Clauses
 ) -> Iterator[tuple[Strategy, Query]]:
     """Open a state, and prepare the query of a question on it."""

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..database.database import Database
 from ..errors import StatementError, TransactionError
 from ..registry.sql_table import Parameters
-from ..retrieval.evidence import Step
 from . import statements as s
 from .cursor import Cursor
 from .parser import ParsedStatement, parse
 from .statement_context import Progress, StatementContext
+
+if TYPE_CHECKING:
+    from ..retrieval.evidence import Step
 
 #: The module and the function that run each statement. A handler is imported when its statement first runs.
 _HANDLERS: dict[type[object], str] = {

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, StatementError
 from ..registry.table_reader import Reader
-from ..retrieval.evidence import Evidence, Hit, TextSpan
-from ..retrieval.query import get_reranker
 from ..sql.diagnosis import make_statement_error
 from ..sql.relational import Selection
 from . import statements as s
@@ -23,6 +21,7 @@ from .statement_context import StatementContext
 
 if TYPE_CHECKING:
     from ..answering.answer import Answer
+    from ..retrieval.evidence import Evidence, Hit, TextSpan
 
 #: The columns of each statement, with their types.
 LOOKUP_COLUMNS = {
@@ -120,6 +119,8 @@ def retrieve_evidence(context: StatementContext, statement: s.Retrieve) -> Evide
 
 def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
     """Return the clauses of a RETRIEVE or ASK as arguments of the methods."""
+    from ..retrieval.query import get_reranker
+
     try:
         get_reranker(statement.options)
     except InputError as error:

@@ -30,12 +30,15 @@ def _get_expected_versions(view: View) -> dict[str, int]:
     for outline in list_outlines():
         versions |= outline.structures
         versions |= {
-            n: version for n, version in outline.derivations.items() if n not in outline.indexes or _has_index(view, n)
+            name: version
+            for name, version in outline.derivations.items()
+            if name not in outline.indexes or has_index(view, name)
         }
     return versions
 
 
-def _has_index(view: View, name: str) -> bool:
+def has_index(view: View, name: str) -> bool:
+    """True if CREATE INDEX was run for the kind of index with this name. The kind itself is not imported."""
     key = name.encode()
     value = view.get(tables.INDEXES, key)
     return value is not None and records.unpack(value, tables.INDEXES, key) is not None

@@ -68,7 +68,7 @@ class Distiller(Protocol):
         options."""
         ...
 
-    def open_query(self, question: str) -> AbstractContextManager[Query]:
+    def open_state_with_query(self, question: str) -> AbstractContextManager[Query]:
         """Open a question with the same clauses on the newest state of the store.
 
         Hold it only while reading, not while a model writes.

@@ -6,10 +6,10 @@ scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,37 +25,12 @@ from .evidence import Evidence, Hit, Trace
 from .loaded_chunks import ChunkReadRequest, LoadedChunk
 from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
 
-#: The default number of chunks that SEARCH returns.
-SEARCH_TOP = 10
 #: The minimum number of chunks that a reranker scores.
 MAX_RERANK_CANDIDATES = 50
 #: An option that every strategy has.
 FILL_OPTION = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
 #: The name of the option that selects a reranker; every strategy has it.
 RERANKER_OPTION = "reranker"
-
-
-class Clauses(TypedDict, total=False):
-    """The clauses of a question, by name; a clause that is missing or None takes the session's setting.
-
-    ``using`` names the strategy. ``options`` are the strategy's own, and ``fill`` and ``reranker``, which every
-    strategy has. ``depth`` counts levels of abstracts, ``top`` chunks. ``within`` limits all chunks together, in
-    tokens. ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an
-    equivalent mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, as the
-    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.select_segments`) and allows the
-    options of segments in ``options``.
-    """
-
-    using: str | None
-    depth: int | None
-    top: int | None
-    within: int | None
-    where: str | Mapping[str, Any] | None
-    options: Mapping[str, Any] | None
-    vector: npt.ArrayLike | None
-    parameters: Sequence[Any] | Mapping[str, Any]
-    reranker: str | None
-    as_segments: bool | None
 
 
 #: The use of segments: none, in addition to the chunks of a ranking, or instead of them.

@@ -32,6 +32,7 @@ from ...derived.passage_graph.edges import Degrees
 from ...derived.passage_graph.neighborhood import NamedEntities, make_chunk_node
 from ...derived.passage_graph.pagerank import PageRank, compute_personalised_pagerank
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
+from ...registry.structure_versions import has_index
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
@@ -43,8 +44,6 @@ from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best, scale_to_best
 from ...structures.read_requests import Ids
 from ...text.words import get_stemmer
-from ..cue.strategy import find_paths, has_units, select_best_paths
-from ..cue.unit_graph import UnitGraph
 from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import StatedRelations
@@ -202,7 +201,12 @@ class GraphStrategy:
         """Return the scores of the best paths of units through some chunks, as shares of the best of all. A chunk
         without a path gets 0, as does every chunk if there are no units."""
         shares = np.zeros(len(chunks))
-        if not option(query, self, "units") or not has_units(query.view) or not can_distinguish_chunks(query, parts):
+        if not option(query, self, "units") or not has_index(query.view.lmdb, "units"):
+            return shares
+        from ..cue.strategy import find_paths, has_units, select_best_paths
+        from ..cue.unit_graph import UnitGraph
+
+        if not has_units(query.view) or not can_distinguish_chunks(query, parts):
             return shares
         graph = UnitGraph(query)
         paths_by_chunk = select_best_paths(graph, find_paths(query, graph, {}, near_ranking))

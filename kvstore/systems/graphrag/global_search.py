@@ -337,7 +337,7 @@ def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller)
     expanded: list[int] | None = None
     change: int | None = None
     while expanded is None or expanded:
-        with distiller.open_query(question) as query:
+        with distiller.open_state_with_query(question) as query:
             communities = require_communities(query)
             if change not in (None, communities.change):
                 break

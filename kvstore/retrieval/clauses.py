@@ -1,0 +1,38 @@
+"""The clauses of a question, which the reading methods take as keyword arguments.
+
+The module imports nothing else, because every process that opens a store loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: The default number of chunks that SEARCH returns.
+SEARCH_TOP = 10
+
+
+class Clauses(TypedDict, total=False):
+    """The clauses of a question, by name; a clause that is missing or None takes the session's setting.
+
+    ``using`` names the strategy. ``options`` are the strategy's own, and ``fill`` and ``reranker``, which every
+    strategy has. ``depth`` counts levels of abstracts, ``top`` chunks. ``within`` limits all chunks together, in
+    tokens. ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an
+    equivalent mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, as the
+    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.select_segments`) and allows the
+    options of segments in ``options``.
+    """
+
+    using: str | None
+    depth: int | None
+    top: int | None
+    within: int | None
+    where: str | Mapping[str, Any] | None
+    options: Mapping[str, Any] | None
+    vector: npt.ArrayLike | None
+    parameters: Sequence[Any] | Mapping[str, Any]
+    reranker: str | None
+    as_segments: bool | None
