@@ -7,6 +7,7 @@ scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -83,6 +84,12 @@ class Query:
         self.allowed = allowed
         self.view = RestrictedState(self.view, allowed)
         self.reading = StateReader(self.view)
+
+    def narrow(self, top: int, within: int | None) -> Query:
+        """Return the same query with other limits; it shares the trace and everything read so far."""
+        narrowed_query = copy(self)
+        narrowed_query.top, narrowed_query.within = top, within
+        return narrowed_query
 
     @property
     def chunk_count(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import to_entity_key
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
-from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, SentenceSpan
+from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, SentenceSpan, list_report_spans
 from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS
 from .entity_graph import compute_strengths
 from .stored_communities import StoredCommunities, Value
@@ -66,12 +66,21 @@ class Communities(StoredCommunities):
 
     def get_key(self, community: int) -> str:
         """Return the key of a community in statements, such as ``1/vienna``: its level and its first living member."""
-        first_member = self._get_record(community)[8]
-        members = (
-            [first_member] if self._has_entity(first_member) else (entity for entity, _ in self.list_members(community))
-        )
-        keys = (self._state.entities.get(entity).key for entity in members)
-        return f"{self.get(community).level}/{min(keys, default='')}"
+        return self.get_keys([community])[0]
+
+    def get_keys(self, communities: Sequence[int]) -> list[str]:
+        """Return the keys of several communities, see :meth:`get_key`; reads the names of their members together."""
+        self.preload(communities)
+        first_members = [self._get_record(community)[8] for community in communities]
+        is_living = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
+        member_groups = [
+            [first_member] if living else [entity for entity, _ in self.iter_members(community)]
+            for community, first_member, living in zip(communities, first_members, is_living, strict=True)
+        ]
+        records = iter(self._state.entities.get_many([entity for members in member_groups for entity in members]))
+        names = [min((record.key for record in islice(records, len(members))), default="") for members in member_groups]
+        levels = (self._get_record(community)[0] for community in communities)
+        return [f"{level}/{name}" for level, name in zip(levels, names, strict=True)]
 
     def find(self, key: str) -> int | None:
         """Return the community with this key, or None."""
@@ -90,6 +99,21 @@ class Communities(StoredCommunities):
         """Yield the same as :meth:`list_members` lazily, which avoids checking every member of a large community."""
         return self._iter_living_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
+    def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
+        """Return the first ``count`` living members of each community, strongest first."""
+        rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
+        members = [(row or ())[: 2 * count : 2] for row in rows]
+        if self._is_current:
+            return [list(entities) for entities in members]
+        entities = list(dict.fromkeys(chain.from_iterable(members)))
+        living = set(compress(entities, self._state.entities.has_many(entities)))
+        return [
+            list(entities)
+            if living.issuperset(entities)
+            else [entity for entity, _ in islice(self._iter_living_members(row), count)]
+            for row, entities in zip(rows, members, strict=True)
+        ]
+
     def list_member_names(self, community: int) -> list[str]:
         """Return the names of the strongest living members, which a report is written from, sorted by entity key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
@@ -100,9 +124,19 @@ class Communities(StoredCommunities):
 
         The share of a chunk is the fraction of its names that belong to the community.
         """
-        chunks = self._filter_existing(list(self._iter_stored_chunks(community)), lambda one: one[0])
-        chunks += self._newer_by_community.get(community, ())
-        return sorted(chunks, key=lambda one: -one[1])
+        return self.list_chunk_groups([community])[0]
+
+    def list_chunk_groups(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
+        """Return the chunks of several communities, see :meth:`list_chunks`; reads the stored ones together."""
+        groups = self._list_stored_chunks(communities)
+        if not self._is_current:
+            chunks = list(dict.fromkeys(chunk for group in groups for chunk, _ in group))
+            existing = set(compress(chunks, self._state.chunks.has_many(chunks)))
+            groups = [[(chunk, share) for chunk, share in group if chunk in existing] for group in groups]
+        return [
+            sorted((*group, *self._newer_by_community.get(community, ())), key=lambda chunk_share: -chunk_share[1])
+            for community, group in zip(communities, groups, strict=True)
+        ]
 
     def count_documents(self, community: int) -> int:
         """Return the number of documents in the state that have home chunks in the community."""
@@ -117,10 +151,7 @@ class Communities(StoredCommunities):
         """Return the titles of several communities, see :meth:`get_title`; reads the uncached ones together."""
         known = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in known]
-        members = [
-            [entity for entity, _ in islice(self._iter_living_members(row), MAX_TITLE_CANDIDATES)]
-            for row in self._rows.get_many(MEMBERS, list(map(records.encode_u32, missing)))
-        ]
+        members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
         # The first few names usually suffice, since few names contain each other.
         first_entities = list(
             dict.fromkeys(entity for entities in members for entity in entities[: _NUM_TITLE_NAMES + 1])
@@ -140,9 +171,23 @@ class Communities(StoredCommunities):
 
     def list_findings(self, community: int) -> list[Finding]:
         """Return the sentences that relate two members and whose chunks exist in the state, strongest first."""
-        row = self._get_record(community)[10]
-        found = [Finding((first, second), weight, SentenceSpan(*span)) for first, second, weight, *span in row]
-        return self._filter_existing(found, lambda finding: finding.span.chunk)
+        return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
+
+    def list_extracted_spans(self, communities: Sequence[int]) -> list[list[SentenceSpan]]:
+        """Return, for each community, the sentences of its report that is not written by a model.
+
+        These are the existing ones of :meth:`list_summary_spans` and :meth:`list_findings`, without duplicates.
+        """
+        self.preload(communities)
+        groups = [
+            list_report_spans(self._get_summary_spans(community), self._get_findings(community))
+            for community in communities
+        ]
+        if self._is_current:
+            return groups
+        chunks = list(dict.fromkeys(span.chunk for spans in groups for span in spans))
+        existing = set(compress(chunks, self._state.chunks.has_many(chunks)))
+        return [[span for span in spans if span.chunk in existing] for spans in groups]
 
     def get_written_text(self, community: int) -> WrittenText | None:
         """Return the report that a language model wrote, or None.
@@ -190,7 +235,7 @@ class Communities(StoredCommunities):
         return (
             community in self._newer_by_community
             or not all(self._has_entity(entity) for entity, _ in members)
-            or not all(self._has_chunk(chunk) for chunk, _ in self._iter_stored_chunks(community))
+            or not all(self._has_chunk(chunk) for chunk, _ in self._list_stored_chunks([community])[0])
             or not all(self._has_chunk(span.chunk) for span in self._get_summary_spans(community))
         )
 
@@ -214,6 +259,11 @@ class Communities(StoredCommunities):
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_one(entity)))
         return [] if row is None or row[0] is None else self._get_root_path(row[0])
 
+    def find_finest(self, entities: Sequence[int]) -> list[int | None]:
+        """Return the finest community of each entity, None if it has none or is newer than the generation."""
+        finest, _ = self._find_finest(list(map(self._display.resolve_one, entities)))
+        return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
+
     def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return the home communities of each chunk, coarsest first, computed from the entities it mentions."""
         homes, _ = self._place_chunks(chunks)
@@ -222,8 +272,8 @@ class Communities(StoredCommunities):
     def list_newer_chunks(self) -> list[int]:
         """Return the chunks added after the build, in order of document keys and ordinals."""
         chunks = list(self._state.chunks.scan(self.chunk_stop))
-        key_of = self._state.documents.get_key
-        chunks.sort(key=lambda one: (key_of(one[1].document), one[1].ordinal))
+        keys = self._state.documents.get_keys(record.document for _, record in chunks)
+        chunks.sort(key=lambda item: (keys[item[1].document], item[1].ordinal))
         return [chunk for chunk, _ in chunks]
 
     def list_entities(self) -> list[int]:
@@ -327,8 +377,8 @@ class Communities(StoredCommunities):
         mask[~mask] = self._state.chunks.has_many(first[~mask].tolist())
         for position in np.flatnonzero(~mask).tolist():
             community = int(communities[position])
-            chunks = (chunk for chunk, _ in self._iter_stored_chunks(community))
-            mask[position] = any(map(self._has_chunk, chunks)) or community in self._newer_by_community
+            chunks = [chunk for chunk, _ in self._list_stored_chunks([community])[0]]
+            mask[position] = any(self._state.chunks.has_many(chunks)) or community in self._newer_by_community
         return mask
 
     def _has_chunk(self, chunk: int) -> bool:

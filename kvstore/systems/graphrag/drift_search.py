@@ -21,23 +21,26 @@ from itertools import zip_longest
 import numpy as np
 
 from ...arguments import Option
+from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
 from ...structures.ranking import Ranking, assign_ranks, best
-from .communities import Communities
 from .community_index import COMMUNITIES
+from .community_requests import NearbyCommunity, NearestCommunities
 from .local_search import (
+    LocalResult,
+    LocalSearch,
     LocalStrategy,
     StartEntity,
     find_near_entities,
     find_question_entities,
     narrow_query,
-    rank_entity_chunks,
+    search_locally,
 )
-from .report_hits import fit_reports, renumber_hits, require_communities
+from .report_hits import ReportCandidate, fit_reports, renumber_hits
 
 #: The number of primer communities, and of chunks of each search that yield the next names.
 _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
@@ -62,20 +65,21 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        communities = require_communities(query)
         rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
-            selected = [community for community, _ in communities.find_nearest(query.vector, _NUM_PRIMER_COMMUNITIES)]
-            step.detail = "; ".join(communities.get_title(one) for one in selected)
-            step.count = len(selected)
+            # Of one community, the follow-up needs no more than this: the question can name the first members.
+            max_members = int(option(query, self, "width")) + len(starts)
+            primer = query.reading.fetch(NearestCommunities(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
+            step.detail, step.count = "; ".join(community.title for community in primer), len(primer)
         paths: dict[int, str] = {}
         with query.trace.step("search of the question") as step:
-            searches = [(1.0, self._search_locally(query, starts, "", paths, rankings))]
-            step.count = len(searches[0][1])
-        self._follow_up(query, communities, starts, selected, searches, paths)
+            (result,) = search_locally(query, [LocalSearch(starts, rankings)])
+            _add_paths(paths, result, "")
+            step.count = len(result.ranking)
+        searches = [(1.0, result.ranking), *self._follow_up(query, starts, primer, paths)]
         ranking = _fuse_rankings(query, searches)
-        reports = self._build_primer_reports(query, communities, selected)
+        reports = self._build_primer_reports(query, primer)
         evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
         return replace(evidence, hits=renumber_hits([*evidence.hits, *reports]))
 
@@ -102,59 +106,69 @@ class DriftStrategy:
     def _follow_up(
         self,
         query: Query,
-        communities: Communities,
         starts: Sequence[StartEntity],
-        selected: Sequence[int],
-        searches: list[tuple[float, Ranking]],
+        primer: Sequence[NearbyCommunity],
         paths: dict[int, str],
-    ) -> None:
-        """Search for the strongest names of the primer, then for those of the chunks found, round by round."""
+    ) -> list[tuple[float, Ranking]]:
+        """Search for the strongest names of the primer, then for those of the chunks found, round by round.
+
+        Returns the weight and the ranking of each search, and adds to ``paths``.
+        """
+        searches: list[tuple[float, Ranking]] = []
         visited = {start.entity for start in starts}
-        entities: Iterable[int] = _iter_strongest_members(communities, selected)
         width = int(option(query, self, "width"))
-        for number in range(1, int(option(query, self, "rounds")) + 1):
-            new_entities = _select_unfollowed(entities, visited, width)
-            if not new_entities:
-                return
-            visited.update(new_entities)
-            keys = {entity: query.view.entities.get(entity).key for entity in new_entities}
+        num_rounds = int(option(query, self, "rounds"))
+        entities = _select_unfollowed(_iter_strongest_members(primer), visited, width) if num_rounds else []
+        names = _fetch_keys(query, entities)
+        for number in range(1, num_rounds + 1):
+            if not names:
+                break
+            visited.update(names)
             with query.trace.step(f"follow-up {number}") as step:
-                rankings = [
-                    self._search_locally(
-                        query, [StartEntity(entity, keys[entity], 1.0, False)], f"follow-up {number}: ", paths
-                    )
-                    for entity in new_entities
-                ]
-                step.detail, step.count = ", ".join(keys.values()), sum(map(len, rankings))
+                results = search_locally(
+                    query, [LocalSearch([StartEntity(entity, key, 1.0, False)]) for entity, key in names.items()]
+                )
+                for result in results:
+                    _add_paths(paths, result, f"follow-up {number}: ")
+                rankings = [result.ranking for result in results]
+                step.detail, step.count = ", ".join(names.values()), sum(map(len, rankings))
             searches += [(_ROUND_DECAY**number / len(rankings), ranking) for ranking in rankings]
-            top_rankings = [ranking[:_NUM_LEADING_CHUNKS] for ranking in rankings]
-            entities = [start.entity for start in find_near_entities(query, top_rankings, visited, width)]
+            if number < num_rounds:
+                top_rankings = [ranking[:_NUM_LEADING_CHUNKS] for ranking in rankings]
+                near_entities = find_near_entities(query, top_rankings, visited, width)
+                names = {start.entity: start.key for start in near_entities}
+        return searches
 
-    @staticmethod
-    def _search_locally(
-        query: Query, starts: Sequence[StartEntity], path: str, paths: dict[int, str], rankings: Sequence[Ranking] = ()
-    ) -> Ranking:
-        """Run a local search, and add its paths for chunks that have none yet."""
-        ranking, reasons = rank_entity_chunks(query, starts, rankings)
-        for chunk, reason in reasons.items():
-            paths.setdefault(chunk, f"{path}{reason}")
-        return ranking
-
-    def _build_primer_reports(self, query: Query, communities: Communities, selected: Iterable[int]) -> list[Hit]:
+    def _build_primer_reports(self, query: Query, primer: Iterable[NearbyCommunity]) -> list[Hit]:
         """Return the reports of the primer, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, round(share * query.top))
-        return fit_reports(query, communities, dict.fromkeys(selected, "primer"), share, max_reports)
+        candidates = [ReportCandidate(community.community, "primer") for community in primer]
+        return list(fit_reports(query, candidates, share, max_reports).values())
 
 
-def _iter_strongest_members(communities: Communities, selected: Iterable[int]) -> Iterator[int]:
+def _add_paths(paths: dict[int, str], result: LocalResult, prefix: str) -> None:
+    """Add the paths of a search for chunks that have none yet."""
+    for chunk, path in result.paths.items():
+        paths.setdefault(chunk, f"{prefix}{path}")
+
+
+def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
+    """Return the key of each entity."""
+    if not entities:
+        return {}
+    names = query.reading.fetch(NodeNames(list(map(make_entity_node, entities))))
+    return {entity: key for entity, (_, key, _) in zip(entities, names, strict=True)}
+
+
+def _iter_strongest_members(primer: Iterable[NearbyCommunity]) -> Iterator[int]:
     """Yield members of several communities in turn, the strongest of each first."""
-    for turn in zip_longest(*map(communities.iter_members, selected)):
-        yield from (member[0] for member in turn if member is not None)
+    for turn in zip_longest(*(community.members for community in primer)):
+        yield from (member for member in turn if member is not None)
 
 
 def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
-    """Return the first ``limit`` names not followed yet; reads no more names than needed."""
+    """Return the first ``limit`` entities not followed yet."""
     selected: dict[int, None] = {}
     for entity in entities:
         if entity not in visited:
@@ -170,4 +184,4 @@ def _fuse_rankings(query: Query, searches: Iterable[tuple[float, Ranking]]) -> R
     for weight, ranking in searches:
         for chunk, rank in assign_ranks(ranking):
             scores[chunk] = scores.get(chunk, 0.0) + weight / (_RRF_CONSTANT + rank)
-    return best(query.view, list(scores), np.array(list(scores.values())), query.reach)
+    return best(query.reading, list(scores), np.array(list(scores.values())), query.reach)

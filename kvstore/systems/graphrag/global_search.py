@@ -18,47 +18,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.cover import collect_cover_sentences, extract_question_words, select_cover
-from ...retrieval.dense_search import compute_cosines, rank_by_vector
+from ...retrieval.cover import CoverSentence, extract_question_words, select_cover
+from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
-from ...retrieval.evidence import Evidence, Hit
-from ...retrieval.lexical_search import K1, compute_term_rarity, find_question_terms
+from ...retrieval.evidence import Evidence, Hit, TextSpan
+from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
-from ...storage import records
+from ...retrieval.word_search import build_count_request
 from ...structures.clustering.affinity import Partition
-from ...structures.ranking import sort_chunks
 from ...text.words import count_text_tokens, get_stemmer
-from .communities import Communities
 from .community_index import COMMUNITIES
-from .report_hits import (
-    build_community_report,
-    build_report_hit,
-    find_report_source,
-    render_reports,
-    renumber_hits,
-    require_communities,
+from .community_requests import (
+    ChunkTexts,
+    CommunityChunks,
+    CommunityHead,
+    CommunityHeads,
+    CoverSentences,
 )
-from .report_terms import build_report_terms, frame_terms
+from .report_hits import CommunityReports, ReportContent, build_report_hit, renumber_hits
+from .report_terms import frame_terms
+from .tree_requests import ScoredChildren, ScoredCommunities, UnassignedChunks, find_best, score_terms
 
 #: The default number of levels that the selection descends.
 _MAX_LEVELS = 8
-#: The number of nearest communities, of those compared at once, whose reports are read.
-_NUM_SCORED_REPORTS = 50
 #: The number of chunks near the question checked for having a community; the maximum number of unassigned chunks
 #: read; and the number of them that determine their score.
 _NUM_NEAR_CHUNKS, _MAX_UNASSIGNED, _NUM_SCORING_CHUNKS = 50, 500, 8
-#: The maximum number of reports whose terms are cached, about 2 kB each.
-_MAX_CACHED_TERMS = 1 << 14
 #: The maximum tokens of the report on unassigned chunks if the query has no limit.
 _UNASSIGNED_TOKENS = 400
 #: The maximum number of chunks that a cover report is chosen from, and the tokens of the shortest such report.
 _MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80
+#: The names of the report on unassigned chunks, and its path.
+_UNASSIGNED_HEAD, _UNASSIGNED_PATH = CommunityHead("", "in no community", 0), "in no community, or newer than these"
 
 
 class GlobalStrategy:
@@ -74,14 +72,13 @@ class GlobalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        communities = require_communities(query)
-        tree = _ScoredTree(query, communities)
+        tree = _ScoredTree(query)
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
             selected, count = _select_communities(tree, levels, query.top)
             step.detail, step.count = f"{tree.scored_count} looked at, down to level {tree.deepest_level}", count
         with query.trace.step("points of communities") as step:
-            hits = _build_reports(query, communities, selected, tree)
+            hits = _build_reports(query, selected, tree)
             suffix = f", {tree.omitted_count} newer chunks left out" if tree.omitted_count else ""
             step.detail = f"{len(hits)} of {count} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
@@ -104,227 +101,178 @@ class _ScoredTree:
     community, and ``newer_chunks`` ones, nearest first. ``omitted_count`` is the number of further such chunks.
     """
 
-    def __init__(self, query: Query, communities: Communities) -> None:
-        state = query.view
+    def __init__(self, query: Query) -> None:
+        reading = query.reading
         self._query = query
-        self._communities = communities
-        self._stem = get_stemmer(state.settings.stemmer)
-        counts = {term: state.postings.count_chunks(term) for term in find_question_terms(state, query.question)}
-        self._rarities = {
-            term: compute_term_rarity(state.counters.chunks, count) for term, count in counts.items() if count
-        }
-        self._max_word_score = sum(self._rarities.values()) * (K1 + 1) or 1.0
-        allowed = None if query.allowed is None else query.allowed.documents.tolist()
-        chunks = (chunk for document in allowed or () for chunk in state.documents.get(document).chunk_ids())
-        near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAR_CHUNKS)]
-        newer_chunks = np.array(communities.list_newer_chunks(), np.uint64)
-        self.newer_chunks = frozenset(newer_chunks[query.mask_allowed(newer_chunks)].tolist())
-        candidates = list(dict.fromkeys((*near_chunks, *chunks)))
-        homes = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
-        self._is_allowed = None
-        if allowed is not None:
-            self._is_allowed = np.zeros(len(communities), np.bool_)
-            self._is_allowed[list({community for path in homes.values() for community in path})] = True
-        unassigned = [chunk for chunk, path in homes.items() if not path or chunk in self.newer_chunks]
-        unassigned = list(dict.fromkeys((*unassigned, *sort_chunks(state, self.newer_chunks))))
-        self.unassigned = unassigned[
+        self._stem = get_stemmer(reading.settings.stemmer)
+        words = parse_question_words(query.question, self._stem)
+        with query.trace.step("vector search") as step:
+            (near_ranking, step.detail), counts = reading.fetch(
+                build_nearest_request(query, _NUM_NEAR_CHUNKS), build_count_request(words)
+            )
+            step.count = len(near_ranking)
+        self._rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
+        placement = reading.fetch(UnassignedChunks([chunk for chunk, _ in near_ranking]))
+        self._allowed = placement.allowed
+        self.newer_chunks = placement.newer
+        self.unassigned = placement.unassigned[
             : _MAX_UNASSIGNED
             if query.within is not None or is_overview_question(query.question)
             else _NUM_SCORING_CHUNKS
         ]
-        self.omitted_count = len(unassigned) - len(self.unassigned)
+        self.omitted_count = len(placement.unassigned) - len(self.unassigned)
         self.scored_count = 0
         self.deepest_level = 0
 
-    def list_roots(self) -> Partition:
-        """Return the coarsest communities."""
-        return self._filter_alive(self._communities.tree.get_partition(0))
-
-    def list_children(self, communities: Partition) -> Partition:
-        """Return the children of communities, in order of their numbers."""
-        return self._filter_alive(np.sort(self._communities.tree.list_children(communities)))
-
-    def get_parents(self, communities: Partition) -> Partition:
-        """Return the parent of each community."""
-        return self._communities.tree.parents[communities]
-
-    def compute_weights(self, communities: Partition) -> npt.NDArray[np.float64]:
-        """Return the factor of each community's score, from 1 to 2, which grows with its number of chunks."""
-        return 1 + self._communities.tree.ratings[communities] / 10 / 10
-
-    def score_communities(self, communities: Partition) -> npt.NDArray[np.float64]:
-        """Return the scores of communities: the cosine, plus the share of the question's words."""
-        self.scored_count += len(communities)
-        self.deepest_level = max(self.deepest_level, int(self._communities.tree.levels[communities].max(initial=0)))
-        scores = self._communities.compute_cosines(communities, self._query.vector).astype(np.float64).round(6)
-        if self._rarities:
-            best = _find_best(communities, scores, _NUM_SCORED_REPORTS)
-            scores[best] += [self._score_terms(terms) for terms in self._get_terms(communities[best].tolist())]
-        return scores
+    def score_children(self, parents: Partition | None) -> ScoredCommunities:
+        """Return the children of communities with their scores; with None, the coarsest communities."""
+        children = self._query.reading.fetch(ScoredChildren(parents, self._allowed, self._query.vector, self._rarities))
+        self.scored_count += len(children.numbers)
+        self.deepest_level = max(self.deepest_level, int(children.levels.max(initial=0)))
+        return children
 
     def score_unassigned(self) -> float:
         """Return the score of the unassigned chunks, from the nearest chunks and the words of all of them."""
         ids = np.array(self.unassigned, np.uint64)
-        cosines = np.sort(compute_cosines(self._query.view, ids, self._query.vector))[::-1][:_NUM_SCORING_CHUNKS]
-        state = self._query.view
-        records = state.chunks.get_many(self.unassigned) if self._rarities else []
-        texts = (state.documents.text_slice(record.document, record.start, record.end) for record in records)
-        return float(cosines.mean(dtype=np.float64)) + self._score_terms(frame_terms("\n".join(texts), self._stem))
-
-    def _filter_alive(self, communities: Partition) -> Partition:
-        return (
-            self._communities.filter_alive(communities)
-            if self._is_allowed is None
-            else communities[self._is_allowed[communities]]
+        all_cosines, texts = self._query.reading.fetch(
+            CosineRequest(ids, self._query.vector), ChunkTexts(self.unassigned if self._rarities else [])
         )
-
-    def _get_terms(self, communities: Sequence[int]) -> list[str]:
-        """Return the terms of reports, from the store if everything may answer and is unchanged since the build."""
-        if self._query.allowed is None and self._communities.is_as_built:
-            return self._communities.get_built_terms(communities)
-        return self._build_terms(communities)
-
-    def _build_terms(self, numbers: Sequence[int]) -> list[str]:
-        """Return the terms of reports, cached across questions while the reports are the same."""
-        communities = self._communities
-        communities.preload(numbers)
-        titles = communities.get_titles(numbers)
-        reports = [find_report_source(self._query, communities, number) for number in numbers]
-        cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)
-        sources = [
-            records.pack([title, report.spans if report.model_text is None else report.model_text])
-            for title, report in zip(titles, reports, strict=True)
-        ]
-        entries = [cache.get(number, (b"", "")) for number in numbers]
-        changed_positions = [position for position, source in enumerate(sources) if entries[position][0] != source]
-        if len(cache) + len(changed_positions) > _MAX_CACHED_TERMS:
-            cache.clear()
-        for position, text in zip(
-            changed_positions,
-            render_reports(self._query, [reports[position] for position in changed_positions]),
-            strict=True,
-        ):
-            new_terms = build_report_terms(titles[position], text, self._stem)
-            entries[position] = cache[numbers[position]] = sources[position], new_terms
-        return [terms for _, terms in entries]
-
-    def _score_terms(self, terms: str) -> float:
-        """Return the share of the question's words in a text with these terms, by BM25 without length normalization."""
-        counts = ((rarity, terms.count(f" {term} ")) for term, rarity in self._rarities.items())
-        return (
-            math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count)
-            / self._max_word_score
-        )
+        cosines = np.sort(all_cosines)[::-1][:_NUM_SCORING_CHUNKS]
+        terms = frame_terms("\n".join(texts), self._stem)
+        return float(cosines.mean(dtype=np.float64)) + score_terms(terms, self._rarities)
 
 
-def _find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the highest-scoring communities, best first, ties by number."""
-    if not 0 < limit < len(scores):
-        return np.lexsort((communities, -scores))[:limit]
-    last = len(scores) - limit
-    candidates = np.flatnonzero(scores >= np.partition(scores, last)[last])
-    return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:limit]]
+class _SelectedGroup(NamedTuple):
+    """A group of chunks with a report of its own: a community, or the unassigned chunks (None)."""
+
+    community: int | None
+    score: float
 
 
-def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[tuple[int | None, float]], int]:
-    """Return the ``limit`` best communities with their scores, best first, and the total number of candidates.
+def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[_SelectedGroup], int]:
+    """Return the ``limit`` best groups, best first, and the total number of candidates.
 
-    The selection descends from the coarsest to each child that scores at least as high as its parent. None represents
-    the unassigned chunks.
+    The selection descends from the coarsest communities to each child that scores at least as high as its parent.
     """
-    current = tree.list_roots()
-    scores = tree.score_communities(current)
-    selected: list[tuple[Partition, npt.NDArray[np.float64]]] = []
+    current = tree.score_children(None)
+    selected: list[ScoredCommunities] = []
     for _ in range(levels):
-        children = tree.list_children(current)
-        child_scores = tree.score_communities(children)
-        parents = np.searchsorted(current, tree.get_parents(children))
-        is_better = child_scores >= scores[parents]
-        is_final = np.ones(len(current), np.bool_)
+        if not len(current.numbers):
+            break
+        children = tree.score_children(current.numbers)
+        parents = np.searchsorted(current.numbers, children.parents)
+        is_better = children.scores >= current.scores[parents]
+        is_final = np.ones(len(current.numbers), np.bool_)
         is_final[parents[is_better]] = False
-        selected.append((current[is_final], scores[is_final]))
-        current, scores = children[is_better], child_scores[is_better]
-    communities, scores = map(np.concatenate, zip(*selected, (current, scores), strict=True))
-    scores = scores * tree.compute_weights(communities)
-    best = _find_best(communities, scores, limit)
-    ranking: list[tuple[int | None, float]] = list(zip(communities[best].tolist(), scores[best].tolist(), strict=True))
+        selected.append(current.select(is_final))
+        current = children.select(is_better)
+    selected.append(current)
+    communities = np.concatenate([scored.numbers for scored in selected])
+    scores = np.concatenate([scored.scores * scored.factors for scored in selected])
+    best = find_best(communities, scores, limit)
+    ranking = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if tree.unassigned:
         score = tree.score_unassigned()
-        ranking.insert(sum(1 for _, other_score in ranking if other_score >= score), (None, score))
+        position = sum(1 for group in ranking if group.score >= score)
+        ranking.insert(position, _SelectedGroup(None, score))
     return ranking[:limit], len(communities) + bool(tree.unassigned)
 
 
-def _build_reports(
-    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree
-) -> list[Hit]:
-    """Return a report of each selected community.
+def _build_reports(query: Query, selected: Sequence[_SelectedGroup], tree: _ScoredTree) -> list[Hit]:
+    """Return a report of each selected group.
 
-    If the query limits the tokens, each report is a cover of the community's chunks that fills its share.
+    If the query limits the tokens, each report is a cover of the group's chunks that fills its share.
     """
     if query.within is not None:
-        return _build_reports_within(
-            query, communities, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within
-        )
-    hits: list[Hit | None] = []
+        return _build_reports_within(query, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within)
+    numbers = [group.community for group in selected if group.community is not None]
+    reports: dict[int | None, ReportContent] = dict(
+        zip(numbers, query.reading.fetch(CommunityReports(numbers)), strict=True)
+    )
+    if len(numbers) < len(selected):
+        candidates = _fetch_candidates(query, [(None, tree.unassigned)])
+        reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_HEAD, _UNASSIGNED_TOKENS)
+    hits = []
     for community, score in selected:
-        if community is None:
-            hits.append(_build_cover_report(query, communities, community, tree.unassigned, score, _UNASSIGNED_TOKENS))
-        else:
-            path = f"community of level {communities.get(community).level}"
-            hits.append(build_community_report(query, communities, community, path=path, score=score))
+        content = reports[community]
+        path = _UNASSIGNED_PATH if community is None else f"community of level {content.level}"
+        hits.append(build_report_hit(content, path, score))
     return renumber_hits(hit for hit in hits if hit is not None)
 
 
 def _build_reports_within(
-    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree, tokens: int
+    query: Query, selected: Sequence[_SelectedGroup], tree: _ScoredTree, max_tokens: int
 ) -> list[Hit]:
-    """Return reports that together have at most ``tokens`` tokens.
+    """Return reports that together have at most ``max_tokens`` tokens.
 
     The share of each is its score times its number of chunks. Room that one leaves unused goes to those with larger
     shares.
     """
-    chunks_by_community: dict[int | None, list[int]] = {}
-    for community, _ in selected:
-        chunks = tree.unassigned if community is None else [chunk for chunk, _ in communities.list_chunks(community)]
+    numbers = [group.community for group in selected if group.community is not None]
+    chunk_groups, heads = query.reading.fetch(CommunityChunks(numbers), CommunityHeads(numbers))
+    chunks_by_group: dict[int | None, list[int]] = {None: tree.unassigned}
+    for number, chunks in zip(numbers, chunk_groups, strict=True):
         # Newer chunks are reported separately.
-        older_chunks = (chunk for chunk in chunks if community is None or chunk not in tree.newer_chunks)
-        chunks_by_community[community] = [chunk for chunk in older_chunks if query.is_allowed(chunk)]
-    shares = {community: max(0.0, score) * len(chunks_by_community[community]) for community, score in selected}
-    remaining_share = math.fsum(shares.values())
+        chunks_by_group[number] = [chunk for chunk in chunks if chunk not in tree.newer_chunks]
+    for community, chunks in chunks_by_group.items():
+        chunks_by_group[community] = [chunk for chunk in chunks if query.is_allowed(chunk)]
+    heads_by_group: dict[int | None, CommunityHead] = dict(zip(numbers, heads, strict=True))
+    heads_by_group[None] = _UNASSIGNED_HEAD
+    candidates = _fetch_candidates(query, [(group.community, chunks_by_group[group.community]) for group in selected])
+    shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in selected}
+    remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
     hits: dict[int | None, Hit | None] = {}
-    for community, score in sorted(selected, key=lambda one: (shares[one[0]], -1 if one[0] is None else one[0])):
-        room = int(tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
-        hit = _build_cover_report(
-            query, communities, community, chunks_by_community[community][:_MAX_COVER_CHUNKS], score, room
-        )
-        hits[community] = hit
+    for community, score in sorted(selected, key=lambda group: (shares[group.community], _get_number(group))):
+        room = int(remaining_tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
+        head = heads_by_group[community]
+        content = _build_cover(query, candidates[community], head, room)
+        path = _UNASSIGNED_PATH if community is None else f"community of level {head.level}"
+        hits[community] = hit = build_report_hit(content, path, score)
         remaining_share -= shares[community]
-        tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
-    ordered = (hits[community] for community, _ in selected)
+        remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
+    ordered = (hits[group.community] for group in selected)
     return renumber_hits(hit for hit in ordered if hit is not None)
 
 
-def _build_cover_report(
-    query: Query, communities: Communities, community: int | None, chunks: Sequence[int], score: float, tokens: int
-) -> Hit | None:
+def _get_number(group: _SelectedGroup) -> int:
+    """Return the number of a group's community, or -1 for the unassigned chunks."""
+    return -1 if group.community is None else group.community
+
+
+class _CoverSource(NamedTuple):
+    """The sentences that a cover report is chosen from: those of its nearest chunk, if that comes first, and the
+    others. ``addresses`` maps chunks to document keys and ordinals."""
+
+    first: list[CoverSentence]
+    others: list[CoverSentence]
+    addresses: Mapping[int, tuple[str, int]]
+
+
+def _fetch_candidates(
+    query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
+) -> dict[int | None, _CoverSource]:
+    """Return the sentences of groups of chunks."""
+    pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
+    sentences, addresses = query.reading.fetch(CoverSentences(list(chain.from_iterable(pairs))))
+    sources = zip(groups, sentences[::2], sentences[1::2], strict=True)
+    return {community: _CoverSource(first, others, addresses) for (community, _), first, others in sources}
+
+
+def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the chunks whose sentences come first in a cover report, and the others.
+
+    Among unassigned chunks the nearest comes first: it can be the only one about the question.
+    """
+    return (chunks[:1], chunks[1:]) if community is None else ([], chunks)
+
+
+def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_tokens: int) -> ReportContent:
     """Return a report made of the sentences that cover most of what some chunks say."""
-    state = query.view
-    if community is None:
-        heading, title, path = "", "in no community", "in no community, or newer than these"
-    else:
-        heading, title = communities.get_key(community), communities.get_title(community)
-        path = f"community of level {communities.get(community).level}"
-    # Among unassigned chunks the nearest comes first: it can be the only one about the question.
-    first_sentences = (
-        [] if community is not None else select_cover(collect_cover_sentences(state, chunks[:1]), tokens // 2)
-    )
-    room = tokens - sum(count_text_tokens(sentence.text) for sentence in first_sentences)
-    other_chunks = chunks if community is not None else chunks[1:]
-    sentences = first_sentences + select_cover(
-        collect_cover_sentences(state, other_chunks), room, question_words=extract_question_words(query.question)
-    )
-    text = "\n".join(sentence.text for sentence in sentences)
-    return build_report_hit([sentence.to_span(state) for sentence in sentences], text, heading, title, path, score)
+    sentences = select_cover(source.first, max_tokens // 2) if source.first else []
+    room = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
+    sentences += select_cover(source.others, room, question_words=extract_question_words(query.question))
+    spans = [TextSpan(*source.addresses[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
+    return ReportContent(head.key, head.title, head.level, "\n".join(sentence.text for sentence in sentences), spans)
 
 
 def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
@@ -338,21 +286,16 @@ def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller)
     change: int | None = None
     while expanded is None or expanded:
         with distiller.open_state_with_query(question) as query:
-            communities = require_communities(query)
-            if change not in (None, communities.change):
+            children = _ScoredTree(query).score_children(None if expanded is None else np.array(expanded, np.int64))
+            if change not in (None, children.change):
                 break
-            change = communities.change
-            tree = _ScoredTree(query, communities)
-            candidates = tree.list_roots() if expanded is None else tree.list_children(np.array(expanded, np.int64))
-            order = candidates[np.lexsort((candidates, -tree.score_communities(candidates)))][
-                : int(option(query, strategy, "rated"))
-            ].tolist()
-            reports = {
-                community: build_community_report(query, communities, community, path="rated by the model")
-                for community in order
-            }
-            parents = dict(zip(order, tree.get_parents(np.array(order, np.int64)).tolist(), strict=True))
-        hits = {community: hit for community, hit in reports.items() if hit is not None}
+            change = children.change
+            order = np.lexsort((children.numbers, -children.scores))[: int(option(query, strategy, "rated"))]
+            numbers = children.numbers[order].tolist()
+            parents = dict(zip(numbers, children.parents[order].tolist(), strict=True))
+            contents = query.reading.fetch(CommunityReports(numbers))
+        reports = [build_report_hit(content, "rated by the model", 0.0) for content in contents]
+        hits = {number: hit for number, hit in zip(numbers, reports, strict=True) if hit is not None}
         expanded = []
         for community, rating in zip(hits, distiller.rate(question, list(hits.values())), strict=True):
             if rating:
@@ -360,4 +303,4 @@ def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller)
                 expanded.append(community)
         for community in expanded:
             hits_by_community.pop(parents[community], None)
-    return [hit for _, hit in sorted(hits_by_community.values(), key=lambda one: -one[0])]
+    return [hit for _, hit in sorted(hits_by_community.values(), key=lambda rated: -rated[0])]

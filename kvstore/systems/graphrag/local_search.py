@@ -18,27 +18,26 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...derived.passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
-from ...derived.passage_graph.structure import GRAPH
-from ...retrieval.dense_search import compute_cosines, rank_by_vector
+from ...derived.passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, Degrees, EntityRows
+from ...derived.passage_graph.neighborhood import Neighbourhood, NodeNames, make_entity_node
+from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
-from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.lexical_search import find_question_terms, score_by_terms
-from ...retrieval.ordered_addresses import sort_nodes
+from ...retrieval.lexical_search import TermWeights, build_term_weights, parse_question_words
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognize_entities
-from ...retrieval.word_search import rank_by_words
+from ...retrieval.word_search import WordScoreRequest, build_count_request, rank_by_words
 from ...structures.ranking import Ranking, best, scale_to_best
-from ...text.words import count_text_tokens
-from .communities import Communities
+from ...text.words import count_text_tokens, get_stemmer
 from .community_index import COMMUNITIES
-from .report_hits import fit_reports, renumber_hits, require_communities
+from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
+from .report_hits import ReportCandidate, fit_reports, renumber_hits
 
 #: The number of chunks near the question, by vector and by words each, whose entities can be added.
 _NUM_NEAREST = 20
@@ -66,6 +65,20 @@ class StartEntity(NamedTuple):
     is_named: bool
 
 
+class LocalSearch(NamedTuple):
+    """One local search: the entities it starts at, and rankings whose chunks are candidates too."""
+
+    starts: Sequence[StartEntity]
+    rankings: Sequence[Ranking] = ()
+
+
+class LocalResult(NamedTuple):
+    """The ranking of a local search, and the reason for each chunk."""
+
+    ranking: Ranking
+    paths: dict[int, str]
+
+
 class LocalStrategy:
     """A strategy that goes from the question's entities to their chunks, relations and communities."""
 
@@ -78,7 +91,6 @@ class LocalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        communities = require_communities(query)
         rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
         starts = _find_starts(query, rankings, int(option(query, self, "entities")))
         if not starts:
@@ -86,38 +98,43 @@ class LocalStrategy:
                 query, self.name, rankings[0], "near the question (no entity is known)", len(rankings[0])
             )
         with query.trace.step("passages of the entities") as step:
-            ranking, paths = rank_entity_chunks(query, starts, rankings)
+            ((ranking, paths),) = search_locally(query, [LocalSearch(starts, rankings)])
             step.detail, step.count = "by the entities they name, cosine and words", len(ranking)
-        reports = self._build_reports(query, communities, starts)
+        reports = self._build_reports(query, starts)
         evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
         return replace(
             evidence, hits=renumber_hits([*evidence.hits, *reports]), context=self._list_relations(query, starts)
         )
 
-    def _build_reports(self, query: Query, communities: Communities, starts: Sequence[StartEntity]) -> list[Hit]:
+    def _build_reports(self, query: Query, starts: Sequence[StartEntity]) -> list[Hit]:
         """Return reports of the communities that most of the entities belong to, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
-        matches: dict[int, list[str]] = {}
+        names: dict[int, list[str]] = {}
+        ratings: dict[int, int] = {}
         with query.trace.step("communities of the entities") as step:
-            for start in starts:
-                for community in communities.find_by_entity(start.entity)[-1:]:
-                    matches.setdefault(community, []).append(start.key)
-            order = sorted(matches, key=lambda one: (-len(matches[one]), -communities.get(one).rating, one))
-            paths = {community: f"community of {', '.join(matches[community])}" for community in order}
-            reports = fit_reports(query, communities, paths, share, max_reports)
+            finest = query.reading.fetch(FinestCommunities([start.entity for start in starts]))
+            for start, home in zip(starts, finest, strict=True):
+                if home is not None:
+                    names.setdefault(home.community, []).append(start.key)
+                    ratings[home.community] = home.rating
+            order = sorted(names, key=lambda community: (-len(names[community]), -ratings[community], community))
+            candidates = [
+                ReportCandidate(community, f"community of {', '.join(names[community])}") for community in order
+            ]
+            reports = fit_reports(query, candidates, share, max_reports)
             step.detail, step.count = f"{len(reports)} reports", len(order)
-        return reports
+        return list(reports.values())
 
     def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
         """Return lines from the forest about the entities, those named in the question first, within their share."""
         room = math.inf if query.within is None else _RELATIONS_SHARE * query.within
         with query.trace.step("relations of the entities") as step:
-            hierarchy = Hierarchy(query.view, _MAX_RELATIVES)
             lines: list[str] = []
-            for start in starts:
-                nodes = [node for node_group in hierarchy.find_nodes([start.key]) for node in node_group]
-                for line in hierarchy.build_sentences(sort_nodes(query.view, nodes)[:_MAX_RELATIVES]):
+            names = [start.key for start in starts]
+            request = HierarchySentences(names, _MAX_RELATIVES, _MAX_RELATIVES)
+            for sentences in query.reading.fetch(request):
+                for line in sentences:
                     room -= count_text_tokens(line)
                     if room >= 0:
                         lines.append(line)
@@ -138,11 +155,14 @@ def find_near_entities(
 
     Each mention adds the rarity of the entity times the chunk's score relative to the best.
     """
-    state = query.view
     scores: dict[int, float] = {}
-    for ranking in rankings:
-        rows = state.get_part(GRAPH).read_chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
-        rarities = _compute_rarities(query, rows.entities).tolist()
+    chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
+    no_entities = np.empty(0, np.uint32)
+    requests = [Neighbourhood(chunks, no_entities, 0, with_links=False) for chunks in chunk_lists if len(chunks)]
+    surroundings = query.reading.fetch_all(requests)
+    for ranking, (in_chunks, _) in zip(filter(None, rankings), surroundings, strict=True):
+        rows = in_chunks.rows
+        rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
         top = max((score for _, score in ranking), default=0.0) or 1.0
         for number, (_, score) in enumerate(ranking):
@@ -150,10 +170,23 @@ def find_near_entities(
                 if is_own_text[position] and entities[position] not in excluded:
                     gain = rarities[position] * max(0.0, score) / top
                     scores[entities[position]] = scores.get(entities[position], 0.0) + gain
-    keys = {entity: state.entities.get(entity).key for entity in scores}
-    best_score = max(scores.values(), default=0.0) or 1.0
-    order = sorted(scores, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
+    candidates = _select_highest(scores, limit)
+    if not candidates:
+        return []
+    names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
+    keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
+    best_score = max(scores.values()) or 1.0
+    order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
     return [StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, False) for entity in order]
+
+
+def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
+    """Return the entities with the ``limit`` highest scores, and all that tie with the last of them."""
+    if limit <= 0:
+        return []
+    ordered_scores = sorted(scores.values(), reverse=True)
+    cutoff = ordered_scores[limit - 1] if limit <= len(ordered_scores) else -math.inf
+    return [entity for entity, score in scores.items() if score >= cutoff]
 
 
 def _find_starts(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
@@ -168,33 +201,74 @@ def _find_starts(query: Query, rankings: Sequence[Ranking], limit: int) -> list[
     return named_starts + near_starts
 
 
-def rank_entity_chunks(
-    query: Query, starts: Sequence[StartEntity], rankings: Sequence[Ranking] = ()
-) -> tuple[Ranking, dict[int, str]]:
-    """Rank chunks by their entities, their cosines and the question's words, and return the reason for each.
+def search_locally(query: Query, searches: Sequence[LocalSearch]) -> list[LocalResult]:
+    """Run several local searches together.
 
-    Each of the three scores is scaled to its best. ``rankings`` are rankings by vector and by words whose chunks are
-    candidates too.
+    Each ranks chunks by their entities, their cosines and the question's words. Each of the three scores is scaled to
+    the best one of its search.
     """
-    state = query.view
-    entities = np.array([start.entity for start in starts], np.uint32)
-    graph = state.get_part(GRAPH)
-    rows = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_ENTITY_CHUNKS)
-    weights = np.array([start.weight for start in starts]) * _compute_rarities(query, entities)
+    words = parse_question_words(query.question, get_stemmer(query.reading.settings.stemmer))
+    entities = np.array([start.entity for search in searches for start in search.starts], np.uint32)
+    (rows, degrees), counts = query.reading.fetch(
+        EntityChunks(entities, _MAX_ENTITY_CHUNKS), build_count_request(words)
+    )
+    weights = build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)
+    rarities = _compute_rarities(query, degrees)
+    ends = accumulate((len(search.starts) for search in searches), initial=0)
+    pools = [
+        _build_pool(
+            query,
+            search,
+            EntityRows(rows.bounds[first : last + 1], rows.chunks, rows.features),
+            np.array([start.weight for start in search.starts]) * rarities[first:last],
+        )
+        for search, (first, last) in zip(searches, pairwise(ends), strict=True)
+    ]
+    return _rank_pools(query, searches, pools, weights)
+
+
+class _CandidatePool(NamedTuple):
+    """The chunks that one search ranks (ids ascending), their scores by entities, and the indices of the starts that
+    lead to each."""
+
+    chunks: npt.NDArray[np.uint64]
+    scores: npt.NDArray[np.float64]
+    owners: Mapping[int, Sequence[int]]
+
+
+def _build_pool(
+    query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]
+) -> _CandidatePool:
+    """Return the candidates of a search, given the rows and the weights of its entities."""
     scores, owners = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]
     candidates = best(
-        state, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach
+        query.reading, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach
     )
-    ids = np.unique(np.array([chunk for ranking in (candidates, *rankings) for chunk, _ in ranking], np.uint64))
-    if not len(ids):
-        return [], {}
-    total = scale_to_best(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
-    total += scale_to_best(compute_cosines(state, ids, query.vector).astype(np.float64))
-    total += scale_to_best(score_by_terms(state, find_question_terms(state, query.question), ids))
-    ranking = best(state, ids, total, query.reach)
-    return ranking, {chunk: _format_path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
+    ids = np.unique(np.array([chunk for ranking in (candidates, *search.rankings) for chunk, _ in ranking], np.uint64))
+    return _CandidatePool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), owners)
+
+
+def _rank_pools(
+    query: Query, searches: Sequence[LocalSearch], pools: Sequence[_CandidatePool], weights: TermWeights
+) -> list[LocalResult]:
+    """Return the results of searches, given their candidates; reads the scores of all candidates together."""
+    all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
+    if not len(all_chunks):
+        return [LocalResult([], {}) for _ in searches]
+    cosines, word_scores = query.reading.fetch(
+        CosineRequest(all_chunks, query.vector), WordScoreRequest(weights, all_chunks)
+    )
+    results = []
+    for search, pool in zip(searches, pools, strict=True):
+        positions = np.searchsorted(all_chunks, pool.chunks)
+        total = scale_to_best(pool.scores) + scale_to_best(cosines[positions].astype(np.float64))
+        total += scale_to_best(word_scores[positions])
+        ranking = best(query.reading, pool.chunks, total, query.reach)
+        paths = {chunk: _format_path(search.starts, pool.owners.get(chunk, ())) for chunk, _ in ranking}
+        results.append(LocalResult(ranking, paths))
+    return results
 
 
 def _format_path(starts: Sequence[StartEntity], owners: Iterable[int]) -> str:
@@ -202,10 +276,10 @@ def _format_path(starts: Sequence[StartEntity], owners: Iterable[int]) -> str:
     return f"names {names}" if names else "near the question"
 
 
-def _compute_rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
-    degrees = query.view.get_part(GRAPH).read_degrees(entities)
+def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]:
+    """Return the rarity of entities: the fewer chunks mention one, the higher."""
     chunk_counts = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
-    return np.asarray(np.log(1 + query.view.counters.chunks / chunk_counts), np.float64)
+    return np.asarray(np.log(1 + query.reading.counters.chunks / chunk_counts), np.float64)
 
 
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
@@ -224,6 +298,4 @@ def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[d
 def narrow_query(query: Query, hits: Sequence[Hit]) -> Query:
     """Return a query with the hits and tokens that some hits take subtracted from its limits."""
     within = None if query.within is None else query.within - sum(count_text_tokens(hit.text) for hit in hits)
-    narrowed_query = replace(query, top=query.top - len(hits), within=within)
-    narrowed_query.trace, narrowed_query.reading = query.trace, query.reading
-    return narrowed_query
+    return query.narrow(query.top - len(hits), within)

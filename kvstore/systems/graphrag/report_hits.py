@@ -1,43 +1,71 @@
 """Reports of communities as hits: written by a model, or else made of sentences of the documents.
 
-In: the communities of one state, and the documents that may answer. Out: hits of the kind ``report``, whose spans are
-the sentences, or the sources that the model's findings cite. A model's report is shown only if all documents that it
-was written from may answer.
+In: requests for the reports of some communities. Out: hits of the kind ``report``, whose spans are the sentences, or
+the sources that the model's findings cite. A model's report is shown only if all documents that it was written from may
+answer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...retrieval.evidence import Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.indexes.index_reading import bind_index
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
 from ...text.words import count_text_tokens
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .community_reports import SentenceSpan, list_report_spans, read_spans
+from .community_reports import SentenceSpan, read_spans
 
 
-def require_communities(query: Query) -> Communities:
-    """Return the communities for a strategy; raises InputError if they are not built yet."""
-    communities = bind_index(query.view, COMMUNITIES)
+def require_communities(state: State) -> Communities:
+    """Return the communities of a state; raises InputError if they are not built yet."""
+    communities = bind_index(state, COMMUNITIES)
     if communities is None:
         raise InputError("the index communities is not built yet: REFRESH INDEX communities; makes it")
     return communities
 
 
-def build_community_report(
-    query: Query, communities: Communities, community: int, *, path: str, score: float = 0.0
-) -> Hit | None:
-    """Return the report of a community as a hit, or None if nothing of it may answer."""
-    report = find_report_source(query, communities, community)
-    spans = [to_text_span(query, span) for span in report.spans]
-    heading, title = communities.get_key(community), communities.get_title(community)
-    return build_report_hit(spans, render_reports(query, [report])[0], heading, title, path, score)
+class ReportContent(NamedTuple):
+    """A report: its community's key, title and level, its text, and the spans that it consists of or cites.
+
+    ``spans`` is empty if nothing of the report may answer.
+    """
+
+    key: str
+    title: str
+    level: int
+    text: str
+    spans: Sequence[TextSpan]
+
+
+@dataclass(frozen=True, slots=True)
+class CommunityReports(ReadRequest[list[ReportContent]]):
+    """A request for the reports of communities, limited to what may answer."""
+
+    communities: Sequence[int]
+
+    def fetch(self, state: State) -> list[ReportContent]:
+        communities = require_communities(state)
+        reports = find_report_sources(state, communities, self.communities)
+        spans = iter(convert_spans(state, [span for report in reports for span in report.spans]))
+        return [
+            ReportContent(key, title, communities.get(number).level, text, [next(spans) for _ in report.spans])
+            for number, key, title, report, text in zip(
+                self.communities,
+                communities.get_keys(self.communities),
+                communities.get_titles(self.communities),
+                reports,
+                render_reports(state, reports),
+                strict=True,
+            )
+        ]
 
 
 class ReportSource(NamedTuple):
@@ -50,26 +78,31 @@ class ReportSource(NamedTuple):
     model_text: Mapping[str, Any] | None
 
 
-def find_report_source(query: Query, communities: Communities, community: int) -> ReportSource:
-    """Return the basis of the report of a community, limited to what may answer."""
-    model_text = communities.get_written_text(community)
-    if model_text is not None:
-        sources = communities.list_sources(community)
-        if all(is_allowed(query, source) for source in sources):
-            source_numbers = dict.fromkeys(
-                number for finding in model_text.value["findings"] for number in finding["sources"]
-            )
-            if source_numbers:
-                return ReportSource([sources[number] for number in source_numbers], model_text.value)
-    return ReportSource(
-        [span for span in list_extracted_spans(communities, community) if is_allowed(query, span)], None
-    )
+def find_report_sources(state: State, communities: Communities, numbers: Sequence[int]) -> list[ReportSource]:
+    """Return the basis of the report of each community, limited to what may answer."""
+    return [
+        _find_model_report(state, communities, number)
+        or ReportSource([span for span in spans if _is_allowed(state, span)], None)
+        for number, spans in zip(numbers, communities.list_extracted_spans(numbers), strict=True)
+    ]
 
 
-def render_reports(query: Query, reports: Sequence[ReportSource]) -> list[str]:
+def _find_model_report(state: State, communities: Communities, number: int) -> ReportSource | None:
+    """Return the report that a model wrote, or None if there is none, or if it has sources that may not answer."""
+    model_text = communities.get_written_text(number)
+    if model_text is None:
+        return None
+    sources = communities.list_sources(number)
+    if not all(_is_allowed(state, source) for source in sources):
+        return None
+    cited = dict.fromkeys(number for finding in model_text.value["findings"] for number in finding["sources"])
+    return ReportSource([sources[number] for number in cited], model_text.value) if cited else None
+
+
+def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
     """Return the texts of reports; reads the sentences of all of them together."""
     spans = dict.fromkeys(span for report in reports if report.model_text is None for span in report.spans)
-    texts = dict(zip(spans, read_spans(query.view.documents, list(spans)), strict=True))
+    texts = dict(zip(spans, read_spans(state.documents, list(spans)), strict=True))
     return [
         "\n".join(map(texts.__getitem__, report.spans))
         if report.model_text is None
@@ -83,52 +116,60 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
     return "\n".join([report["title"], report["summary"], *findings])
 
 
-def fit_reports(
-    query: Query, communities: Communities, paths: Mapping[int, str], share: float, limit: int
-) -> list[Hit]:
-    """Return at most ``limit`` reports of communities that fit in a share of the query's tokens, if these are limited.
+def convert_spans(state: State, spans: Sequence[SentenceSpan]) -> list[TextSpan]:
+    """Convert spans to the form used in hits and citations."""
+    keys = state.documents.get_keys(span.document for span in spans)
+    records = state.chunks.get_many(span.chunk for span in spans)
+    return [
+        TextSpan(keys[span.document], record.ordinal, span.start, span.end)
+        for span, record in zip(spans, records, strict=True)
+    ]
 
-    ``paths`` maps each community, in order, to the reason why it is included.
+
+def _is_allowed(state: State, span: SentenceSpan) -> bool:
+    """True if the document of a span may answer."""
+    return state.allowed is None or span.document in state.allowed
+
+
+class ReportCandidate(NamedTuple):
+    """A community whose report can become a hit, the reason for it, and the score of the hit."""
+
+    community: int
+    path: str
+    score: float = 0.0
+
+
+def fit_reports(query: Query, candidates: Sequence[ReportCandidate], share: float, limit: int) -> dict[int, Hit]:
+    """Return at most ``limit`` reports, by community, that fit in a share of the query's tokens, if these are limited.
+
+    The candidates are tried in order. The first ``limit`` of them usually suffice; more are requested only if some do
+    not fit or may not answer.
     """
     room = math.inf if query.within is None else share * query.within
-    reports: list[Hit] = []
-    for community, path in paths.items():
-        if len(reports) >= limit:
-            break
-        report = build_community_report(query, communities, community, path=path)
-        if report is not None and (size := count_text_tokens(report.text)) <= room:
-            reports.append(report)
-            room -= size
+    reports: dict[int, Hit] = {}
+    start, batch_size = 0, limit
+    while len(reports) < limit and start < len(candidates):
+        batch = candidates[start : start + batch_size]
+        contents = query.reading.fetch(CommunityReports([candidate.community for candidate in batch]))
+        for (community, path, score), content in zip(batch, contents, strict=True):
+            report = build_report_hit(content, path, score)
+            if len(reports) < limit and report is not None and (size := count_text_tokens(report.text)) <= room:
+                reports[community] = report
+                room -= size
+        start += batch_size
+        batch_size *= 2
     return reports
 
 
-def build_report_hit(
-    spans: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float
-) -> Hit | None:
-    """Return a hit of the kind ``report``, or None if there are no spans."""
-    if not spans:
+def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
+    """Return a hit of the kind ``report``, or None if nothing of the report may answer."""
+    if not content.spans:
         return None
-    first_span = spans[0]
-    fields = (first_span.document, first_span.ordinal, text, path, first_span.start, first_span.end)
-    return Hit(1, score, *fields, heading, title, "report", tuple(spans))
-
-
-def list_extracted_spans(communities: Communities, community: int) -> list[SentenceSpan]:
-    """Return the sentences of a report not written by a model: the summary, then the findings, without duplicates."""
-    return list_report_spans(communities.list_summary_spans(community), communities.list_findings(community))
-
-
-def to_text_span(query: Query, span: SentenceSpan) -> TextSpan:
-    """Convert a span to the form used in hits and citations."""
-    state = query.view
-    return TextSpan(state.documents.get_key(span.document), state.chunks.get(span.chunk).ordinal, span.start, span.end)
+    first_span = content.spans[0]
+    fields = (first_span.document, first_span.ordinal, content.text, path, first_span.start, first_span.end)
+    return Hit(1, score, *fields, content.key, content.title, "report", tuple(content.spans))
 
 
 def renumber_hits(hits: Iterable[Hit]) -> list[Hit]:
     """Number hits from rank 1, in the given order."""
     return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]
-
-
-def is_allowed(query: Query, span: SentenceSpan) -> bool:
-    """True if the document of a span may answer."""
-    return query.allowed is None or span.document in query.allowed

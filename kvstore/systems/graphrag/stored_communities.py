@@ -7,6 +7,7 @@ chunks, terms and vectors, the same for every state. Missing rows raise a Corrup
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Matrix, cosines
 from .community_building import NO_COMMUNITY
-from .community_reports import SentenceSpan
+from .community_reports import Finding, SentenceSpan
 from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, TERMS, VECTORS
 from .stored_tree import StoredTree
 
@@ -134,15 +135,36 @@ class StoredCommunities:
     def _get_summary_spans(self, community: int) -> list[SentenceSpan]:
         return [SentenceSpan(*span) for span in self._get_record(community)[9]]
 
+    def _get_findings(self, community: int) -> list[Finding]:
+        return [
+            Finding((first, second), weight, SentenceSpan(*span))
+            for first, second, weight, *span in self._get_record(community)[10]
+        ]
+
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
         """Return the chunks, with shares, that have the community as their finest home."""
-        row = iter(self._rows.get(CHUNK_HOMES, records.encode_u32(community)) or ())
-        return [(chunk, share / 10_000) for chunk, share in zip(row, row, strict=True)]
+        return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
-    def _iter_stored_chunks(self, community: int) -> Iterator[tuple[int, float]]:
-        yield from self._list_home_chunks(community)
-        for child in self.get(community).children:
-            yield from self._iter_stored_chunks(child)
+    def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
+        """Return the home chunks, with shares, of each community and its descendants; reads all of them together."""
+        self._preload_subtrees(communities)
+        subtrees = [list(self._iter_subtree(community)) for community in communities]
+        numbers = list(dict.fromkeys(chain.from_iterable(subtrees)))
+        rows = self._rows.get_many(CHUNK_HOMES, list(map(records.encode_u32, numbers)))
+        homes = dict(zip(numbers, map(_decode_homes, rows), strict=True))
+        return [list(chain.from_iterable(map(homes.__getitem__, subtree))) for subtree in subtrees]
+
+    def _preload_subtrees(self, communities: Sequence[int]) -> None:
+        """Load the records of communities and their descendants, with one read for each level."""
+        while communities:
+            self.preload(communities)
+            communities = [child for community in communities for child in self._get_record(community)[2]]
+
+    def _iter_subtree(self, community: int) -> Iterator[int]:
+        """Yield a community and its descendants, each before its children."""
+        yield community
+        for child in self._get_record(community)[2]:
+            yield from self._iter_subtree(child)
 
     def _get_root_path(self, community: int) -> list[int]:
         """Return a community and its ancestors, coarsest first."""
@@ -185,6 +207,12 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
             first_chunks[community] = row[0]
             community = tree.parents[community]
     return first_chunks
+
+
+def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
+    """Return the chunks and shares of a row of home chunks."""
+    numbers = iter(row or ())
+    return [(chunk, share / 10_000) for chunk, share in zip(numbers, numbers, strict=True)]
 
 
 def _make_missing_error(community: int) -> CorruptionError:

@@ -1,0 +1,182 @@
+"""Requests of ``archrag``: the nearest nodes of each layer, the chunks they lead to, and their names.
+
+In: the vector of a question, or nodes found before. A node of layer 0 is an entity, and a node of any layer above it is
+a community. Out: what exists of them in a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from ...derived.passage_graph.edges import LOWER
+from ...derived.passage_graph.structure import GRAPH
+from ...errors import IndexUnavailableError
+from ...structures.indexes.index_reading import bind_index
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from ..graphrag.communities import Communities
+from ..graphrag.community_index import COMMUNITIES
+from ..graphrag.report_hits import require_communities
+from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_in_memory
+
+#: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.
+_MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
+#: The maximum number of retries with larger counts to replace deleted nodes.
+_MAX_RETRIES = 3
+#: Cosines are rounded to a multiple of this before they are compared.
+_COSINE_STEP = 1 / (1 << 16)
+
+#: Entities or communities with their cosines, best first.
+RankedNodes = list[tuple[int, float]]
+#: A node: its layer (0: entities) and its id.
+LayerNode = tuple[int, int]
+
+
+class LayerSearch(NamedTuple):
+    """The nearest nodes of the searched layers, entities first, then communities from the finest level.
+
+    ``levels`` is the number of levels of communities. ``problem`` is the reason why the graph was built in memory, or
+    None.
+    """
+
+    levels: int
+    layers: list[RankedNodes]
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NearestNodes(ReadRequest[LayerSearch]):
+    """A request for the ``count`` existing nodes of each layer nearest to a unit vector.
+
+    Searches the entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates kept while a
+    layer is searched. Raises IndexUnavailableError if there is no usable graph and it is too large to build in memory.
+    """
+
+    vector: Matrix
+    count: int
+    levels: int
+    ef: int
+
+    def fetch(self, state: State) -> LayerSearch:
+        communities = require_communities(state)
+        problem: str | None = None
+        try:
+            graph = bind_index(state, COMMUNITY_GRAPH)
+            if graph is None:
+                raise IndexUnavailableError("its file is missing, damaged or of other communities")
+            layers = self._search(state, communities, graph)
+        except IndexUnavailableError as unusable:
+            problem = f"{unusable}; REFRESH INDEX {COMMUNITIES.name} rebuilds it"
+            try:
+                graph = build_in_memory(state, communities)
+            except IndexUnavailableError as error:
+                remedy = f"REFRESH INDEX {COMMUNITIES.name} rebuilds it"
+                message = f"index {COMMUNITY_GRAPH.name}: {unusable}, and {error}; {remedy}"
+                raise IndexUnavailableError(message) from error
+            layers = self._search(state, communities, graph)
+        return LayerSearch(communities.levels, layers, problem)
+
+    def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
+        """Return the nearest nodes of each layer that still exist, requesting more in place of deleted ones."""
+        limits = [self.count] * (1 + min(communities.levels, self.levels))
+        counts = [*limits, *(0 for _ in graph.nodes[len(limits) :])]
+        layers: list[RankedNodes] = []
+        for _ in range(_MAX_RETRIES + 1):
+            nearest = graph.find_nearest(self.vector, counts, self.ef)[: len(limits)]
+            layers = [_select_existing(state, communities, number, layer) for number, layer in enumerate(nearest)]
+            needs_more = [
+                len(remaining) < min(count, len(nodes)) and len(layer) < len(nodes)
+                for remaining, layer, nodes, count in zip(layers, nearest, graph.nodes, limits, strict=False)
+            ]
+            if not any(needs_more):
+                break
+            counts[: len(limits)] = [
+                4 * count if is_short else count for count, is_short in zip(counts, needs_more, strict=False)
+            ]
+        return [layer[:count] for layer, count in zip(layers, limits, strict=True)]
+
+
+def _select_existing(
+    state: State, communities: Communities, layer: int, nodes: Sequence[tuple[int, float]]
+) -> RankedNodes:
+    """Return the nodes of a layer that exist, with rounded cosines."""
+    ids = [node for node, _ in nodes]
+    if layer:
+        existing = set(communities.filter_alive(np.array(ids, np.int64)).tolist())
+    else:
+        existing = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
+    return [(node, round(cosine / _COSINE_STEP) * _COSINE_STEP) for node, cosine in nodes if node in existing]
+
+
+@dataclass(frozen=True, slots=True)
+class LedChunks(ReadRequest[list[list[list[int]]]]):
+    """A request for the chunks that the nodes of each layer lead to.
+
+    An entity leads to the chunks that mention it, and a community to its home chunks; a node with too many chunks leads
+    nowhere.
+    """
+
+    layers: Sequence[Sequence[int]]
+
+    def fetch(self, state: State) -> list[list[list[int]]]:
+        entities, *community_layers = self.layers
+        communities = require_communities(state)
+        numbers = list(chain.from_iterable(community_layers))
+        communities.preload(numbers)
+        specific = [number for number in numbers if communities.get(number).chunk_count <= _MAX_COMMUNITY_CHUNKS]
+        groups = zip(specific, communities.list_chunk_groups(specific), strict=True)
+        home_chunks = {number: [chunk for chunk, _ in group] for number, group in groups}
+        return [
+            _list_entity_chunks(state, entities),
+            *([home_chunks.get(number, []) for number in layer] for layer in community_layers),
+        ]
+
+    def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:
+        return (chunk for layer in answer for chunks in layer for chunk in chunks)
+
+
+def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]]:
+    """Return the chunks that mention each entity, other than only in lower case."""
+    graph = state.get_part(GRAPH)
+    numbers = np.array(entities, np.uint32)
+    rows = graph.read_entity_rows(numbers, graph.read_degrees(numbers), _MAX_ENTITY_CHUNKS)
+    is_informative = (rows.features & ~np.uint16(LOWER)) != 0
+    ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
+    return [rows.chunks[row][is_informative[row]].tolist() for row in ranges]
+
+
+class NodeLabel(NamedTuple):
+    """The names of a node: the entity (None for a community), and its community with its level (None if it has no
+    living one)."""
+
+    entity: str | None
+    community: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLabels(ReadRequest[list[NodeLabel]]):
+    """A request for the names of nodes, all of which must exist."""
+
+    nodes: Sequence[LayerNode]
+
+    def fetch(self, state: State) -> list[NodeLabel]:
+        communities = require_communities(state)
+        entities = [node for layer, node in self.nodes if not layer]
+        names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
+        finest = dict(zip(entities, communities.find_finest(entities), strict=True))
+        homes = [node if layer else finest[node] for layer, node in self.nodes]
+        numbers = np.array(list({home for home in homes if home is not None}), np.int64)
+        living = communities.filter_alive(numbers).tolist()
+        communities.preload(living)
+        titles = zip(living, communities.get_titles(living), strict=True)
+        labels = {number: (title, communities.get(number).level) for number, title in titles}
+        return [
+            NodeLabel(None if layer else names[node], None if home is None else labels.get(home))
+            for (layer, node), home in zip(self.nodes, homes, strict=True)
+        ]

@@ -1,0 +1,184 @@
+"""Requests of the GraphRAG strategies to the communities and the passage graph of a state.
+
+In: entities, chunks or communities found before, or the vector of a question. Out: what the state has of them. Reports
+are requested by :class:`~.report_hits.CommunityReports`, and the tree of communities by :mod:`.tree_requests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...derived.passage_graph.edges import Degrees, EntityRows
+from ...derived.passage_graph.structure import GRAPH
+from ...retrieval.cover import CoverSentence, collect_cover_sentences
+from ...retrieval.hierarchy import Hierarchy
+from ...retrieval.ordered_addresses import sort_nodes
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from .report_hits import require_communities
+
+
+class EntityChunkRows(NamedTuple):
+    """The chunks of entities, and the degrees of the entities."""
+
+    rows: EntityRows
+    degrees: Degrees
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChunks(ReadRequest[EntityChunkRows]):
+    """A request for the chunks of entities; an entity with more than ``max_chunks`` has none."""
+
+    entities: npt.NDArray[np.uint32]
+    max_chunks: int
+
+    def fetch(self, state: State) -> EntityChunkRows:
+        graph = state.get_part(GRAPH)
+        degrees = graph.read_degrees(self.entities)
+        return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
+
+    def list_chunks(self, answer: EntityChunkRows) -> Iterable[int]:
+        chunks: list[int] = answer.rows.chunks.tolist()
+        return chunks
+
+
+class FinestCommunity(NamedTuple):
+    """The finest community of an entity, and ten times its rating."""
+
+    community: int
+    rating: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
+    """A request for the finest community of each entity, None if it has none."""
+
+    entities: Sequence[int]
+
+    def fetch(self, state: State) -> list[FinestCommunity | None]:
+        communities = require_communities(state)
+        ratings = communities.tree.ratings
+        return [
+            None if number is None else FinestCommunity(number, int(ratings[number]))
+            for number in communities.find_finest(self.entities)
+        ]
+
+
+class NearbyCommunity(NamedTuple):
+    """A community near a question: its number, its title and its strongest members, strongest first."""
+
+    community: int
+    title: str
+    members: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
+    """A request for the ``count`` communities nearest to a unit vector, each with at most ``max_members`` members."""
+
+    vector: Matrix
+    count: int
+    max_members: int
+
+    def fetch(self, state: State) -> list[NearbyCommunity]:
+        communities = require_communities(state)
+        numbers = [number for number, _ in communities.find_nearest(self.vector, self.count)]
+        titles = communities.get_titles(numbers)
+        members = communities.list_strongest_members(numbers, self.max_members)
+        return list(map(NearbyCommunity, numbers, titles, members))
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchySentences(ReadRequest[list[list[str]]]):
+    """A request for the sentences about names (normal forms) from the forest.
+
+    Each name has the sentences of its first ``max_nodes`` nodes, with at most ``max_relatives`` ancestors and as many
+    descendants in each sentence.
+    """
+
+    names: Sequence[str]
+    max_nodes: int
+    max_relatives: int
+
+    def fetch(self, state: State) -> list[list[str]]:
+        hierarchy = Hierarchy(state, self.max_relatives)
+        return [
+            hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])
+            for nodes in hierarchy.find_nodes(self.names)
+        ]
+
+
+class CommunityHead(NamedTuple):
+    """The key, the title and the level of a community."""
+
+    key: str
+    title: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommunityHeads(ReadRequest[list[CommunityHead]]):
+    """A request for the keys, titles and levels of communities."""
+
+    communities: Sequence[int]
+
+    def fetch(self, state: State) -> list[CommunityHead]:
+        communities = require_communities(state)
+        keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
+        levels = (communities.get(number).level for number in self.communities)
+        return list(map(CommunityHead, keys, titles, levels))
+
+
+@dataclass(frozen=True, slots=True)
+class CommunityChunks(ReadRequest[list[list[int]]]):
+    """A request for the home chunks of communities, largest share first."""
+
+    communities: Sequence[int]
+
+    def fetch(self, state: State) -> list[list[int]]:
+        groups = require_communities(state).list_chunk_groups(self.communities)
+        return [[chunk for chunk, _ in group] for group in groups]
+
+
+class CoverCandidates(NamedTuple):
+    """The sentences of groups of chunks, and the document key and ordinal of each chunk that has any."""
+
+    groups: list[list[CoverSentence]]
+    addresses: dict[int, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverSentences(ReadRequest[CoverCandidates]):
+    """A request for the sentences of groups of chunks, by document key and offset within each group."""
+
+    chunk_groups: Sequence[Sequence[int]]
+
+    def fetch(self, state: State) -> CoverCandidates:
+        groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
+        documents = {sentence.chunk: sentence.document for sentence in chain.from_iterable(groups)}
+        keys = state.documents.get_keys(documents.values())
+        ordinals = (record.ordinal for record in state.chunks.get_many(documents))
+        addresses = zip((keys[document] for document in documents.values()), ordinals, strict=True)
+        return CoverCandidates(groups, dict(zip(documents, addresses, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTexts(ReadRequest[list[str]]):
+    """A request for the texts of chunks."""
+
+    chunks: Sequence[int]
+
+    def fetch(self, state: State) -> list[str]:
+        records = state.chunks.get_many(self.chunks)
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for record in records:
+            ranges.setdefault(record.document, []).append((record.start, record.end))
+        texts = {document: iter(slices) for document, slices in state.documents.text_slices(ranges).items()}
+        return [next(texts[record.document]) for record in records]

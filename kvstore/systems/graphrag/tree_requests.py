@@ -1,0 +1,172 @@
+"""Requests of ``global`` to the tree of communities: chunks outside the communities, and scored communities.
+
+In: the chunks near a question, or communities whose children are wanted. Out: which chunks belong to no community, or
+are newer than the communities; and the children that may answer, with their scores for the question.
+
+The score of a community is the cosine of its centroid, plus the share of the question's words in its report, weighted
+by rarity (BM25).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.lexical_search import K1
+from ...storage import records
+from ...structures.clustering.affinity import Partition
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from ...text.words import get_stemmer
+from .communities import Communities
+from .report_hits import find_report_sources, render_reports, require_communities
+from .report_terms import build_report_terms
+
+#: The number of nearest communities, of those compared at once, whose reports are read.
+_NUM_SCORED_REPORTS = 50
+#: The maximum number of reports whose terms are cached, about 2 kB each.
+_MAX_CACHED_TERMS = 1 << 14
+
+
+class ChunkPlacement(NamedTuple):
+    """The chunks that are reported apart from the communities, and the communities that may answer.
+
+    ``unassigned`` are the chunks in no community, then the newer ones. ``newer`` are the chunks added after the build.
+    ``allowed`` is the mask of the communities with a chunk that may answer, or None if all of them may.
+    """
+
+    unassigned: list[int]
+    newer: frozenset[int]
+    allowed: npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnassignedChunks(ReadRequest[ChunkPlacement]):
+    """A request for the chunks in no community, among chunks near the question and all chunks of a restriction."""
+
+    near_chunks: Sequence[int]
+
+    def fetch(self, state: State) -> ChunkPlacement:
+        communities, allowed = require_communities(state), state.allowed
+        allowed_chunks: list[int] = []
+        newer = np.array(communities.list_newer_chunks(), np.uint64)
+        if allowed is not None:
+            documents = state.documents.get_many(allowed.documents.tolist())
+            allowed_chunks = [chunk for record in documents.values() for chunk in record.chunk_ids()]
+            newer = newer[allowed.mask(newer)]
+        newer_chunks: list[int] = newer.tolist()
+        candidates = list(dict.fromkeys((*self.near_chunks, *allowed_chunks)))
+        homes = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
+        mask = None
+        if allowed is not None:
+            mask = np.zeros(len(communities), np.bool_)
+            mask[list({community for path in homes.values() for community in path})] = True
+        newer_set = frozenset(newer_chunks)
+        without_home = [chunk for chunk, path in homes.items() if not path or chunk in newer_set]
+        return ChunkPlacement(list(dict.fromkeys((*without_home, *newer_chunks))), newer_set, mask)
+
+
+class ScoredCommunities(NamedTuple):
+    """Communities in ascending order: numbers, parents, levels, scores, and the factors of the scores.
+
+    A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the generation of the
+    communities.
+    """
+
+    change: int
+    numbers: Partition
+    parents: Partition
+    levels: Partition
+    scores: npt.NDArray[np.float64]
+    factors: npt.NDArray[np.float64]
+
+    def select(self, mask: npt.NDArray[np.bool_]) -> ScoredCommunities:
+        """Return the communities of a mask."""
+        return ScoredCommunities(
+            self.change,
+            self.numbers[mask],
+            self.parents[mask],
+            self.levels[mask],
+            self.scores[mask],
+            self.factors[mask],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChildren(ReadRequest[ScoredCommunities]):
+    """A request for the children of communities (None: the coarsest communities) that may answer, with their scores.
+
+    ``allowed`` is that of :class:`ChunkPlacement`. ``rarities`` are those of the question's terms.
+    """
+
+    parents: Partition | None
+    allowed: npt.NDArray[np.bool_] | None
+    vector: Matrix
+    rarities: Mapping[str, float]
+
+    def fetch(self, state: State) -> ScoredCommunities:
+        communities = require_communities(state)
+        tree = communities.tree
+        numbers = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
+        numbers = communities.filter_alive(numbers) if self.allowed is None else numbers[self.allowed[numbers]]
+        scores = communities.compute_cosines(numbers, self.vector).astype(np.float64).round(6)
+        if self.rarities:
+            best = find_best(numbers, scores, _NUM_SCORED_REPORTS)
+            scores[best] += [
+                score_terms(terms, self.rarities) for terms in _get_terms(state, communities, numbers[best].tolist())
+            ]
+        factors = 1 + tree.ratings[numbers] / 10 / 10
+        return ScoredCommunities(
+            communities.change, numbers, tree.parents[numbers], tree.levels[numbers], scores, factors
+        )
+
+
+def find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
+    """Return the indices of the highest-scoring communities, best first, ties by number."""
+    if not 0 < limit < len(scores):
+        return np.lexsort((communities, -scores))[:limit]
+    last = len(scores) - limit
+    candidates = np.flatnonzero(scores >= np.partition(scores, last)[last])
+    return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:limit]]
+
+
+def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
+    """Return the share of the question's words in a text with these terms (see :func:`~.report_terms.frame_terms`), by
+    BM25 without length normalization."""
+    max_score = sum(rarities.values()) * (K1 + 1) or 1.0
+    counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
+    return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / max_score
+
+
+def _get_terms(state: State, communities: Communities, numbers: Sequence[int]) -> list[str]:
+    """Return the terms of reports, from the store if everything may answer and is unchanged since the build."""
+    if state.allowed is None and communities.is_as_built:
+        return communities.get_built_terms(numbers)
+    return _build_terms(state, communities, numbers)
+
+
+def _build_terms(state: State, communities: Communities, numbers: Sequence[int]) -> list[str]:
+    """Return the terms of reports, cached across questions while the reports are the same."""
+    titles = communities.get_titles(numbers)
+    reports = find_report_sources(state, communities, numbers)
+    cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)
+    sources = [
+        records.pack([title, report.spans if report.model_text is None else report.model_text])
+        for title, report in zip(titles, reports, strict=True)
+    ]
+    entries = [cache.get(number, (b"", "")) for number in numbers]
+    changed_positions = [position for position, source in enumerate(sources) if entries[position][0] != source]
+    if len(cache) + len(changed_positions) > _MAX_CACHED_TERMS:
+        cache.clear()
+    texts = render_reports(state, [reports[position] for position in changed_positions])
+    stem = get_stemmer(state.settings.stemmer)
+    for position, text in zip(changed_positions, texts, strict=True):
+        new_terms = build_report_terms(titles[position], text, stem)
+        entries[position] = cache[numbers[position]] = sources[position], new_terms
+    return [terms for _, terms in entries]
