@@ -53,6 +53,7 @@ class Answer(Columnar):
         return self.text
 
     def _get_named_rows(self) -> NamedRows:
+        """Return the column names, a row per citation, and the SQL types of the columns."""
         columns = {
             "number": "INTEGER", "document": "TEXT", "ordinal": "INTEGER", "start": "INTEGER", "end": "INTEGER",
             "text": "TEXT", "kind": "TEXT",

@@ -28,6 +28,7 @@ def _is_slice(hit: Hit) -> bool:
 
 
 def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
+    """Return a list item: the cited bytes marked in the text of the hit that contains them, and their document."""
     containing_hit = next((hit for hit in hits if _contains(hit, citation)), None)
     if containing_hit is None:
         quoted = markup.mark_spans(citation.text, [(0, len(citation.text.encode()))])
@@ -42,6 +43,7 @@ def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
 
 
 def _contains(hit: Hit, citation: Citation) -> bool:
+    """True if all spans of a citation are inside a hit."""
     return all(
         span.document == hit.document and hit.start <= span.start and span.end <= hit.end for span in citation.spans
     )

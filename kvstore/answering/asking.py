@@ -104,6 +104,7 @@ class Asker:
                 overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
 
         def generate_answer() -> Generator[str, None, Answer]:
+            """Yield the model's text and return the answer; return an extractive answer if there is no model's."""
             # The state is already closed, because a model can write for minutes.
             from .answer import write_answer
             from .extractive import extract_answer
@@ -188,6 +189,7 @@ class Asker:
         return distilled
 
     def _build_prompt(self, evidence: Evidence, query: Query) -> Prompt:
+        """Return the prompt for this evidence within the session's budget, and record it as a step of the query."""
         from .prompt import build_prompt
 
         budget = self._session.prompt_tokens

@@ -95,6 +95,7 @@ class CitationFilter:
         return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
 
     def _filter_citation(self, match: re.Match[str]) -> str:
+        """Return the valid numbers of a citation in brackets, or an empty string; record all numbers."""
         expanded = _RANGE_PATTERN.sub(_expand_range, match[1])
         numbers = list(dict.fromkeys(map(int, _NUMBER_PATTERN.findall(expanded))))
         valid = [number for number in numbers if 1 <= number <= self._num_passages]

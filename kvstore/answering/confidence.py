@@ -168,7 +168,7 @@ def estimate_confidence(
     passages += map(PassageWords, context)
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
-    question_terms = _QuestionTerms.parse(
+    question_terms = _QuestionTerms.from_question(
         query.question, state, detect_word_language(segment_words(query.question), likely=language)
     )
     missing_names = [
@@ -237,7 +237,7 @@ class _QuestionTerms:
     stem: Callable[[str], str]
 
     @classmethod
-    def parse(cls, question: str, state: State, language: str | None) -> _QuestionTerms:
+    def from_question(cls, question: str, state: State, language: str | None) -> _QuestionTerms:
         """Prepare a question in a language (None: English), with the statistics of a store."""
         function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS

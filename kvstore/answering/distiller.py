@@ -129,6 +129,7 @@ class ModelDistiller:
         return ratings
 
     def _ask_ratings(self, question: str, passages: Sequence[Hit]) -> list[int]:
+        """Return the model's rating of each of these passages; 0 for a passage that it did not rate."""
         rating = build_object_schema(
             passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _MAX_RATING}
         )

@@ -360,6 +360,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
 
 
 def _build_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
+    """Return the citation of a run, with the chunk of its first snippet in a hit."""
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = (
         passage.start + len(passage.text[:offset].encode()) for offset in (snippets[0].start, snippets[-1].end)

@@ -148,6 +148,7 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk: int, step: int
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
+    """Return the passage of a group, with its snippets and their hits."""
     start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
     record = state.documents.get(group.document)
     # The chunk before the passage shows if the passage begins in the middle of a line.

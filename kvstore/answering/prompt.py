@@ -83,7 +83,7 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     sections = (evidence.points, evidence.context, evidence.abstracts)
     fixed_tokens += token_estimate(quotation.quote("")) * sum(map(bool, sections))
     token_budget = _TokenBudget(budget - fixed_tokens)
-    passages = [hit for hit in hits if token_budget.take(quote_passage(LONGEST_NUMBER, hit, quotation))]
+    passages = [hit for hit in hits if token_budget.try_add(quote_passage(LONGEST_NUMBER, hit, quotation))]
     if hits and not passages:
         min_tokens = (
             fixed_tokens + 1 + min(token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) for hit in hits)
@@ -91,15 +91,15 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         raise InputError(
             f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
         )
-    points = [line for line in map(to_one_line, evidence.points) if token_budget.take(line)]
-    relations = [line for line in map(to_one_line, evidence.context) if token_budget.take(line)]
+    points = [line for line in map(to_one_line, evidence.points) if token_budget.try_add(line)]
+    relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]
     passages_text = "\n".join(hit.text for hit in passages)
     passage_documents = {hit.document for hit in passages}
     abstracts = [
         text
         for note in evidence.abstracts
         if note.document in passage_documents and note.text.strip() and note.text not in passages_text
-        if token_budget.take(text := quote_text(note.text))
+        if token_budget.try_add(text := quote_text(note.text))
     ]
     parts = [
         _render_section(
@@ -122,7 +122,7 @@ class _TokenBudget:
     def __init__(self, tokens: int) -> None:
         self._tokens_left = tokens
 
-    def take(self, text: str) -> bool:
+    def try_add(self, text: str) -> bool:
         """Add a text and its line end if there is room. Return True if it was added."""
         size = token_estimate(text) + 1
         if size > self._tokens_left:

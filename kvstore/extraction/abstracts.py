@@ -131,6 +131,7 @@ class _TreeBuilder:
         )
 
     def _get_section_path(self, section: int) -> list[int]:
+        """Return the sections around a section, outermost first, itself included."""
         path = []
         while section >= 0:
             path.append(section)
@@ -151,6 +152,7 @@ class _TreeBuilder:
         return common
 
     def _split_leaves(self) -> list[tuple[int, int]]:
+        """Return the first and last chunk of each leaf: up to ``GROUP_SIZE`` chunks of one top-level section."""
         top_level = self._find_top_level()
         spans: list[tuple[int, int]] = []
         start = 0
@@ -223,6 +225,7 @@ class _TreeBuilder:
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
 
     def _add_parent(self, children: list[int], section: int) -> int:
+        """Add a draft above these children and return its number."""
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
@@ -244,6 +247,7 @@ class _TreeBuilder:
         return children
 
     def _compute_vector(self, number: int) -> dict[str, float]:
+        """Return the weights of the terms below a draft: frequent there, and rare in the document."""
         draft = self._drafts[number]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):
@@ -313,6 +317,7 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
 
 
 def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
+    """Return the cosine of two vectors of terms; 0 if one is empty."""
     if len(right) < len(left):
         left, right = right, left
     product = sum(weight * right.get(term, 0.0) for term, weight in left.items())

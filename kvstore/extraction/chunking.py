@@ -155,6 +155,7 @@ def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
+    """Return a section for each heading, with the section around it; it ends before a heading of its level or above."""
     headings = [block for block in blocks if block.kind == "heading"]
     parents: list[int] = []
     ends = [end] * len(headings)
@@ -178,6 +179,7 @@ def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
 
 
 def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
+    """Yield the lines of a code block or table, or the sentences of another block; cut those that are too long."""
     if block.kind in ("code", "table"):
         spans = _split_lines(text, block.start, block.end)
     else:
@@ -191,6 +193,7 @@ def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
 
 
 def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of the lines that are not blank."""
     while start < end:
         stop = text.find("\n", start, end)
         stop = end if stop < 0 else stop + 1

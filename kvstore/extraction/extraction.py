@@ -268,6 +268,7 @@ def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
+    """Derive everything from a document whose prose has been read: tree, outline, relations, names and terms."""
     document, text, sections, chunks = chunked.document, chunked.text, chunked.sections, chunked.chunks
     byte_offsets = chunked.byte_offsets
     stem = get_stemmer(settings.stemmer)

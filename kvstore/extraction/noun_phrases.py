@@ -175,6 +175,7 @@ class NounPhrases:
         return self._members[index]
 
     def _find_members(self, index: int) -> list[int]:
+        """Return the noun at ``index`` and its conjuncts, up to a verb or semicolon."""
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):

@@ -64,6 +64,10 @@ def _iter_pairs(blocks: Sequence[Block], english: bool) -> Iterator[tuple[str, s
 def _push_name(
     kind: str, ancestors: list[tuple[int, str | None]], block: Block, name: str | None
 ) -> Iterator[tuple[str, str, str, Block]]:
+    """Add the name of a block to ``ancestors``, and yield its pair with the nearest name above it.
+
+    ``ancestors`` are the levels and names of the enclosing blocks; those at the block's level or below are removed.
+    """
     while ancestors and ancestors[-1][0] >= block.level:
         ancestors.pop()
     parent = next((ancestor for _, ancestor in reversed(ancestors) if ancestor), None)
@@ -83,6 +87,7 @@ def _get_item_name(title: str) -> str | None:
 
 
 def _is_name(form: str) -> bool:
+    """True if a text can be a name: a few words without the marks and function words of sentences."""
     words = form.lower().split()
     if not 0 < len(words) <= _MAX_NAME_WORDS or _SENTENCE_MARK_PATTERN.search(form):
         return False

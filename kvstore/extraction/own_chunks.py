@@ -58,6 +58,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 
 
 def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
+    """Return the start and end of a chunk as integers. Raises InputError."""
     try:
         start, end = (index(bound) for bound in bounds)
     except (TypeError, ValueError):
@@ -68,6 +69,7 @@ def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
 
 
 def _check_length(key: str, piece: str, label: str) -> None:
+    """Raise InputError if a chunk is too long; ``label`` names it in the message."""
     length = len(piece.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:
         raise InputError(

@@ -78,6 +78,7 @@ class _ChunkProse:
     units: list[Unit] = field(default_factory=list)
 
     def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
+        """Append the displayed text of a unit."""
         if self.units:
             self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
@@ -111,6 +112,7 @@ def read_prose(
 def _build_prose(
     prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_bytes: npt.NDArray[np.int64]
 ) -> Prose:
+    """Collect the relations and phrases of the chunks of one document, with relations located by sentence."""
     prose = Prose()
     for chunk_prose, (stated_relations, phrases) in prose_statements:
         prose.phrases.update(phrases)
@@ -124,6 +126,7 @@ def _build_prose(
 
 
 def _collect_statements(_: str, parses: Sequence[Parse]) -> _ChunkStatements:
+    """Return the informative relations and the terms of a chunk, given the parses of its parts."""
     stated_relations: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:
@@ -136,6 +139,7 @@ def _collect_statements(_: str, parses: Sequence[Parse]) -> _ChunkStatements:
 
 
 def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
+    """Return the sentences and items of a chunk that are prose, without markup and markers."""
     chunk_prose = _ChunkProse()
     end = chunk.start
     for unit in chunk.units:

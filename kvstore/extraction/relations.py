@@ -99,6 +99,7 @@ class _SentenceRelations:
         self._described_nouns: set[int] = set()
 
     def find_statements(self) -> Iterator[StatedRelation]:
+        """Yield all statements of the sentence; the same pair can occur several times. A question states nothing."""
         if self._words[-1].text == "?":
             return
         for index, word in enumerate(self._words):
@@ -131,6 +132,7 @@ class _SentenceRelations:
         return lemma if lemma in VERB_FRAMES else ""
 
     def _find_verb_relations(self, verb: int) -> Iterator[StatedRelation]:
+        """Yield the relations that a verb states between its subjects and its objects or complements."""
         weight = self._factuality.compute_weight(verb)
         if not weight:
             return

@@ -118,6 +118,7 @@ def compute_digest(
 
 
 def _encode_text(key: str, text: str, format: str) -> bytes:
+    """Return a document's text in UTF-8. Raises InputError for an invalid key, format or text."""
     if not key:
         raise InputError("a document's key is empty; choose a key of at least 1 byte")
     if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
