@@ -181,7 +181,7 @@ def connect(
     with _translate_errors():
         if isinstance(store, Store):
             if options:
-                raise errors.InputError(f"an open store takes no further options, and there is {next(iter(options))}")
+                raise errors.InputError(f"an open store takes no further options, such as {next(iter(options))}")
             return StoreConnection(store.session(), autocommit=autocommit)
         return StoreConnection(open_store(store, lock_timeout=timeout, **options), autocommit=autocommit)
 
@@ -254,7 +254,7 @@ class StoreConnection:
 
     def _require_open(self) -> None:
         if self.session.closed:
-            raise InterfaceError("the connection is closed; connect() makes another")
+            raise InterfaceError("the connection is closed; connect() opens another")
 
     def __enter__(self) -> StoreConnection:
         return self
@@ -309,7 +309,9 @@ class StoreCursor:
             if result.columns:
                 result.close()
                 self._result = None
-                raise ProgrammingError("executemany() takes a statement without rows; execute() runs one that has some")
+                raise ProgrammingError(
+                    "executemany() takes a statement without rows; use execute() for one that returns rows"
+                )
             num_changed += max(0, result.rowcount)
         self.rowcount = num_changed
         return self
@@ -356,7 +358,7 @@ class StoreCursor:
     def _get_result(self) -> Cursor:
         self._require_open()
         if self._result is None or not self._result.columns:
-            raise ProgrammingError("there are no rows: no statement was run, or it gives none")
+            raise ProgrammingError("there are no rows: no statement was run, or it returns none")
         return self._result
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
@@ -374,7 +376,7 @@ class StoreCursor:
     def _require_open(self) -> None:
         self.connection._require_open()
         if self._closed:
-            raise InterfaceError("the cursor is closed; cursor() makes another")
+            raise InterfaceError("the cursor is closed; cursor() returns another")
 
     def __enter__(self) -> StoreCursor:
         return self

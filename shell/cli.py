@@ -30,7 +30,7 @@ from .statement_commands import ask, check, compact, info, shell
     cls=CommandGroup,
     commands=[shell, ingest, watch, ask, info, check, compact],
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Installed packages may bring more commands; kvstore plugins lists them.",
+    epilog="Installed packages can add commands; kvstore plugins lists them.",
 )
 @click.version_option(kvstore.__version__, prog_name="kvstore")
 def cli() -> None:
@@ -44,10 +44,13 @@ def cli() -> None:
     "--compact/--no-compact",
     default=True,
     show_default=True,
-    help="Leave out free pages. Without it the file is copied page by page, and writers wait meanwhile.",
+    help="Omit free pages from the copy. With --no-compact the file is copied page by page, and writers wait until "
+    "it is done.",
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
-    """Copy the current state of STORE to DESTINATION, while others read and write."""
+    """Copy STORE to DESTINATION.
+
+    The copy has the current state of the store. Other processes can read and write meanwhile."""
     with open_store_at(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         report_message(f"copied {store} to {destination}")
@@ -56,17 +59,19 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 
 @cli.command()
 @STORE
-@click.option("--no-backup", is_flag=True, help="Keep no copy of the store as it was.")
+@click.option("--no-backup", is_flag=True, help="Do not keep a backup of the old store.")
 def migrate(store: Path, no_backup: bool) -> int:
-    """Convert STORE to the format of this version; a backup of the old store is kept next to it."""
+    """Convert STORE to the format of this version.
+
+    A backup of the old store is kept next to it."""
 
     migration = kvstore.migrate(store, backup=not no_backup)
     if migration.backup is not None:
-        report_message(f"{store}: kept as it was in {migration.backup}")
+        report_message(f"{store}: the old store is kept in {migration.backup}")
     for loss in [] if migration.rebuilt is None else migration.rebuilt.lost:
         report_message(f"lost: {loss}")
     report_message(
-        f"{store}: the format is current now" if migration.changed else f"{store}: nothing to do, the format is current"
+        f"{store}: converted to the current format" if migration.changed else f"{store}: the format is already current"
     )
     return FAILED if migration.rebuilt is not None and migration.rebuilt.lost else 0
 
@@ -86,10 +91,14 @@ def completion(shell: str) -> int:
 
 
 @cli.command()
-@click.option("--store", type=click.Path(path_type=Path), help="Keep the store here (default: a temporary folder).")
-@click.option("--embedder", metavar="NAME", help="Embedder to use (default: the best that is installed).")
+@click.option(
+    "--store", type=click.Path(path_type=Path), help="Create the store here and keep it (default: a temporary folder)."
+)
+@click.option("--embedder", metavar="NAME", help="Embedder of the store (default: the best one that is installed).")
 def demo(store: Path | None, embedder: str | None) -> int:
-    """Take a tour with a small sample: ingest, look up, ask, change a document, ask again."""
+    """Run a tour with sample documents.
+
+    It ingests them, looks up names, asks questions, changes a document and asks again."""
     from .demo import run_tour
 
     return run_tour(store, embedder)
@@ -98,7 +107,9 @@ def demo(store: Path | None, embedder: str | None) -> int:
 @cli.command()
 @MODE
 def plugins(mode: str | None) -> int:
-    """List what installed packages add: embedders, readers, strategies and commands, with any problem."""
+    """List the plug-ins of installed packages.
+
+    These are embedders, readers, strategies and commands. The state shows problems."""
     from shutil import get_terminal_size
 
     from .render import write_result
@@ -116,14 +127,18 @@ def plugins(mode: str | None) -> int:
 
 @cli.command()
 @STORE
-@click.option("--write", is_flag=True, help="Let clients change the store, which is made where it is missing.")
+@click.option("--write", is_flag=True, help="Let clients change the store, and create it if it is missing.")
 @click.option(
-    "--tokens", type=click.IntRange(500), default=2000, show_default=True, help="The most that a result may hold."
+    "--tokens", type=click.IntRange(500), default=2000, show_default=True, help="Maximum size of a result in tokens."
 )
-@click.option("--strategy", metavar="NAME", help="How evidence is found where a client does not say.")
-@click.option("--where", metavar="CONDITION", help="Give these documents only, such as \"key LIKE 'hr/%'\".")
+@click.option("--strategy", metavar="NAME", help="Strategy for calls that do not name one.")
+@click.option(
+    "--where", metavar="CONDITION", help="Serve only documents that satisfy this, such as \"key LIKE 'hr/%'\"."
+)
 def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str | None) -> int:
-    """Serve STORE to an assistant over the Model Context Protocol, on standard input and output."""
+    """Serve STORE over the Model Context Protocol.
+
+    An assistant starts this server and uses it over standard input and output."""
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
 
@@ -134,17 +149,17 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 
 @cli.command()
 @STORE
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine (default 0: any free port)."
-)
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of 127.0.0.1 (default 0: any free port).")
+@click.option("--no-browser", is_flag=True, help="Print the URL, but do not open a browser.")
 def explore(store: Path, port: int, no_browser: bool) -> int:
-    """Browse STORE in a browser on this machine until Ctrl-C; access is read-only and needs the printed address."""
+    """Browse STORE in a web browser.
+
+    The explorer runs on this machine until Ctrl-C. Access is read-only and needs the printed URL."""
     from kvstore.integrations.explore.serving import serve
 
     def announce(address: str) -> None:
         print(address, flush=True)
-        report_message("the explorer answers there until Ctrl-C; anyone with this address can read the store")
+        report_message("the explorer runs at this URL until Ctrl-C; anyone with the URL can read the store")
 
     serve(store, port=port, browser=not no_browser, announce=announce)
     return 0
@@ -154,42 +169,47 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 @STORE
 @click.argument("name", required=False)
 @click.option(
-    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="How many steps from NAME it reaches."
+    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="Maximum number of steps from NAME."
 )
-@click.option("--tree", metavar="TREE", help="Draw this tree alone.")
-@click.option("--limit", type=click.IntRange(0), default=150, show_default=True, help="The most names; 0: all.")
+@click.option("--tree", metavar="TREE", help="Only this tree.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=150, show_default=True, help="Maximum number of names; 0: all."
+)
 @click.option(
     "--to",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     shell_complete=completing.complete_files,
-    help="The file to write, by its ending: .svg, .html, .dot, .graphml, .gexf or .json.",
+    help="File to write. Its ending selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
-    """Write the graph around NAME, or the trees of STORE, to a file: a picture, or a graph for other programs."""
+    """Write a graph of names to a file.
+
+    It is the graph around NAME, or without NAME the trees of STORE: a picture, or data for other programs."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
-    from kvstore.language import counted
+    from kvstore.language import format_count
 
     file_format = file.suffix.lower().removeprefix(".")
     if file_format not in FORMATS:
-        raise click.BadParameter(f"{file} ends in none of .{', .'.join(FORMATS)}", param_hint="--to")
+        raise click.BadParameter(f"the name of {file} must end in .{', .'.join(FORMATS)}", param_hint="--to")
     with open_store_at(store, readonly=True) as opened_store:
         max_names = limit or int(opened_store.statistics()["entities"]) + 1
         if name is None:
             network = build_whole_network(opened_store, tree=tree, limit=max_names)
         else:
             network = build_network_around(opened_store, name, depth=depth, tree=tree, limit=max_names)
-    middle = name if name is None or not network.names else network.names[0].name
+    center = name if name is None or not network.names else network.names[0].name
     title = (
-        f"Around {middle}" if middle is not None else f"The tree {tree}" if tree is not None else store.resolve().name
+        f"Around {center}" if center is not None else f"The tree {tree}" if tree is not None else store.resolve().name
     )
     text = format_network(file_format, network, title)
     file.write_text(text, encoding="utf-8")
-    verb = "is" if network.left_out == 1 else "are"
-    remark = f"; {network.left_out:,} more {verb} left out, --limit 0 takes all" if network.left_out else ""
-    report_message(f"{file}: {counted(len(network.names), 'name')}, {counted(len(network.edges), 'join')}{remark}")
+    remark = f"; {format_count(network.left_out, 'name')} omitted, --limit 0 includes all" if network.left_out else ""
+    report_message(
+        f"{file}: {format_count(len(network.names), 'name')}, {format_count(len(network.edges), 'join')}{remark}"
+    )
     return 0
 
 

@@ -1,6 +1,6 @@
 """Completion of the command ``kvstore`` itself, in bash, zsh and fish.
 
-In: the name of a shell. Out: a script for this shell to read once. From then on the shell starts ``kvstore`` with a
+In: the name of a shell. Out: a script that the shell reads once. From then on the shell starts ``kvstore`` with a
 variable that holds the typed text, and reads the completions from standard output, in click's protocol. Completion
 inside a conversation is in :mod:`.completion`.
 """

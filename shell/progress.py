@@ -11,7 +11,7 @@ import time
 from typing import TextIO
 
 from kvstore import ExtractionProgress, IndexProgress, IngestProgress
-from kvstore.language import counted
+from kvstore.language import format_count
 
 from .layout import measure_width, to_printable, truncate
 from .masking import MaskedStream
@@ -70,17 +70,17 @@ class ProgressLine:
         """Describe what an interrupted ingest has committed, or how far an index or an EXTRACT got."""
         if isinstance(self._last_progress, IndexProgress):
             done, total = f"{self._last_progress.done:,}", f"{self._last_progress.total:,} {self._last_progress.unit}"
-            return f"{done} of {total} are done and kept"
+            return f"{done} of {total} are done and will not be repeated"
         if isinstance(self._last_progress, ExtractionProgress):
             return (
                 f"what the model wrote in {self._last_progress.done:,} of "
-                f"{counted(self._last_progress.total, 'request')} is kept"
+                f"{format_count(self._last_progress.total, 'request')} is kept"
             )
         if self._last_progress is None or not self._last_progress.documents:
             return "nothing was committed"
         documents, chunks = self._last_progress.documents, self._last_progress.chunks
         noun_phrase = "document is" if documents == 1 else "documents are"
-        return f"{documents:,} {noun_phrase} committed and kept ({counted(chunks, 'chunk')})"
+        return f"{documents:,} {noun_phrase} committed and kept ({format_count(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
         """Replace the previous line and blank out its rest; this works on every terminal."""
@@ -98,15 +98,13 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
         return f"{bar_text}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     if isinstance(progress, ExtractionProgress):
         return (
-            f"{bar_text}{progress.kind}: {done:,} of {counted(total, 'request')}, "
-            f"{counted(progress.sent, 'token')} sent"
+            f"{bar_text}{progress.kind}: {done:,} of {format_count(total, 'request')}, "
+            f"{format_count(progress.sent, 'token')} sent"
         )
     time_left = "" if progress.seconds_left is None else f", {_format_duration(progress.seconds_left)} left"
-    rate = f"{counted(progress.chunks, 'chunk')}, {progress.chunks_per_second:,.0f} chunks/s"
-    known_files = (
-        f" ({progress.known:,} {'was' if progress.known == 1 else 'were'} done before)" if progress.known else ""
-    )
-    files = f"{progress.done:,} of {counted(progress.total, 'file')}{known_files}"
+    rate = f"{format_count(progress.chunks, 'chunk')}, {progress.chunks_per_second:,.0f} chunks/s"
+    known_files = f" ({progress.known:,} unchanged)" if progress.known else ""
+    files = f"{progress.done:,} of {format_count(progress.total, 'file')}{known_files}"
     if progress.bytes:
         files += f", {_format_size(progress.bytes_done)} of {_format_size(progress.bytes)}"
     return f"{bar_text}{files}, {rate}{time_left}  {to_printable(progress.current)}".rstrip()

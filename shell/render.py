@@ -78,7 +78,7 @@ def _render_lines(
     if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
         return (picture for (picture,) in rows)  # the output is a file that browsers show
     if mode not in MODES:
-        raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
+        raise ValueError(f"there is no mode {mode}; modes are {', '.join(MODES)}")
     if kind == "CHECK" and mode not in ("json", "jsonl"):
         first = next(iter(rows), None)
         if first is None:

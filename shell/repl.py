@@ -30,7 +30,7 @@ from prompt_toolkit.styles import Style
 from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.integrations.store_catalog import StoreCatalog
-from kvstore.language import find_unquoted_question, is_complete, plain_question, tokens
+from kvstore.language import find_plain_question, find_unquoted_question, is_complete, tokens
 
 from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
@@ -88,7 +88,7 @@ def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True)
         enable_system_prompt=False,
     )
     session.app.after_render += _PromptWarmup(console, opening, toolbar)
-    console.notify(f"{console.path}; .help shows the commands, Ctrl-D leaves")
+    console.notify(f"{console.path}; .help lists the commands, Ctrl-D leaves the shell")
     interrupted = False
     while True:
         try:
@@ -112,7 +112,7 @@ def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True)
             for item in split_items(_normalize_command(text)):
                 console.run(item)
         except KeyboardInterrupt:
-            console.notify("cancelled")
+            console.notify("canceled")
         except (Leave, Bail):
             return 0
 
@@ -146,7 +146,7 @@ class _PromptWarmup:
             return
         self._toolbar.refresh()
         application.invalidate()
-        language.expected("")
+        language.list_expected_terminals("")
 
 
 def _end_prompt(application: Application[str], error: Exception) -> None:
@@ -158,7 +158,7 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 def _is_runnable(text: str) -> bool:
     """True if Enter runs the typed text instead of starting another line."""
     is_command = _normalize_command(text).lstrip().startswith(COMMAND_MARKS)
-    is_question = plain_question(text) is not None or find_unquoted_question(text) is not None
+    is_question = find_plain_question(text) is not None or find_unquoted_question(text) is not None
     return is_command or is_question or is_complete(text)
 
 
@@ -172,7 +172,7 @@ def _normalize_command(text: str) -> str:
 
 def _confirm(statement: str) -> bool:
     try:
-        reply = input("this deletes every document that fits; run it? [y/N] ")
+        reply = input("this deletes every document that satisfies the condition; continue? [y/N] ")
     except (EOFError, KeyboardInterrupt):
         return False
     return reply.strip().lower() in ("y", "yes")
@@ -184,7 +184,7 @@ def _open_history(console: Console) -> History:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a", encoding="utf-8").close()
     except OSError as error:
-        console.notify(f"history is not kept: {error}")
+        console.notify(f"history is not saved: {error}")
         return InMemoryHistory()
     return FileHistory(str(path))
 
@@ -207,8 +207,8 @@ class Toolbar:
         try:
             figures = store.statistics()
             parts += [
-                language.counted(int(figures["documents"]), "document"),
-                language.counted(int(figures["entities"]), "entity"),
+                language.format_count(int(figures["documents"]), "document"),
+                language.format_count(int(figures["entities"]), "entity"),
             ]
         except KvstoreError as error:
             parts.append(str(error))
@@ -239,7 +239,7 @@ class StatementLexer(Lexer):
 def _get_style(kind: str, text: str) -> str:
     if kind == "word":
         word = text.upper()
-        return "class:keyword" if word in language.keywords() or word in SQL_WORDS else ""
+        return "class:keyword" if word in language.get_keywords() or word in SQL_WORDS else ""
     return f"class:{kind}" if kind in ("string", "number", "comment", "parameter", "bad") else ""
 
 

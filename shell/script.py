@@ -60,8 +60,8 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
         buffer, position = buffer[consumed:], position - consumed
         if len(buffer) - position > _MAX_PIECE:
             raise ScriptError(
-                f"line {line}: the statement from here on has more than {_MAX_PIECE:,} characters, the limit; end it "
-                "with ';' or divide it"
+                f"line {line}: the statement that begins here has more than {_MAX_PIECE:,} characters; end it with "
+                "';', or split it"
             )
 
 

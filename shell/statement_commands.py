@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 def _list_strategies() -> list[str]:
     from kvstore import language
 
-    return language.strategy_names()
+    return language.list_strategy_names()
 
 
 @click.command()
 @STORE
-@click.option("-c", "--command", "commands", multiple=True, metavar="SQL", help="Run this and leave (repeatable).")
+@click.option(
+    "-c", "--command", "commands", multiple=True, metavar="SQL", help="Run a statement and exit (repeatable)."
+)
 @click.option(
     "-f",
     "--file",
@@ -48,16 +50,16 @@ def _list_strategies() -> list[str]:
     multiple=True,
     metavar="FILE",
     shell_complete=completing.complete_files,
-    help="Run a script and leave; - is stdin.",
+    help="Run a script and exit; - is standard input (repeatable).",
 )
 @PARAMETERS
 @MODE
-@click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
-@click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
-@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@click.option("--readonly", is_flag=True, help="Open the store read-only; do not create it.")
+@click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store. An existing store must have the same.")
 @add_settings_options
 @LOCK_TIMEOUT
-@click.option("--no-warn", is_flag=True, help="Do not ask before a statement that deletes by condition.")
+@click.option("--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM.")
 def shell(
     store: Path,
     commands: tuple[str, ...],
@@ -73,9 +75,10 @@ def shell(
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
-    """Talk to STORE: interactively, or with a script from -c, -f or standard input.
+    """Run statements on STORE.
 
-    A missing store is created; with a script, once it stores something.
+    The shell is interactive unless statements come from -c, -f or standard input. If STORE does not exist, it is
+    created; a script creates it only when a statement stores something.
     """
 
     new_settings = parse_settings(settings, language, stemmer)
@@ -157,17 +160,17 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     "--using",
     metavar="STRATEGY",
     shell_complete=completing.complete_words(_list_strategies),
-    help="How evidence is found; SHOW STRATEGIES lists the ways.",
+    help="Strategy of retrieval; the statement SHOW STRATEGIES lists them.",
 )
-@click.option("--top", type=click.IntRange(1, 10_000), help="Chunks of evidence.")
-@click.option("--depth", type=click.IntRange(0, 64), help="Levels of abstracts to expand.")
-@click.option("--model", metavar="NAME", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
-@click.option("--where", metavar="CONDITION", help="Ask of these documents only, such as \"key LIKE 'hr/%'\".")
+@click.option("--top", type=click.IntRange(1, 10_000), help="Number of hits that the answer uses as evidence.")
+@click.option("--depth", type=click.IntRange(0, 64), help="Number of levels of abstracts to expand.")
 @click.option(
-    "--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="The most that the evidence may hold."
+    "--model", metavar="NAME", help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL, else none)."
 )
+@click.option("--where", metavar="CONDITION", help="Only use documents that satisfy this, such as \"key LIKE 'hr/%'\".")
+@click.option("--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="Maximum size of the evidence.")
 @PARAMETERS
-@click.option("--json", "as_json", is_flag=True, help="The same as --mode json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --mode json.")
 @MODE
 def ask(
     store: Path,
@@ -188,7 +191,7 @@ def ask(
 
     parameter_values = parse_parameters(parameters)
     if as_json and mode not in (None, "json"):
-        raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
+        raise click.UsageError("--json and --mode contradict each other; omit one")
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
     with open_store_at(store, readonly=True) as opened_store:
         if where is not None:
@@ -221,10 +224,12 @@ def info(store: Path, mode: str | None) -> int:
 
 @click.command()
 @STORE
-@click.option("--repair", is_flag=True, help="Make everything derived again from the documents where that is needed.")
+@click.option("--repair", is_flag=True, help="Rebuild derived data from the documents if it is damaged.")
 @MODE
 def check(store: Path, repair: bool, mode: str | None) -> int:
-    """Verify every checksum and invariant of STORE; the exit status is 1 if one is violated."""
+    """Verify all checksums and invariants of STORE.
+
+    The exit status is 1 if any fails."""
     return _run_statement(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
 
 
@@ -232,7 +237,9 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 @STORE
 @MODE
 def compact(store: Path, mode: str | None) -> int:
-    """Return the space of deleted data in STORE to the file system; no other process may have it open."""
+    """Reclaim the space of deleted data in STORE.
+
+    No other process may have it open."""
     return _run_statement(store, "COMPACT", mode, readonly=False)
 
 

@@ -339,11 +339,11 @@ def test_explain_ingest_says_what_would_be_done_and_does_nothing(store: kvstore.
     assert 40 <= found.documents <= 400
     assert found.seconds is not None
     rows = store.execute(f"EXPLAIN INGEST '{folder}' WITH (workers = 2)").fetchall()
-    assert [row[0] for row in rows] == ["find files", "pass over", "read and extract", "embed", "take"]
+    assert [row[0] for row in rows] == ["find files", "skip unchanged", "read and extract", "embed", "time"]
     assert rows[0][2] == 44
     assert store.keys() == []
     assert "no such file" in store.execute("EXPLAIN INGEST 'nowhere'").fetchall()[-1][1]
-    with pytest.raises(errors.StatementError, match="ANALYZE cannot run"):
+    with pytest.raises(errors.StatementError, match="EXPLAIN ANALYZE does not run"):
         store.execute(f"EXPLAIN ANALYZE INGEST '{folder}'")
     assert store.keys() == []
 
@@ -375,7 +375,7 @@ def test_explain_ingest_counts_requests_and_sends_none(
     assert (found.documents, found.chunks, found.calls, found.seconds) == (101, 101, 1, None)
     assert found.tokens > 500
     rows = store.execute(f"EXPLAIN INGEST '{folder / '30.jsonl'}'").fetchall()
-    assert "1 requests to an endpoint; none is sent" in rows[3][1]
+    assert "1 requests to a server; none is sent" in rows[3][1]
 
 
 def memory_of(process: int) -> int:

@@ -228,7 +228,7 @@ def test_a_script_that_reads_itself_ends(kv: Run, store: str, tmp_path: Path) ->
     (tmp_path / "loop.sql").write_text(".read loop.sql\n")
     status, _, error = kv("shell", store, "-f", "loop.sql")
     assert status == 1
-    assert "does a script read itself?" in error
+    assert "check whether a script reads itself" in error
 
 
 def test_a_script_that_is_not_utf8(kv: Run, store: str) -> None:
@@ -314,7 +314,7 @@ def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> 
         status, out, error = kv("shell", "typo", "-c", statement)
         assert (status, out) == (1, "")
         assert error == (
-            "error: typo: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, "
+            "error: typo: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, "
             "and so does kvstore ingest typo FOLDER\n"
         )
     assert "did you mean SELECT" in kv("shell", "typo", "-c", "SELCT 1")[2]
@@ -352,7 +352,7 @@ def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
         ("key = :name", "line 1, column 7: no value was given for :name\n  key = :name\n        ^\n"),
         (
             "key = 'a' USING lexical",
-            "line 1, column 11: USING is no part of a condition\n  key = 'a' USING lexical\n            ^\n",
+            "line 1, column 11: USING is not part of a condition\n  key = 'a' USING lexical\n            ^\n",
         ),
     ):
         assert kv("ask", store, "Who?", "--where", condition) == (1, "", f"error: {wrong}")
@@ -412,7 +412,7 @@ def test_bad_files_are_told_and_the_rest_goes_on(kv: Run, folder: Path) -> None:
 def test_an_empty_path_is_wrong_usage(kv: Run, folder: Path) -> None:
     status, _, error = kv("ingest", "s", "docs", "", "--embedder", "hashing")
     assert status == 2
-    assert "an empty path names nothing" in error
+    assert "a path is empty" in error
     assert not Path("s").exists()
 
 
@@ -480,7 +480,7 @@ def test_ctrl_c_of_an_ingest_says_what_is_kept(kv: Run, folder: Path, monkeypatc
         status, _, error = kv("ingest", f"s{most}", "docs", "--embedder", "hashing")
         assert status == 130
         # On a busy machine a line of progress stands above.
-        assert error.endswith(f"interrupted; {kept}; run the same command again to go on\n")
+        assert error.endswith(f"interrupted; {kept}; run the same command again to continue\n")
     monkeypatch.undo()
 
 
@@ -503,10 +503,10 @@ def test_ctrl_c_where_python_cannot_raise_it_is_not_forgotten(
     told = "interrupted; nothing was committed; "
     status, out, error = kv("ingest", "s", "docs", "--embedder", "hashing")
     assert (status, out) == (130, "")
-    assert error.endswith(f"{told}run the same command again to go on\n")
+    assert error.endswith(f"{told}run the same command again to continue\n")
     status, _, error = kv("shell", "s", "-c", "INGEST 'docs'")
     assert status == 130
-    assert error.endswith(f"{told}the same statement goes on from there\ninterrupted\n")
+    assert error.endswith(f"{told}run the same statement again to continue\ninterrupted\n")
 
 
 def test_ctrl_c_where_python_cannot_raise_it_ends_a_script(

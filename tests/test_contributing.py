@@ -38,6 +38,7 @@ def registries() -> Iterator[None]:
         systems.SYSTEMS,
         systems.STRATEGIES,
         systems.INDEXES,
+        systems.SQL_TABLES,
         readers._FORMATS,
         readers._FORMATS_BY_SUFFIX,
     ]

@@ -148,8 +148,8 @@ def test_the_first_page_tells_what_the_store_holds(client: Any) -> None:
 
 def test_what_is_not_there_is_told_in_a_sentence(client: Any) -> None:
     answer = client.get("/nothing")
-    assert answer.status_code == 404 and "There is no page at this address." in answer.text
-    assert client.get("/nothing.json").json() == {"error": "There is no page at this address."}
+    assert answer.status_code == 404 and "There is no page at this URL." in answer.text
+    assert client.get("/nothing.json").json() == {"error": "There is no page at this URL."}
 
 
 class Marks(HTMLParser):
@@ -251,7 +251,7 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
         text[start:end].decode(),
     ]
     inside = client.get(build_document_address("hr/leave.md", start, start + 3)).text  # in the middle of a character
-    assert Marks(inside).marks == [] and "no place of this text" in inside
+    assert Marks(inside).marks == [] and "are not in this text" in inside
     assert Marks(client.get(build_document_address("hr/leave.md", 0, 10**9)).text).marks == []
     assert client.get("/doc/hr/leave.md?start=x&end=3").status_code == 400
     assert client.get("/doc/hr/leave.md?start=3").status_code == 400
@@ -493,7 +493,7 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
                 assert client.get("/sql.json", params={"sql": long}).json()["rows"] == [[1]]
             port = base.rpartition(":")[2]
             taken = subprocess.run([*command, "--port", port], capture_output=True, text=True, check=False)
-            assert taken.returncode == 1 and f"port {port} of this machine cannot be had" in taken.stderr
+            assert taken.returncode == 1 and f"port {port} is not available" in taken.stderr
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0, process.stderr.read()

@@ -112,9 +112,9 @@ def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: S
     assert (report.passages, report.calls) == (forecast.passages, forecast.calls) == (3, 3)
     assert 0.8 * forecast.tokens <= report.sent <= forecast.tokens
     assert "tiny: statements that can be understood alone" in steps[2].detail
-    assert f"about {forecast.tokens:,} tokens to send, none is sent now: POST {server.url}" in steps[2].detail
+    assert f"about {forecast.tokens:,} tokens to send, nothing is sent now: POST {server.url}" in steps[2].detail
     rows = filled.execute("EXPLAIN EXTRACT UNITS SHARE 0.9 BY random MODEL 'none'").fetchall()
-    assert rows[0][1].startswith("of 4 documents; 3 are written already, 0 for another")
+    assert rows[0][1].startswith("of 4 documents; 3 are already written, 0 can be copied")
     assert "by random, at most" in rows[1][1]
     assert "no language model is set" in rows[2][1]
 
@@ -525,7 +525,9 @@ def test_the_shell_says_what_is_kept_and_how_far_it_is(
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((120, 24)))
     assert run(["shell", str(filled.path), "-c", "EXTRACT units"]) == 130
     told = capsys.readouterr().err
-    assert "interrupted; what the model wrote in 2 of 4 requests is kept; the same statement goes on from there" in told
+    assert (
+        "interrupted; what the model wrote in 2 of 4 requests is kept; run the same statement again to continue" in told
+    )
     with kvstore.open(filled.path) as again:
         assert len(written(again)) == 2
     line = ProgressLine(sys.stderr)

@@ -418,11 +418,12 @@ def test_statements_ask_a_model_and_say_first_what_that_takes(toyed: kvstore.Sto
     steps = list(toyed.execute(f"EXPLAIN REFRESH {clauses}"))
     assert steps == [
         ("group", "toy_groups: 2 groups, 0 written", None),
-        ("keep", "texts that are written, of what is as it was", 0),
+        ("keep", "texts that are already written, of unchanged groups", 0),
         (
             "ask model",
-            f"scribe: about {tokens} tokens to send, of which this sends at most {tokens - 1}, for the largest groups; "
-            "none is sent now",
+            f"scribe: about {tokens} tokens to send, of which at most {tokens - 1} would be sent, for the largest "
+            "groups; "
+            "nothing is sent now",
             2,
         ),
     ]
@@ -449,9 +450,9 @@ def test_without_a_model_none_is_asked(toyed: kvstore.Store) -> None:
     with pytest.raises(errors.InputError, match="within takes 1 or more"):
         toyed.refresh("toy_groups", within=0)
     (_, _, asked) = toyed.execute("EXPLAIN REFRESH INDEX toy_groups")
-    assert asked[1].startswith("a model, of which none is named: about")
+    assert asked[1].startswith("a model (none is set): about")
     assert list(toyed.execute("EXPLAIN REFRESH INDEX vectors")) == [
-        ("refresh", "no index has texts that a model may write", 0)
+        ("refresh", "no index has texts that a model can write", 0)
     ]
 
 
@@ -468,7 +469,7 @@ def test_expand_draws_it(toyed: kvstore.Store) -> None:
     assert list(layout.render_groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
     catalog = LiveCatalog(SimpleNamespace(store=toyed))  # type: ignore[arg-type]
     assert "toy_groups" in [completion.text for completion in complete("EXPAND to", catalog)]
-    with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, met Tea; .* single quotes: 'Tea'"):
+    with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, found Tea; write EXPAND 'Tea'"):
         toyed.execute("EXPAND Tea")
     toyed.drop_index("toy_groups")
     with pytest.raises(errors.InputError, match="CREATE INDEX or REFRESH makes it"):

@@ -329,7 +329,7 @@ def test_records_are_listed_by_time_and_group_in_another_process_too(make_store:
     assert manager.list_keys(group_ids=["a", "b"], limit=3) == ["a1", "a2", "b1"]
     manager.delete_keys(["a1", "none"])
     assert manager.list_keys() == ["a2", "b1", "b2"]
-    with pytest.raises(ValueError, match="is of group 'c', and its metadata say 'a'"):
+    with pytest.raises(ValueError, match="is in group 'c', but in 'a' by its metadata"):
         manager.update(["a2"], group_ids=["c"])
     with pytest.raises(ValueError, match="2 keys and 1 groups"):
         manager.update(["a2", "b1"], group_ids=["a"])
@@ -413,7 +413,7 @@ def test_an_embedding_is_kept_by_its_name(tmp_path: Path) -> None:
         vectors.add_texts(["Tea.", "Milk."], ids=["tea", "milk"])
         assert embedding.passages == 2, "what is stored is not embedded again"
         assert vectors.store.settings.embedder == "langchain:Counting:counting-1"
-        with pytest.raises(errors.InputError, match="the store embeds by 'langchain:Counting:counting-1'"):
+        with pytest.raises(errors.InputError, match="the embedder of the store is 'langchain:Counting:counting-1'"):
             KvstoreVectorStore(store=vectors.store, embedding=DeterministicFakeEmbedding(size=6))
     with pytest.raises(errors.SettingsMismatchError):
         KvstoreVectorStore(path, DeterministicFakeEmbedding(size=6))
@@ -433,7 +433,9 @@ class Broken(Embeddings):
 
 
 def test_an_open_store_in_place_of_a_path_names_the_right_call(store: kvstore.Store) -> None:
-    with pytest.raises(errors.InputError, match="^KvstoreVectorStore: the first argument is a path, .* store=store$"):
+    with pytest.raises(
+        errors.InputError, match="^KvstoreVectorStore: the first argument must be a path, .* store=store$"
+    ):
         KvstoreVectorStore(store)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="path"):  # by LangChain, which checks the types of fields
         KvstoreRetriever(path=store)

@@ -17,7 +17,7 @@ from page_running import read_language_pages
 from kvstore.errors import StatementError
 from kvstore.language import parser
 from kvstore.language import statements as s
-from kvstore.language.grammar_parsing import expected, keywords
+from kvstore.language.grammar_parsing import get_keywords, list_expected_terminals
 from kvstore.language.parser import parse
 from kvstore.sql import condition, diagnosis, literals
 from kvstore.sql import tokens as token_module
@@ -203,7 +203,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
     ("text", "line", "column", "said"),
     [
         ("LOKUP 'a'", 1, 1, "did you mean LOOKUP?"),
-        ("what's a cover text?", 1, 1, "a question is asked by a statement: ASK 'what''s a cover text?'"),
+        ("what's a cover text?", 1, 1, "to ask a question, write ASK 'what''s a cover text?'"),
         ("\nHow many bells are there ;", 2, 1, "ASK 'How many bells are there'"),
         ("SELCT 1", 1, 1, "did you mean SELECT?"),
         ("LOOKUP 'a' LIMT 3", 1, 12, "did you mean LIMIT?"),
@@ -215,7 +215,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
         ("EXPAND UP DOWN", 1, 11, "UP, DOWN or BOTH is repeated"),
         ("EXPAND DEPTH 1.5", 1, 14, "whole number"),
         ("SEARCH 'a' WHERE (b = 1 TOP 3", 1, 18, "never closed"),
-        ("SEARCH 'a' WHERE b) = 1", 1, 19, "closes nothing"),
+        ("SEARCH 'a' WHERE b) = 1", 1, 19, "has no matching '('"),
         ("SEARCH 'a' WHERE TOP 3", 1, 18, "expected a condition"),
         ("ASK 'q' WITH (a = 1, a = 2)", 1, 22, "is repeated"),
         ("INSERT DOCUMENT 'k' TITLE 'x'", 1, 30, "expected AS, META, SOURCE, TEXT, TITLE or WHOLE"),
@@ -223,7 +223,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
         ("DELETE FROM chunks WHERE 1", 1, 13, "expected DOCUMENTS"),
         ("SHOW TABELS", 1, 6, "did you mean TABLES?"),
         ("CHECK REPAIR now", 1, 14, "expected the end of the statement"),
-        ("LOOKUP #", 1, 8, "'#' belongs to no statement"),
+        ("LOOKUP #", 1, 8, "'#' is not valid in a statement"),
         ("SELECT 1 /* and", 1, 10, "never closed"),
         ("LOOKUP '\udc80'", 1, 9, "not Unicode"),
     ],
@@ -245,10 +245,10 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
         ("PRAGMA journal_mode", 1, "SHOW SETTINGS lists the settings"),
         ("PRAGMA table_info(documents)", 1, "did you mean DESCRIBE table?"),
         ("PRAGMA integrity_check", 1, "did you mean CHECK?"),
-        ("CREATE TABLE t (a)", 8, "the tables are fixed, and SHOW TABLES lists them; INSERT DOCUMENT"),
+        ("CREATE TABLE t (a)", 8, "the tables are fixed; SHOW TABLES lists them; INSERT DOCUMENT"),
         ("CREATE TEMP TABLE t (a)", 8, "the tables are fixed"),
         ("CREATE VIEW v AS SELECT 1", 8, "WITH name AS"),
-        ("CREATE INDEX i ON documents (meta)", 16, "CREATE INDEX takes one kind"),
+        ("CREATE INDEX i ON documents (meta)", 16, "CREATE INDEX takes a kind"),
         ("ATTACH 'other' AS o", 1, ".open STORE"),
         ("UPDATE documents SET title = 'x'", 8, "UPDATE DOCUMENT 'key' SET TITLE"),
         ("UPDATE chunks SET text = 'x'", 8, "UPDATE DOCUMENT 'key' SET TITLE"),
@@ -292,12 +292,12 @@ def test_every_prefix_of_every_example_parses_or_gets_an_error(example: str) -> 
     for end in range(len(example)):
         with contextlib.suppress(StatementError):
             parse(example[:end])
-        expected(example[:end])
+        list_expected_terminals(example[:end])
 
 
 WORDS = st.sampled_from(
     [
-        *sorted(keywords()),
+        *sorted(get_keywords()),
         "'a'",
         '"b"',
         "c",
@@ -332,7 +332,7 @@ def test_any_words_parse_or_get_an_error(text: str, parameters: Any) -> None:
         if not parameters:
             written = ";".join(str(one.statement) for one in parsed)
             assert [one.statement for one in parse(written)] == [one.statement for one in parsed]
-    expected(text)
+    list_expected_terminals(text)
 
 
 @given(st.text(max_size=60))
@@ -381,8 +381,8 @@ def test_parameters_stand_for_values() -> None:
 @pytest.mark.parametrize(
     ("text", "parameters", "said"),
     [
-        ("LOOKUP ?", (), "are needed: 1, not 0"),
-        ("LOOKUP ?", ("a", "b"), "are needed: 1, not 2"),
+        ("LOOKUP ?", (), "value, one for each ?, but got 0"),
+        ("LOOKUP ?", ("a", "b"), "value, one for each ?, but got 2"),
         ("LOOKUP ?", "a", "write (value,)"),
         ("LOOKUP ?", (1,), "expected text"),
         ("LOOKUP ?", ([],), "a list cannot be"),
@@ -393,7 +393,7 @@ def test_parameters_stand_for_values() -> None:
         ("LOOKUP ?1", ("b",), "write ?"),
         ("LOOKUP 'a' LIMIT ?", (-1,), "a whole number from 0"),
         ("LOOKUP 'a' LIMIT ?", (True,), "a whole number from 0"),
-        ("LOOKUP 'a' LIMIT ?", (10**76,), "a whole number from 0 to 10^18 - 1, the value given is a int of 77"),
+        ("LOOKUP 'a' LIMIT ?", (10**76,), "a whole number from 0 to 10^18 - 1, but the value is a int of 77"),
         ("SEARCH 'a' TOP ?", (10**18,), "a whole number from 0 to 10^18 - 1"),
         ("SET a = ?", (b"x",), "expected text, a number"),
     ],
@@ -419,7 +419,7 @@ def test_every_example_parses() -> None:
 
 def test_the_page_names_every_keyword_table_and_column() -> None:
     words = set(re.findall(r"\w+", PAGE.upper()))
-    assert keywords() - words == set()
+    assert get_keywords() - words == set()
     for table in get_sql_tables().values():
         (section,) = re.findall(rf"^### `{table.name}`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
         cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)

@@ -12,7 +12,7 @@ from page_running import read_language_pages
 
 import kvstore
 from kvstore.errors import KvstoreError
-from kvstore.language import expected, keywords, tokens
+from kvstore.language import get_keywords, list_expected_terminals, tokens
 
 PAGE = read_language_pages()
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -51,7 +51,7 @@ def run(store: kvstore.Store, text: str) -> bool:
     with contextlib.suppress(KvstoreError):
         store.execute(text).fetchall()
         ran = True
-    expected(text)
+    list_expected_terminals(text)
     return ran
 
 
@@ -61,7 +61,7 @@ def words_of(text: str) -> list[str]:
 
 def mixed(chance: random.Random) -> str:
     """Words at random, or a statement of the page with some of its words changed."""
-    vocabulary = [*sorted(keywords()), *OTHER]
+    vocabulary = [*sorted(get_keywords()), *OTHER]
     if chance.random() < 0.4:
         return " ".join(chance.choices(vocabulary, k=chance.randint(1, 10)))
     words = words_of(chance.choice(STATEMENTS))

@@ -399,7 +399,7 @@ def test_the_shell_says_how_an_interrupted_build_goes_on(
     with pytest.raises(KeyboardInterrupt):
         console.run_items([ScriptItem("CREATE INDEX lines;")])
     said = capsys.readouterr().err
-    assert "interrupted; 4 of 8 documents are done and kept; REFRESH INDEX lines goes on from there" in said
+    assert "interrupted; 4 of 8 documents are done and will not be repeated; REFRESH INDEX lines continues" in said
 
 
 def test_names_are_taken_once() -> None:

@@ -58,8 +58,8 @@ def test_the_words_as_svg_stand_in_an_explain_alone(store: Store) -> None:
         store.execute("RETRIEVE 'tea' AS SVG")
     with pytest.raises(StatementError, match="is repeated"):
         store.execute("EXPLAIN RETRIEVE 'tea' AS SVG AS SVG")
-    assert "SVG" in language.expected("EXPLAIN RETRIEVE 'tea' AS ")
-    assert "SVG" not in language.expected("RETRIEVE 'tea' AS ")
+    assert "SVG" in language.list_expected_terminals("EXPLAIN RETRIEVE 'tea' AS ")
+    assert "SVG" not in language.list_expected_terminals("RETRIEVE 'tea' AS ")
     assert store.execute("EXPLAIN RETRIEVE 'tea' AS SEGMENTS AS SVG").columns == ("svg",)
 
 
@@ -145,7 +145,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
 
 def test_a_picture_holds_so_many_names() -> None:
     many = EntityNetwork([NetworkName(str(number), 1) for number in range(2001)], [])
-    with pytest.raises(InputError, match="lower limit"):
+    with pytest.raises(InputError, match="lower the limit"):
         format_network("svg", many, "many")
     assert format_network("dot", many, "many").count(";") > 2000
     with pytest.raises(InputError, match="svg, html"):

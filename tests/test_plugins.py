@@ -279,7 +279,7 @@ def test_what_cannot_be_used_is_named_and_stops_nothing(
     assert run(["info", str(store.path), "--mode", "tsv"]) == 0
     out, error = capsys.readouterr()
     assert error == (
-        "error: the command 'wrong' of the package faulty 1.0 cannot be used: it is no command of click, but 1; mend "
+        "error: the command 'wrong' of the package faulty 1.0 cannot be used: it is not a click command, but 1; mend "
         "the package, or uninstall it\n"
     )
     assert "documents\t2" in out

@@ -296,7 +296,7 @@ DESCRIPTIONS = {
     "Titles and metadata are stored in an index of values.",
     "All of these are tables of one LMDB environment.",
     "LMDB is one memory-mapped, copy-on-write file.",
-    "See the floors.",
+    "See the layers.",
     "There is no server and no sharding.",
 }
 

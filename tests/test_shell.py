@@ -24,8 +24,8 @@ from page_running import read_language_pages
 import kvstore
 from kvstore.errors import StatementError
 from kvstore.language import is_complete, tokens
-from kvstore.language.description_handlers import described_kinds
-from kvstore.language.index_handlers import index_kinds
+from kvstore.language.description_handlers import list_described_kinds
+from kvstore.language.index_handlers import list_index_kinds
 from kvstore.language.parser import parse
 from kvstore.registry import STRATEGIES
 from kvstore_shell import cli, command_options, layout, psql_commands, render
@@ -299,7 +299,7 @@ def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest
     monkeypatch.setattr("kvstore_shell.script._MAX_PIECE", 1000)
     script = "SELECT 1;\n" * 1000 + "SELECT '" + "a" * 2000
     with pytest.raises(
-        ScriptError, match="line 1000: the statement from here on has more than 1,000 characters, the limit; end it"
+        ScriptError, match="line 1000: the statement that begins here has more than 1,000 characters; end it"
     ):
         list(read_items(Blocks(script.encode(), 100)))  # type: ignore[arg-type]
 
@@ -400,14 +400,14 @@ def offered(before: str) -> list[str]:
         ("SELECT * FROM d", ["documents"]),
         ("SELECT k FROM documents; SELECT * FROM chunks WHERE i", ["id", "IN", "INNER", "INTERSECT", "IS"]),
         ('SELECT "en', ['"end"']),
-        ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks", *described_kinds()]),
+        ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks", *list_described_kinds()]),
         ("DESCRIBE STRATEGY v", ["vector"]),
         ("DESCRIBE comm", ["community"]),
         ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
-        ("CREATE INDEX s", [kind for kind in index_kinds() if kind[0] == "s"]),
+        ("CREATE INDEX s", [kind for kind in list_index_kinds() if kind[0] == "s"]),
         ("CREATE INDEX Synonyms WITH (m", ["m"]),
         ("CREATE INDEX nothing WITH (", []),
-        ("DROP INDEX ", [*index_kinds()]),
+        ("DROP INDEX ", [*list_index_kinds()]),
         ("REFRESH INDEX v", ["vectors"]),
         ("SET s", ["strategy"]),
         ("SET strategy = le", ["lexical"]),
@@ -841,12 +841,12 @@ def test_vi_moves_on_what_is_typed_and_the_toolbar_says_how(terminal: Callable[.
 def test_a_watched_statement_runs_until_ctrl_c(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".watch\r")
-    see(child, "there is no statement to run again")
+    see(child, "there is no statement to repeat")
     child.send("SELECT count(*) AS counted FROM documents;\r")
     see(child, r"counted\s+-+")
     child.send(".watch 0.01\r")
     for _ in range(3):
-        see(child, r"again in 0\.01 s; Ctrl-C ends it")
+        see(child, r"again in 0\.01 s; Ctrl-C stops")
     child.sendintr()
     see(child, "cancelled")
     see(child, "kvstore>")
@@ -876,8 +876,8 @@ def test_a_command_of_psql_is_answered_with_ours(
     out, error = capsys.readouterr()
     assert out == "t\na\\n\\\\d\n", "inside a statement it is text"
     said = error.splitlines()
-    assert r"line 1: \d+ is a command of psql; here .tables lists the tables" in said[0]
-    assert r"\dt is a command of psql" in said[1]
+    assert r"line 1: \d+ is a psql command; in kvstore, .tables lists the tables" in said[0]
+    assert r"\dt is a psql command" in said[1]
     assert ".quit leaves" in said[2]
     assert r"there is no command \zz; commands begin with a dot" in said[3]
     assert "there is no command \\;" in said[4]

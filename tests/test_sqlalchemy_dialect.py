@@ -130,8 +130,8 @@ def test_tables_are_reflected_and_pandas_reads_each(engine: Any, make_store: Cal
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("readonly=maybe", "readonly in the address of a store is true or false, not 'maybe'"),
-        ("timeout=soon", "timeout in the address of a store is a number of seconds, not 'soon'"),
+        ("readonly=maybe", "readonly in the URL of a store must be true or false, not 'maybe'"),
+        ("timeout=soon", "timeout in the URL of a store must be a number of seconds, not 'soon'"),
         ("format=2", "takes readonly, create, embedder, timeout, durability, each once, not format"),
     ],
 )

@@ -85,8 +85,8 @@ def test_every_tool_says_what_it_found(voyages: kvstore.Store) -> None:
     assert voyages.count("meta ->> 'year' = 2024") == 1
     assert tools.call("put", {"key": "n", "text": "A new note."}) == "n: changed"
     assert tools.call("delete", {"key": "n"}) == "n: deleted"
-    assert tools.call("alias", {"name": "Bharat", "entity": "India"}) == "Bharat for India: stated"
-    assert tools.call("put_edge", {"child": "Assam", "parent": "India"}) == "Assam under India in tree edges: stated"
+    assert tools.call("alias", {"name": "Bharat", "entity": "India"}) == "Bharat for India: added"
+    assert tools.call("put_edge", {"child": "Assam", "parent": "India"}) == "Assam under India in tree edges: added"
 
 
 #: A document that plays other passages, sources and kvstore itself, in every part that a user can set.
@@ -173,7 +173,7 @@ def test_a_long_document_is_read_in_parts(voyages: kvstore.Store) -> None:
         text = tools.call("document", {"key": "long", "start": start})
         assert kvstore.token_estimate(text) <= 500
         _, (body,), said = quoted(text)
-        _, goes_on, rest = said.partition("\n(goes on; start at byte ")
+        _, goes_on, rest = said.partition("\n(continues; start at byte ")
         read, texts = read + body, texts + 1
         if not goes_on:
             break
@@ -187,20 +187,24 @@ def test_a_long_document_is_read_in_parts(voyages: kvstore.Store) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("drop", {}, "there is no tool 'drop'; there are retrieve, ask, lookup"),
+        ("drop", {}, "there is no tool 'drop'; tools are retrieve, ask, lookup"),
         ("put", {"key": "a", "text": "b"}, "there is no tool 'put'"),
-        ("retrieve", {}, "retrieve needs question"),
-        ("retrieve", {"question": ["a"]}, "question is a text"),
-        ("retrieve", {"question": "a", "limit": 3}, "retrieve takes question, strategy, where, top, not 'limit'"),
-        ("retrieve", {"question": "a", "top": 0}, "top is from 1 to 50, not '0'"),
-        ("retrieve", {"question": "a", "top": True}, "top is a whole number"),
-        ("retrieve", {"question": "x" * 10_001}, "question has 10,001 characters, and may have 10,000"),
+        ("retrieve", {}, "retrieve needs the argument question"),
+        ("retrieve", {"question": ["a"]}, "question must be a text"),
+        (
+            "retrieve",
+            {"question": "a", "limit": 3},
+            "retrieve takes the arguments question, strategy, where, top, not 'limit'",
+        ),
+        ("retrieve", {"question": "a", "top": 0}, "top must be from 1 to 50, not '0'"),
+        ("retrieve", {"question": "a", "top": True}, "top must be a whole number"),
+        ("retrieve", {"question": "x" * 10_001}, "question has 10,001 characters, but at most 10,000"),
         ("retrieve", {"question": " "}, "the question is empty"),
         ("retrieve", {"question": "a", "strategy": "magic"}, "magic"),
-        ("ask", {"question": "a", "where": "1) MODEL 'dear' WHERE (1"}, "this '\\)' closes nothing"),
+        ("ask", {"question": "a", "where": "1) MODEL 'dear' WHERE (1"}, "this '\\)' has no matching"),
         ("ask", {"question": "a", "where": "1 MODEL 'dear'"}, "MODEL"),
         ("ask", {"question": "a", "where": "nope = 1"}, "there is no column nope"),
-        ("expand", {"name": "India", "direction": "sideways"}, "direction is one of up, down, both"),
+        ("expand", {"name": "India", "direction": "sideways"}, "direction must be one of up, down, both"),
         ("select", {"sql": "DELETE FROM documents WHERE 1"}, "this tool runs SELECT, WITH, VALUES"),
         ("select", {"sql": "/* */ ASK 'a' MODEL 'dear'"}, "not 'ASK'"),
         ("select", {"sql": "SELECT 1; SELECT 2"}, "exactly one statement"),
@@ -238,7 +242,7 @@ def test_a_condition_keeps_other_documents_from_every_tool(voyages: kvstore.Stor
             refused()
     for key in ("secret/plan", "secret/more"):
         with pytest.raises(
-            InputError, match="cannot be stored here: its key is taken, or this server does not give such"
+            InputError, match="cannot be stored here: its key is taken, or this server does not return such"
         ):
             tools.call("put", {"key": key, "text": "More."})
     assert voyages.keys() == ["long", "secret/plan", "tea"]
@@ -258,7 +262,7 @@ def test_what_the_owner_gives_is_checked_at_once(voyages: kvstore.Store) -> None
         StoreTools(voyages, where="nope = 1")
     with pytest.raises(kvstore.errors.UnknownStrategyError):
         StoreTools(voyages, strategy="magic")
-    with pytest.raises(InputError, match="500 tokens at least"):
+    with pytest.raises(InputError, match="tokens must be at least 500"):
         StoreTools(voyages, tokens=10)
     assert "; default bridge" not in StoreTools(voyages).call("overview")
     assert " default bridge." in StoreTools(voyages, strategy="bridge").call("overview")

@@ -130,7 +130,7 @@ def test_the_command_keeps_a_store_like_a_folder(
     assert said.count("1 added, 0 changed") == 1
     assert "1 removed" in said or "nothing of this folder is pruned" in said
     assert said.count("bad.csv") == 1, "a failure that stays is told once"
-    assert said.endswith("no longer watching\n")
+    assert said.endswith("stopped watching\n")
     with kvstore.open("s") as store:
         assert "c.md" in store
     assert run(["watch", "s", "nowhere"]) == 2
@@ -150,7 +150,7 @@ def test_the_command_is_told_by_the_system_and_ends_with_ctrl_c(folder: Path, tm
         (folder / "c.md").write_text("Gamma.")
         assert "2 added, 0 changed, 0 unchanged, 1 removed" in next(lines)
         running.send_signal(signal.SIGINT)
-        assert "no longer watching" in next(lines)
+        assert "stopped watching" in next(lines)
         assert running.wait() == 0
     with kvstore.open(tmp_path / "s") as store:
         assert store.keys() == ["b.md", "c.md"]

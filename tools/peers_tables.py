@@ -70,21 +70,21 @@ ROWS = (
 #: The rows of README, by their first figures.
 CHOSEN = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
-_MORE = "they keep rows, vectors and words; here names are found, places linked, a graph and a filter kept"
+_MORE = "they store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
 #: The reasons why another system is ahead.
 REASONS = {
-    "load_s": f"{_MORE}, and each document's part of all of it can be taken out exactly",
-    "load_memory_mb": "the names of a first load are found at its end, in one go",
-    "disk_ratio": "they keep rows, vectors and words, and nothing that is derived",
-    "filter_1_ms": "an index made for that",
-    "filter_10_ms": "an index made for that",
-    "vector_ms": "an index made for that",
-    "bm25_ms": "an engine made for that",
-    "hybrid_ms": "here headings, entries and words that stand together count as well",
-    "replace_ms": "what is derived of a document, and what of it stands in others, is taken out and put in",
-    "replace_written_kb": "it appends, and sweeps later what it leaves",
-    "delete_s": "they take rows out, or mark them; here a document is taken out of what is derived as well",
-    "open_hybrid_ms": "Python, numpy and the store's own opening",
+    "load_s": f"{_MORE}, from which each document can be removed exactly",
+    "load_memory_mb": "a first load links all names at its end",
+    "disk_ratio": "they store rows, vectors and words, and no derived data",
+    "filter_1_ms": "an index specialized in this",
+    "filter_10_ms": "an index specialized in this",
+    "vector_ms": "an index specialized in this",
+    "bm25_ms": "an engine specialized in this",
+    "hybrid_ms": "kvstore also scores headings, list entries and words that occur together",
+    "replace_ms": "kvstore also updates everything derived from the document, including mentions in other documents",
+    "replace_written_kb": "it appends, and removes old data later",
+    "delete_s": "they remove or mark rows; kvstore also removes everything derived from the documents",
+    "open_hybrid_ms": "imports of Python and numpy, and opening the store",
 }
 
 Figures = Mapping[str, float | None]

@@ -241,7 +241,7 @@ class Queryable(ABC):
         from ..sql import descriptions
 
         with self.state() as state:
-            return descriptions.document(state, key)
+            return descriptions.describe_document(state, key)
 
     def describe_entity(self, name: str) -> dict[str, Any]:
         """Return the properties of an entity, like DESCRIBE ENTITY; raises EntityNotFoundError.
@@ -252,7 +252,7 @@ class Queryable(ABC):
         from ..sql import descriptions
 
         with self.state() as state:
-            return descriptions.entity(state, name)
+            return descriptions.describe_entity(state, name)
 
     def describe(self, kind: str, key: str) -> dict[str, Any]:
         """Return the properties of an item of another kind, such as a community, like ``DESCRIBE kind 'key'``.

@@ -22,7 +22,7 @@ class QuestionStore:
     """A store to query, with an embedder of questions if the store has none.
 
     A store that was created without an embedder uses the framework's for its questions; any other must have been
-    created with it. Raises the errors of :func:`resolve_store`.
+    created with the framework's embedder. Raises the errors of :func:`resolve_store`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class QuestionStore:
         self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
-        """Return the vector of a question, and the fill option: ``none`` if there is no vector to search by."""
+        """Return the clauses ``vector`` and ``options`` of a question; its option ``fill`` is ``none`` without one."""
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
         lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
@@ -79,20 +79,23 @@ def resolve_store(
     own; and the errors of opening.
     """
     if isinstance(path, Store):
-        raise InputError(f"{adapter}: the first argument is a path, not a Store; an open store is given as store=store")
+        raise InputError(
+            f"{adapter}: the first argument must be a path, not a Store; pass an open store as store=store"
+        )
     if (path is None) == (store is None):
-        raise InputError(f"{adapter} takes a path or a store, one of both: path='my-store', or store=kvstore.open(...)")
+        raise InputError(f"{adapter} takes either a path or a store: path='my-store', or store=kvstore.open(...)")
     if store is None:
         assert path is not None
         return open_store(path, create=create, embedder=embedder, settings=settings), True
     if not isinstance(store, Store):
-        raise InputError(f"{adapter}: store is what kvstore.open() gives, not {type(store).__name__}; a path is path=")
+        raise InputError(
+            f"{adapter}: store must be a Store from kvstore.open(), not {type(store).__name__}; pass a path as path="
+        )
     if settings:
-        raise InputError(f"{adapter}: the settings of a store that is open are fixed; leave settings out")
+        raise InputError(f"{adapter}: the settings of an open store are fixed; omit settings")
     if embedder is not None and getattr(embedder, "name", embedder) != store.settings.embedder:
         raise InputError(
-            f"{adapter}: the store embeds by {store.settings.embedder!r}; leave the embedding out, or make a store "
-            "at a "
-            "path with it"
+            f"{adapter}: the embedder of the store is {store.settings.embedder!r}; omit the embedding, or use it to "
+            "create a store at another path"
         )
     return store, False

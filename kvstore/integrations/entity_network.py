@@ -1,9 +1,9 @@
 """Networks of names for drawing: around one name, or of a store's trees.
 
 In: a store, and optionally a name or a tree. Out: an :class:`EntityNetwork` of names and joins. A join is *solid* if a
-tree contains it, from the lower name to the higher, and *dashed* if it comes from links or shared passages. The module
-uses only the public API: it calls :meth:`~kvstore.database.queryable.Queryable.neighbours` name by name, nearest and
-strongest first, so that a limit cuts the least relevant names. Results depend only on the content of the store.
+tree contains it: an edge from the lower name to the higher. It is *dashed* if it comes from links or shared passages.
+The module uses only the public API: it calls :meth:`~kvstore.database.queryable.Queryable.neighbours` name by name,
+nearest and strongest first, so that a limit cuts the least relevant names. Results depend only on the store's content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kvstore import Neighbour
 
 from ..errors import InputError
 
-#: The number of neighbors taken of the central name, and of every other name.
+#: The maximum number of neighbors that the central name adds, and that every other name adds.
 MAX_NEIGHBOURS, MAX_FURTHER_NEIGHBOURS = 40, 8
 #: The number of a name's neighbors that are searched for joins between included names.
 MAX_SCANNED_NEIGHBOURS = 60
@@ -82,21 +82,21 @@ def build_network_around(
     """Return the network around a name, up to distance ``depth``, of at most ``limit`` names; with ``tree`` only of
     that tree.
 
-    ``breadth`` is the number of neighbors taken of the name itself. ``near`` are its neighbors, if already known: at
-    least ``breadth`` and at least :data:`MAX_SCANNED_NEIGHBOURS`, if there are as many.
+    ``breadth`` is the maximum number of neighbors that the name itself adds. ``known_neighbours`` are its neighbors, if
+    the caller has already read the first max(``breadth``, :data:`MAX_SCANNED_NEIGHBOURS`) of them.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
     if tree is not None:
         return _build_tree_network(store, name, depth, tree, limit)
     network = EntityNetwork()
-    middle_neighbours = (
+    center_neighbours = (
         store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBOURS)) if known_neighbours is None else known_neighbours
     )
-    middle = middle_neighbours[0].entity if middle_neighbours else str(store.describe_entity(name)["name"])
-    distances = {middle: 0}
-    neighbours_by_name = {middle: list(middle_neighbours)}
-    queue = deque([middle])
+    center = center_neighbours[0].entity if center_neighbours else str(store.describe_entity(name)["name"])
+    distances = {center: 0}
+    neighbours_by_name = {center: list(center_neighbours)}
+    queue = deque([center])
     edges: dict[tuple[str, str], NetworkEdge] = {}
     while queue:
         current = queue.popleft()
@@ -151,7 +151,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
-    """Return the accepted edges as (child, parent), each with its trees."""
+    """Return the accepted edges, as pairs of child and parent, with the trees that contain them."""
     if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
         tree_names = (
             ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"

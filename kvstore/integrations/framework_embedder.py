@@ -23,6 +23,7 @@ _MODEL_ATTRIBUTES = ("model_name", "model", "model_id", "repo_id", "deployment")
 class FrameworkEmbedder:
     """An embedder that calls two functions of a framework."""
 
+    #: False: a framework's embedding is a real model, not a fallback such as hashing.
     poor = False
 
     def __init__(
@@ -32,7 +33,7 @@ class FrameworkEmbedder:
         embed_question: Callable[[str], Sequence[float]],
     ) -> None:
         self.name = name
-        self.description = f"{name}, an embedding that the application brings"
+        self.description = f"{name}, an embedding supplied by the application"
         self._embed_passages = embed_passages
         self._embed_question = embed_question
 
@@ -65,7 +66,8 @@ class FrameworkEmbedder:
             rows = np.empty(0, np.float32)
         if rows.ndim != 2 or len(rows) != num_texts or not np.isfinite(rows).all():
             raise EmbedderError(
-                f"the embedding {self.name} gave no {num_texts:,} vectors of finite numbers for as many texts"
+                f"the embedding {self.name} did not return {num_texts:,} vectors of finite numbers for {num_texts:,} "
+                "texts"
             )
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         scaled: UnitVectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)

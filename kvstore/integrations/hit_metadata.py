@@ -14,7 +14,7 @@ def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Docume
     return {document.key: document for document in state.get_many(keys) if document is not None}
 
 
-def build_evidence(hit: Hit) -> dict[str, Any]:
+def build_hit_metadata(hit: Hit) -> dict[str, Any]:
     """Return a hit without its text as metadata; ``start`` and ``end`` are byte offsets in its document.
 
     ``chunk`` is the deprecated name of ``ordinal``.

@@ -31,7 +31,8 @@ def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
     render = FORMATS.get(file_format)
     if render is None:
         raise InputError(
-            f"a network is written as {', '.join(FORMATS)}, not as {file_format!r}; name a file that ends in one"
+            f"a graph can be written as {', '.join(FORMATS)}, not as {file_format!r}; choose a file name with one of "
+            "these endings"
         )
     return render(network, title)
 
@@ -40,8 +41,7 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
     if len(network.names) > MAX_DRAWN_NAMES:
         other_formats = ", ".join(form for form in FORMATS if form not in ("svg", "html"))
         raise InputError(
-            f"a picture holds {MAX_DRAWN_NAMES:,} names, and there are {len(network.names):,}; give a lower limit, "
-            "or write "
+            f"a picture can show {MAX_DRAWN_NAMES:,} names, not {len(network.names):,}; lower the limit, or write "
             f"{other_formats}"
         )
     numbers = {name.name: number for number, name in enumerate(network.names)}
@@ -60,29 +60,29 @@ def _describe_edge(edge: NetworkEdge) -> str:
     return f"{edge.source} – {edge.target}: {', '.join([*edge.links, *passages])}"
 
 
-def _render_svg(found: EntityNetwork, title: str) -> str:
-    names, edges = _to_drawing(found)
-    return draw_network(title, names, edges, lay_out_names(names, edges), _build_remark(found)) + "\n"
+def _render_svg(network: EntityNetwork, title: str) -> str:
+    names, edges = _to_drawing(network)
+    return draw_network(title, names, edges, lay_out_names(names, edges), _build_remark(network)) + "\n"
 
 
 def _build_remark(network: EntityNetwork) -> str:
-    return f"{network.left_out:,} more names are left out" if network.left_out else ""
+    return f"{network.left_out:,} more names are not shown" if network.left_out else ""
 
 
-def _render_html(found: EntityNetwork, title: str) -> str:
+def _render_html(network: EntityNetwork, title: str) -> str:
     """Return a page with the network drawn by Cytoscape, at the positions of the picture."""
-    names, edges = _to_drawing(found)
+    names, edges = _to_drawing(network)
     positions = lay_out_names(names, edges)
     elements: list[dict[str, Any]] = [
         {
-            "data": {"id": f"n{number}", "label": name.name, "middle": int(name.distance == 0)},
+            "data": {"id": f"n{number}", "label": name.name, "center": int(name.distance == 0)},
             "position": {"x": x, "y": y},
         }
         for number, (name, (x, y)) in enumerate(zip(names, positions.tolist(), strict=True))
     ]
     elements += [
         {
-            "data": {"source": f"n{edge.source}", "target": f"n{edge.target}", "told": edge.label},
+            "data": {"source": f"n{edge.source}", "target": f"n{edge.target}", "description": edge.label},
             "classes": "solid" if edge.solid else "dashed",
         }
         for edge in edges
@@ -92,12 +92,12 @@ def _render_html(found: EntityNetwork, title: str) -> str:
     scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
     hashes = " ".join(map(hash_source, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
-    picture = draw_network(title, names, edges, positions, _build_remark(found))
+    picture = draw_network(title, names, edges, positions, _build_remark(network))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_PAGE_STYLE}</style></head>\n'
-        f'<body><h1>{escape(title)}</h1><p id="told" role="status"></p><div id="network"></div>\n'
+        f'<body><h1>{escape(title)}</h1><p id="status" role="status"></p><div id="network"></div>\n'
         f"<noscript>{picture}\n</noscript>\n"
         f"<script>{scripts[0]}</script>\n<script>{scripts[1]}</script></body></html>\n"
     )
@@ -116,7 +116,7 @@ const style = () => [
   { selector: "node", style: { label: "data(label)", shape: "round-rectangle", width: "label", height: 14, padding: 7,
     "background-color": value("--ground"), "border-width": 1.4, "border-color": value("--tree"), color: value("--ink"),
     "font-family": "system-ui, sans-serif", "font-size": 13, "text-valign": "center" } },
-  { selector: "node[?middle]", style: { "background-color": value("--tree"), color: value("--ground") } },
+  { selector: "node[?center]", style: { "background-color": value("--tree"), color: value("--ground") } },
   { selector: "edge", style: { width: 1.2, "line-color": value("--join"), "line-style": "dashed", opacity: 0.7 } },
   { selector: "edge.solid", style: { width: 2, "line-style": "solid", "line-color": value("--tree"), opacity: 1,
     "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": value("--tree") } },
@@ -124,10 +124,10 @@ const style = () => [
 ];
 const graph = cytoscape({ container: document.getElementById("network"), elements, style: style(),
   layout: { name: "preset", padding: 30 }, minZoom: 0.05, maxZoom: 4 });
-const told = document.getElementById("told");
+const statusLine = document.getElementById("status");
 graph.on("mouseover", "node", ({ target }) => graph.elements().difference(target.closedNeighborhood()).addClass("far"));
 graph.on("mouseout", "node", () => graph.elements().removeClass("far"));
-graph.on("mouseover", "edge", (event) => { told.textContent = event.target.data("told"); });
+graph.on("mouseover", "edge", (event) => { statusLine.textContent = event.target.data("description"); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
 """
 
@@ -168,7 +168,7 @@ _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
 
 
 def _render_graphml(network: EntityNetwork, title: str) -> str:
-    ids = {one.name: f"n{number}" for number, one in enumerate(network.names)}
+    ids = {name.name: f"n{number}" for number, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
         yield '<?xml version="1.0" encoding="UTF-8"?>'
@@ -194,7 +194,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
 
 
 def _render_gexf(network: EntityNetwork, title: str) -> str:
-    ids = {one.name: str(number) for number, one in enumerate(network.names)}
+    ids = {name.name: str(number) for number, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
         yield '<?xml version="1.0" encoding="UTF-8"?>'

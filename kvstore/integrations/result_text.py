@@ -1,4 +1,4 @@
-"""The text of the result of a tool: document text quoted, and no more tokens than allowed.
+"""The text that a tool returns: document text in quotation marks, within a limit of tokens.
 
 In: keys, titles, spans and texts of documents, and the lines or parts of a result. Out: texts for a language model.
 
@@ -23,7 +23,10 @@ SCHEME = "kvstore:///"
 
 
 def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-    """Return as many parts as fit in a result, the first at least partly, and a note on the number left out."""
+    """Return as many parts as fit in a result, but at least the beginning of the first.
+
+    ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
+    """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
     max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
     texts = [part.to_text(quotation) for part in parts]
@@ -41,7 +44,11 @@ def render_lines(
     heading: str = "",
     always_note: bool = False,
 ) -> str:
-    """Return a heading, as many lines as fit in a result, quoted together, and a note on the number left out."""
+    """Return a heading and as many lines as fit in a result, quoted together.
+
+    ``render_note`` returns a note on the number of omitted lines. It is appended if there are any, or if
+    ``always_note``.
+    """
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"

@@ -64,7 +64,7 @@ class KvstoreDialect(SQLiteDialect):
     def create_connect_args(self, url: Any) -> tuple[list[str], dict[str, Any]]:
         """Return the arguments of :func:`kvstore.dbapi.connect` for a URL. Raises InputError for an invalid one."""
         if not url.database or url.host:
-            raise InputError("the address of a store is kvstore:///relative/path or kvstore:////absolute/path")
+            raise InputError("the URL of a store must be kvstore:///relative/path or kvstore:////absolute/path")
         return [url.database], {name: _parse_option(name, value) for name, value in url.query.items()}
 
     def on_connect(self) -> None:
@@ -151,9 +151,9 @@ def _parse_option(name: str, value: Any) -> Any:
     """Parse an option of a URL. Raises InputError for an unknown or invalid one."""
     parse = _OPTION_PARSERS.get(name)
     if parse is None or not isinstance(value, str):
-        raise InputError(f"the address of a store takes {', '.join(_OPTION_PARSERS)}, each once, not {name}")
+        raise InputError(f"the URL of a store takes the options {', '.join(_OPTION_PARSERS)}, each once, not {name}")
     try:
         return parse(value)
     except (KeyError, ValueError):
         expected = "true or false" if parse is _parse_flag else "a number of seconds"
-        raise InputError(f"{name} in the address of a store is {expected}, not {value!r}") from None
+        raise InputError(f"{name} in the URL of a store must be {expected}, not {value!r}") from None

@@ -67,7 +67,7 @@ class StoreTools:
         where: str | None = None,
     ) -> None:
         if tokens < MIN_TOKENS:
-            raise InputError(f"a result has {MIN_TOKENS} tokens at least, not {tokens}")
+            raise InputError(f"tokens must be at least {MIN_TOKENS}, not {tokens}")
         if where is not None:
             store.count(where)
         self._handle = store
@@ -87,7 +87,7 @@ class StoreTools:
         """Return the text of a call. Raises KvstoreError with a message for the client if the call fails."""
         tool = self.tools.get(name)
         if tool is None:
-            raise InputError(f"there is no tool {shorten(name)}; there are {', '.join(self.tools)}")
+            raise InputError(f"there is no tool {shorten(name)}; tools are {', '.join(self.tools)}")
         tool_arguments = (
             {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
         )
@@ -95,13 +95,13 @@ class StoreTools:
         return self.truncate_result(getattr(self, tool.name)(**tool_arguments))
 
     def warm(self) -> None:
-        """Load what the first question needs, in the background."""
+        """Run a question in the background, so that the first real one does not wait for the embedder and indexes."""
 
-        def search() -> None:
+        def run_question() -> None:
             with suppress(KvstoreError):
                 self._query("RETRIEVE 'warm' TOP 1")
 
-        threading.Thread(target=search, name="kvstore warm", daemon=True).start()
+        threading.Thread(target=run_question, name="kvstore warm", daemon=True).start()
 
     def truncate_result(self, text: str) -> str:
         """Cut a text to the maximum size of a result."""
@@ -132,7 +132,10 @@ class StoreTools:
             for rank, _, document, _, text, path, _, spans, *_ in rows
         ]
         return render_parts(
-            self._tokens, passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)"
+            self._tokens,
+            passages,
+            "\n\n",
+            lambda left: f"({left} more do not fit; ask for fewer with top, or read the document)",
         )
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
@@ -151,7 +154,7 @@ class StoreTools:
             parts.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
         pieces = [ResultPart("", answer), *map(ResultPart, parts)]
-        return render_parts(self._tokens, pieces, "\n", lambda left: f"({left} lines left out)")
+        return render_parts(self._tokens, pieces, "\n", lambda left: f"({left} more lines do not fit)")
 
     def lookup(self, name: str, limit: int = 10) -> str:
         """Return the locations of a name."""
@@ -163,13 +166,13 @@ class StoreTools:
             allowed = self._select_allowed([row[5] for row in rows])
             rows = [row for row in rows if row[5] in allowed][:limit]
         if not rows:
-            not_found = f"no document here names {name}"
-            return not_found if self._where is not None else cursor.message or not_found
+            not_found_text = f"no document here mentions {name}"
+            return not_found_text if self._where is not None else cursor.message or not_found_text
         occurrences = []
         for entity, _, tree, level, parent, document, _, text in rows:
             where = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
             occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
-        return render_lines(self._tokens, map(to_one_line, occurrences), lambda left: f"({left} more places)")
+        return render_lines(self._tokens, map(to_one_line, occurrences), lambda left: f"({left} more occurrences)")
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """Return the names above and below a name."""
@@ -182,9 +185,9 @@ class StoreTools:
             for _, where, level, relative, via, text in rows
         ]
         if not lines:
-            return "Nothing."
+            return "No names are above or below it."
         return render_lines(
-            self._tokens, map(to_one_line, lines), lambda left: f"({left} more; ask for less depth, or one tree)"
+            self._tokens, map(to_one_line, lines), lambda left: f"({left} more; use a smaller depth, or one tree)"
         )
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
@@ -192,34 +195,35 @@ class StoreTools:
         first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
         if first is not None and first.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first.text)}; other tools do the rest"
+                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first.text)}; use the other tools for "
+                "the rest"
             )
         cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
         rows = ([quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         more = f", of {cursor.message}" if cursor.message else ""
         return render_lines(
-            self._tokens, lines, lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)"
+            self._tokens, lines, lambda left: f"({left} more rows{more}; select fewer columns, or use LIMIT ... OFFSET)"
         )
 
     def document(self, key: str, start: int = 0) -> str:
         """Return a document's text from a byte offset on."""
         key = parse_key(key)
-        found = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
-        if found is None:
+        stored = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
+        if stored is None:
             if self._where is None:
-                self._store.describe_document(key)  # raises the error that names near keys
-            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists those there are")
-        head = f"{format_source(found.key, found.title)}, {found.bytes:,} bytes"
-        if found.meta and not start:
-            head += f", meta {to_one_line(json.dumps(found.meta, ensure_ascii=False))}"
-        data = found.text.encode()
+                self._store.describe_document(key)  # raises the error that suggests similar keys
+            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")
+        head = f"{format_source(stored.key, stored.title)}, {stored.bytes:,} bytes"
+        if stored.meta and not start:
+            head += f", meta {to_one_line(json.dumps(stored.meta, ensure_ascii=False))}"
+        data = stored.text.encode()
         while start < len(data) and data[start] & 0xC0 == 0x80:  # within a character
             start += 1
         text = data[start:].decode()
         head = truncate(head, self._tokens // 2)
         quotation = Quotation([head, text])
-        end = "\n(goes on; start at byte {})"
+        end = "\n(continues; start at byte {})"
         frame = "\n\n".join((quotation.rule, head, quotation.quote("")))
         max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
@@ -234,7 +238,7 @@ class StoreTools:
         rows = self._query(
             f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_MAX_LISTED}", values
         )
-        lines = [f"{language.counted(documents, 'document')}, {language.counted(int(chunks), 'passage')}."]
+        lines = [f"{language.format_count(documents, 'document')}, {language.format_count(int(chunks), 'passage')}."]
         if not prefix and not after:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
             lines.append(f"Strategies: {names}; default {self._strategy or get_default_strategy(self._store)}.")
@@ -248,7 +252,7 @@ class StoreTools:
         return render_lines(
             self._tokens,
             [format_source(key, title) for key, title in rows],
-            lambda left: f"({left + num_unlisted:,} more; ask on with after)",
+            lambda left: f"({left + num_unlisted:,} more; list them with after)",
             heading="\n".join(lines),
             always_note=num_unlisted > 0,
         )
@@ -258,15 +262,14 @@ class StoreTools:
         key = parse_key(key)
         with self._store.transaction() as transaction:
             exists = key in transaction
-            is_free = not exists or self._is_allowed(transaction, key)
+            is_permitted = not exists or self._is_allowed(transaction, key)
             changed = transaction.put(key, text, title=title, meta=meta)
             # A single error, after the same checks, covers a taken key and a document outside the condition. It omits
             # the condition, which may name documents. It rolls back the transaction.
-            if not is_free or not self._is_allowed(transaction, key):
+            if not is_permitted or not self._is_allowed(transaction, key):
                 raise InputError(
                     f"document {shorten(key)} cannot be stored here: its key is taken, or this server does not "
-                    "give such"
-                    " documents; choose another key"
+                    "return such documents; choose another key"
                 )
         return f"{format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
 
@@ -279,13 +282,13 @@ class StoreTools:
         return f"{format_key(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
-        """State an edge."""
+        """Add an edge to a tree."""
         is_new = self._store.put_edge(child, parent, tree=tree)
-        return to_one_line(f"{child} under {parent} in tree {tree}: {'stated' if is_new else 'known already'}")
+        return to_one_line(f"{child} under {parent} in tree {tree}: {'added' if is_new else 'already known'}")
 
     def alias(self, name: str, entity: str) -> str:
-        """State an alias."""
-        return to_one_line(f"{name} for {entity}: {'stated' if self._store.alias(name, entity) else 'known already'}")
+        """Add an alias."""
+        return to_one_line(f"{name} for {entity}: {'added' if self._store.alias(name, entity) else 'already known'}")
 
     # Documents as resources, and the prompt
 
@@ -307,8 +310,8 @@ class StoreTools:
     def build_prompt(self, question: str) -> str:
         """Return a prompt that makes a language model answer a question from its evidence, with citations."""
         check_text("question", question)
-        made = self._store.prompt(question, using=self._strategy, where=self._where)
-        return f"{made.system}\n\n{made.user}"
+        prompt = self._store.prompt(question, using=self._strategy, where=self._where)
+        return f"{prompt.system}\n\n{prompt.user}"
 
     # The store
 
@@ -348,4 +351,4 @@ class StoreTools:
 
     def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
         if key not in transaction or not self._is_allowed(transaction, key):
-            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists those there are")
+            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")

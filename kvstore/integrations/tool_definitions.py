@@ -67,45 +67,45 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     """Yield the tools of a store whose documents are limited to the condition ``where``, if any."""
     search_arguments: dict[str, Mapping[str, Any]] = {
         "question": _build_text_schema("The question, in words"),
-        "strategy": _build_text_schema("How to find, such as hybrid or graph; overview lists them"),
+        "strategy": _build_text_schema("Strategy of retrieval, such as hybrid or graph; overview lists them"),
     }
     if where is None:
         search_arguments["where"] = _build_text_schema(
-            "SQL condition on columns of documents, as meta ->> 'year' >= 2024"
+            "SQL condition on the columns of documents, such as meta ->> 'year' >= 2024"
         )
     yield StoreTool(
         "retrieve",
-        "Find the passages of the stored documents that answer a question, best first, with their places.",
-        {**search_arguments, "top": _build_number_schema("How many passages (8)")},
+        "Find the passages of the stored documents that answer a question, best first, with their key and bytes.",
+        {**search_arguments, "top": _build_number_schema("Number of passages (default 8)")},
         ("question",),
     )
     yield StoreTool(
         "ask",
-        "Answer a question from the stored documents, with citations; says so where they do not answer it.",
+        "Answer a question from the stored documents, with citations. If they do not answer it, the result says so.",
         search_arguments,
         ("question",),
     )
     yield StoreTool(
         "lookup",
-        "Where a name (person, place, thing, term) occurs: places in hierarchies, headings and texts.",
-        {"name": _build_text_schema("The name"), "limit": _build_number_schema("How many places (10)")},
+        "Find where a name (person, place, thing, term) occurs: in hierarchies, headings and texts.",
+        {"name": _build_text_schema("The name"), "limit": _build_number_schema("Number of occurrences (default 10)")},
         ("name",),
     )
     if where is None:
         yield StoreTool(
             "expand",
-            "The names above and below a name in the stored hierarchies.",
+            "Return the names above and below a name in the stored hierarchies.",
             {
                 "name": _build_text_schema("The name"),
                 "direction": {"type": "string", "enum": ["up", "down", "both"]},
-                "depth": _build_number_schema("Levels (1)", 0, 64),
-                "tree": _build_text_schema("One tree only"),
+                "depth": _build_number_schema("Number of levels (default 1)", 0, 64),
+                "tree": _build_text_schema("Only this tree"),
             },
             ("name",),
         )
         yield StoreTool(
             "select",
-            "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview names the tables.",
+            "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview lists the tables.",
             {
                 "sql": _build_text_schema("The statement"),
                 "parameters": {"type": "array", "description": "Values of ?"},
@@ -114,22 +114,22 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
         )
     yield StoreTool(
         "document",
-        "The text of a stored document, from a byte on; citations name bytes.",
-        {"key": _build_text_schema("Its key"), "start": _build_number_schema("First byte (0)", 0, 2**53)},
+        "Return the text of a stored document from a byte offset on, such as the one in a citation.",
+        {"key": _build_text_schema("Its key"), "start": _build_number_schema("First byte (default 0)", 0, 2**53)},
         ("key",),
     )
     yield StoreTool(
         "overview",
-        "What the store holds: counts, documents, tables, strategies. Begin here.",
+        "Return what the store contains: counts, documents, tables, strategies. Begin here.",
         {
-            "prefix": _build_text_schema("Only keys that begin so"),
+            "prefix": _build_text_schema("Only keys with this prefix"),
             "after": _build_text_schema("Only keys after this one"),
         },
         (),
     )
     yield StoreTool(
         "put",
-        "Store a document, in place of one of the same key.",
+        "Store a document, replacing one with the same key.",
         {
             "key": _build_text_schema("Its key, such as notes/tea"),
             "text": _build_text_schema("Plain text"),
@@ -142,7 +142,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
     )
     yield StoreTool(
         "delete",
-        "Delete a document and all that was derived of it.",
+        "Delete a document and everything derived from it.",
         {"key": _build_text_schema("Its key")},
         ("key",),
         changes=True,
@@ -153,9 +153,9 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
             "put_edge",
             "Add an edge: one name below another in a hierarchy.",
             {
-                "child": _build_text_schema("The lower"),
-                "parent": _build_text_schema("The upper"),
-                "tree": _build_text_schema("Its hierarchy (edges)"),
+                "child": _build_text_schema("The lower name"),
+                "parent": _build_text_schema("The upper name"),
+                "tree": _build_text_schema("The hierarchy (default edges)"),
             },
             ("child", "parent"),
             changes=True,
@@ -173,23 +173,25 @@ def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
     """Raise InputError unless the arguments are valid for the tool."""
     for name in arguments:
         if name not in tool.arguments:
-            raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {shorten(name)}")
+            raise InputError(f"{tool.name} takes the arguments {', '.join(tool.arguments)}, not {shorten(name)}")
     for name in tool.required:
         if name not in arguments:
-            raise InputError(f"{tool.name} needs {name}")
+            raise InputError(f"{tool.name} needs the argument {name}")
     for name, value in arguments.items():
         schema = tool.arguments[name]
         kind, expected = _ARGUMENT_TYPES[schema["type"]]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{name} is {expected}, not {shorten(json.dumps(value))}")
+            raise InputError(f"{name} must be {expected}, not {shorten(json.dumps(value))}")
         if isinstance(value, str):
             check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
         if "enum" in schema and value not in schema["enum"]:
-            raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {shorten(str(value))}")
+            raise InputError(f"{name} must be one of {', '.join(schema['enum'])}, not {shorten(str(value))}")
         if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
-            raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {shorten(str(value))}")
+            raise InputError(
+                f"{name} must be from {schema['minimum']} to {schema['maximum']:,}, not {shorten(str(value))}"
+            )
 
 
 def check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
     if len(value) > max_chars:
-        raise InputError(f"{name} has {len(value):,} characters, and may have {max_chars:,}; give less")
+        raise InputError(f"{name} has {len(value):,} characters, but at most {max_chars:,} are allowed; shorten it")

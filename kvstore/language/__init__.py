@@ -10,17 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..sql.tokens import Token, is_complete, tokens
-from .questions import find_unquoted_question, plain_question
+from .questions import find_plain_question, find_unquoted_question
 
 if TYPE_CHECKING:
     from ..ingest import formats
     from ..sql.literals import literal, name
     from .cursor import Cursor
-    from .description_handlers import described_kinds, strategy_names
-    from .document_handlers import counted
-    from .extraction_handlers import extraction_kinds
-    from .grammar_parsing import expected, keywords
-    from .index_handlers import index_kinds, outlined_kinds
+    from .description_handlers import list_described_kinds, list_strategy_names
+    from .document_handlers import format_count, list_ingest_options
+    from .extraction_handlers import list_extraction_kinds
+    from .grammar_parsing import get_keywords, list_expected_terminals
+    from .index_handlers import list_index_kinds, list_outlined_kinds
     from .parser import can_fill_store
 
 __all__ = [
@@ -28,20 +28,21 @@ __all__ = [
     "Token",
     "can_fill_store",
     "check_condition",
-    "counted",
-    "described_kinds",
-    "expected",
-    "extraction_kinds",
+    "find_plain_question",
     "find_unquoted_question",
+    "format_count",
     "formats",
-    "index_kinds",
+    "get_keywords",
     "is_complete",
-    "keywords",
+    "list_described_kinds",
+    "list_expected_terminals",
+    "list_extraction_kinds",
+    "list_index_kinds",
+    "list_ingest_options",
+    "list_outlined_kinds",
+    "list_strategy_names",
     "literal",
     "name",
-    "outlined_kinds",
-    "plain_question",
-    "strategy_names",
     "tokens",
 ]
 
@@ -50,21 +51,36 @@ _HOMES = {
     "Cursor": ".cursor",
     "can_fill_store": ".parser",
     "check_condition": "..sql.condition",
-    "counted": ".document_handlers",
-    "described_kinds": ".description_handlers",
-    "expected": ".grammar_parsing",
-    "extraction_kinds": ".extraction_handlers",
+    "format_count": ".document_handlers",
     "formats": "..ingest",
-    "index_kinds": ".index_handlers",
-    "keywords": ".grammar_parsing",
+    "get_keywords": ".grammar_parsing",
+    "list_described_kinds": ".description_handlers",
+    "list_expected_terminals": ".grammar_parsing",
+    "list_extraction_kinds": ".extraction_handlers",
+    "list_index_kinds": ".index_handlers",
+    "list_ingest_options": ".document_handlers",
+    "list_outlined_kinds": ".index_handlers",
+    "list_strategy_names": ".description_handlers",
     "literal": "..sql.literals",
     "name": "..sql.literals",
-    "outlined_kinds": ".index_handlers",
-    "strategy_names": ".description_handlers",
+}
+#: Deprecated names, and their successors.
+_RENAMED = {
+    "counted": "format_count",
+    "described_kinds": "list_described_kinds",
+    "expected": "list_expected_terminals",
+    "extraction_kinds": "list_extraction_kinds",
+    "index_kinds": "list_index_kinds",
+    "keywords": "get_keywords",
+    "outlined_kinds": "list_outlined_kinds",
+    "plain_question": "find_plain_question",
+    "strategy_names": "list_strategy_names",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        return globals().get(_RENAMED[name]) or __getattr__(_RENAMED[name])
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name], __package__), name)

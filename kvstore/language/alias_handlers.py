@@ -29,9 +29,11 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
     with context.open_transaction() as transaction:
         if not transaction.delete_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree)):
             edge = f"{literal(statement.child)} under {literal(statement.parent)}"
-            where = "" if statement.tree is None else f" in tree {literal(statement.tree)}"
+            tree = "" if statement.tree is None else f" in tree {literal(statement.tree)}"
             raise InputError(
-                f"there is no edge of {edge}{where}; SELECT * FROM edges WHERE document IS NULL lists those"
+                f"there is no edge {edge}{tree} to delete; SELECT * FROM edges WHERE document IS NULL lists the "
+                "edges that "
+                "DELETE EDGE can delete"
             )
     return _make_change_cursor("DELETE", True, "1 edge deleted")
 
@@ -39,28 +41,32 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
 def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
     with context.open_transaction() as transaction:
         is_changed = transaction.alias(statement.name, statement.entity)
-    return _make_change_cursor("ALIAS", is_changed, f"{literal(statement.name)} stands for {literal(statement.entity)}")
+    return _make_change_cursor(
+        "ALIAS", is_changed, f"{literal(statement.name)} is an alias of {literal(statement.entity)}"
+    )
 
 
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")
-    return _make_change_cursor("DROP", True, f"{literal(statement.name)} is an alias no longer")
+    return _make_change_cursor("DROP", True, f"{literal(statement.name)} is no longer an alias")
 
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
     with context.open_transaction() as transaction:
         is_changed = transaction.merge(statement.name, statement.into)
-    return _make_change_cursor("MERGE", is_changed, f"{literal(statement.name)} is read as {literal(statement.into)}")
+    return _make_change_cursor(
+        "MERGE", is_changed, f"{literal(statement.name)} is merged into {literal(statement.into)}"
+    )
 
 
 def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
     with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")
-    return _make_change_cursor("UNMERGE", True, f"{literal(statement.name)} stands for itself again")
+    return _make_change_cursor("UNMERGE", True, f"{literal(statement.name)} is an entity of its own again")
 
 
 def _make_alias_error(name: str, role: str) -> InputError:
-    return InputError(f"{literal(name)} is not {role}; SELECT * FROM aliases lists what stands for what")
+    return InputError(f"{literal(name)} is not {role}; SELECT * FROM aliases lists the aliases and merges")

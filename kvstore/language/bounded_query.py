@@ -51,24 +51,29 @@ class BoundedQueries:
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
     ) -> Cursor:
         """Return the rows of the single reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
-        _check_limit("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
+        _check_limit(
+            "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"
+        )
         _check_limit("max_rows", max_rows, "a whole number above 0, or None")
         parsed = _parse_read_statement(sql, parameters)
         if database.in_transaction:
-            raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
+            raise InputError(
+                "query() reads the last commit, but a transaction is open in this thread; use execute() to read "
+                "inside it"
+            )
         return self.call(lambda: _read_rows(run(database, sql, parsed), max_rows), timeout)
 
     def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
-        """Run ``read_cursor`` in its own thread and return its result.
+        """Run ``read`` in its own thread and return its result.
 
-        Raises the errors of ``read_cursor``, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
+        Raises the errors of ``read``, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         query = _RunningQuery(read)
         with self._lock:
             self._running.add(query)
         try:
-            return cast(_Result, query.wait_for_cursor(until, timeout))
+            return cast(_Result, query.wait_for_result(deadline, timeout))
         finally:
             with self._lock:
                 self._running.discard(query)
@@ -81,15 +86,17 @@ class BoundedQueries:
 
 
 class _RunningQuery:
+    """A query that runs in its own thread, and the caller's wait for its result."""
+
     #: The number of abandoned queries that still run, and the lock that protects it.
     _num_abandoned = 0
     _abandoned_condition = threading.Condition()
 
-    def __init__(self, read_cursor: Callable[[], Any]) -> None:
-        self._read_cursor = read_cursor
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
         self._stop = threading.Event()
         self._condition = threading.Condition()
-        self._cursor: Any = None
+        self._result: Any = None
         self._error: BaseException | None = None
         self._reason: str | None = None
         self._ended = self._is_abandoned = False
@@ -100,20 +107,18 @@ class _RunningQuery:
             self._reason = self._reason or reason
             self._condition.notify_all()
 
-    def wait_for_cursor(self, deadline: float | None, timeout: float | None) -> Any:
+    def wait_for_result(self, deadline: float | None, timeout: float | None) -> Any:
         """Return the result. Raises the query's error, or QueryInterruptedError."""
 
         def get_seconds_left() -> float | None:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-        timeout_reason = f"it took longer than its limit of {timeout} seconds; ask for less"
+        timeout_reason = f"it took longer than its limit of {timeout} seconds; narrow it, or allow more time"
         with self._abandoned_condition:
             if not self._abandoned_condition.wait_for(
                 lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, get_seconds_left()
             ):
-                raise QueryInterruptedError(
-                    f"{MAX_ABANDONED} queries that were stopped are still ending; ask again later"
-                )
+                raise QueryInterruptedError(f"{MAX_ABANDONED} interrupted queries are still running; try again later")
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
             with self._condition:
@@ -129,8 +134,8 @@ class _RunningQuery:
                 raise error
         finally:
             del error  # its traceback refers to this frame: break the reference cycle
-        assert self._cursor is not None
-        return self._cursor
+        assert self._result is not None
+        return self._result
 
     def _abandon(self) -> None:
         self._stop.set()
@@ -142,10 +147,10 @@ class _RunningQuery:
     def _run(self) -> None:
         try:
             with allow_interruption(self._stop):
-                self._cursor = self._read_cursor()
+                self._result = self._read()
         except BaseException as error:
             self._error = error
-        del self._read_cursor  # lets the store be dropped as soon as the caller continues
+        del self._read  # lets the store be dropped as soon as the caller continues
         with self._condition, self._abandoned_condition:
             self._ended = True
             self._condition.notify_all()
@@ -158,18 +163,19 @@ class _RunningQuery:
 def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
     parsed = parse(sql, parameters)
     if len(parsed) != 1:
-        raise StatementError(
-            f"query() takes exactly one statement, and there are {len(parsed)}; execute() runs several"
-        )
+        raise StatementError(f"query() runs exactly one statement, not {len(parsed)}; use execute() to run several")
     statement = parsed[0].statement
     read_statement = statement.statement if isinstance(statement, s.Explain) else statement
     if not isinstance(read_statement, _READ_STATEMENTS):
-        raise StatementError(f"query() takes a statement that reads: {_READ_STATEMENT_NAMES}; execute() runs this one")
+        raise StatementError(
+            f"query() only runs statements that read: {_READ_STATEMENT_NAMES}; use execute() for this one"
+        )
     return parsed[0]
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
-    """Return a cursor with at most ``max_rows`` rows of a cursor."""
+    """Read at most ``max_rows`` rows of a cursor into a new one. Raises KvstoreError if they have more than
+    :data:`MAX_RESULT_BYTES` bytes."""
     rows: list[Row] = []
     size = 0
     has_more = False
@@ -180,7 +186,9 @@ def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
                 break
             size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
             if size > MAX_RESULT_BYTES:
-                raise KvstoreError(f"the rows have more than {MAX_RESULT_BYTES >> 20} MB; ask for fewer, or shorter")
+                raise KvstoreError(
+                    f"the rows have more than {MAX_RESULT_BYTES >> 20} MB; select fewer rows or shorter values"
+                )
             rows.append(row)
     message = f"the first {max_rows:,} rows; there are more" if has_more else cursor.message
     return Cursor(
@@ -199,4 +207,4 @@ def _check_limit(name: str, value: Any, requirement: str) -> None:
     is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX
     if value is not None and (not is_valid or isinstance(value, bool) or not 0 < value <= max_value):
-        raise InputError(f"{name} is {requirement}, not {value!r}")
+        raise InputError(f"{name} must be {requirement}, not {value!r}")

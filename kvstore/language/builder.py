@@ -61,7 +61,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "import": s.Import,
     "set": s.SetSetting,
 }
-#: The description of a count, such as that of LIMIT, as a literal and as a parameter.
+#: The maximum number of digits of a count, such as that of LIMIT: any such number fits into 64 bits.
 _MAX_COUNT_DIGITS = 18
 _COUNT_DESCRIPTION = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
 #: Fields of clauses whose grammar rule has another name.
@@ -93,7 +93,7 @@ class Builder:
             if isinstance(child, Tree) and child.data == "as_svg":
                 remedy = f"write EXPLAIN {str(tree.data).upper()} ... AS SVG"
                 raise make_statement_error(
-                    self._text, child.meta.start_pos, f"AS SVG draws how a statement was run; {remedy}"
+                    self._text, child.meta.start_pos, f"AS SVG draws the steps of a statement; {remedy}"
                 )
         arguments: list[Any] = []
         clauses: dict[str, Any] = {}
@@ -156,7 +156,7 @@ class Builder:
     def _parse_count(self, terminal: Terminal) -> int:
         if not (terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS):
             raise make_statement_error(
-                self._text, _get_offset(terminal), f"expected {_COUNT_DESCRIPTION}, met {terminal:.40}"
+                self._text, _get_offset(terminal), f"expected {_COUNT_DESCRIPTION}, found {terminal:.40}"
             )
         return int(terminal)
 
@@ -171,7 +171,7 @@ class Builder:
             expectation, is_valid = "text", isinstance(value, str)
         if not is_valid:
             raise make_statement_error(
-                self._text, _get_offset(terminal), f"expected {expectation}, the value given is {format_value(value)}"
+                self._text, _get_offset(terminal), f"expected {expectation}, but the value is {format_value(value)}"
             )
         return value
 

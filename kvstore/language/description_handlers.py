@@ -66,12 +66,12 @@ def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> C
     return _make_property_cursor(context.target.describe_entity(statement.name))
 
 
-def strategy_names() -> list[str]:
+def list_strategy_names() -> list[str]:
     """Return the names that USING accepts, including those from installed packages."""
     return [strategy.name for strategy in list_strategies()]
 
 
-def described_kinds() -> list[str]:
+def list_described_kinds() -> list[str]:
     """Return the kinds of items that DESCRIBE accepts, as in ``DESCRIBE community 'key'``."""
     return [description.name for system in SYSTEMS.values() for description in system.descriptions]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DocumentExistsError, TransactionError
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
+from ..sql.diagnosis import suggest
 from ..sql.literals import literal
 from ..sql.suggestions import make_document_error
 from . import statements as s
@@ -29,25 +29,30 @@ if TYPE_CHECKING:
 INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit")
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
+def format_count(number: int, noun: str) -> str:
+    """Format a number with its noun, in the singular or plural.
 
-    >>> counted(1, "document"), counted(2000, "document"), counted(0, "entity")
+    >>> format_count(1, "document"), format_count(2000, "document"), format_count(0, "entity")
     ('1 document', '2,000 documents', '0 entities')
     """
     plural = f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def list_ingest_options() -> list[str]:
+    """Return the options that INGEST accepts: its own, and those of the readers."""
+    return [*INGEST_OPTIONS, *(field.name for field in fields(ReadOptions))]
+
+
 def select_reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
     """Return the options of INGEST that are for the reader. A likely misspelling of an INGEST option is a
     StatementError."""
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
-    reader_option_names = [field.name for field in fields(ReadOptions)]
-    for name in options.keys() - reader_option_names:
-        suggestions = get_close_matches(name, [*INGEST_OPTIONS, *reader_option_names], 1)
-        if suggestions and suggestions[0] in INGEST_OPTIONS:
-            raise context.make_error(f"INGEST has no option {name}; did you mean {suggestions[0]}?")
+    all_options = list_ingest_options()
+    for name in options.keys() - all_options:
+        suggestion = suggest(name, all_options)
+        if suggestion in INGEST_OPTIONS:
+            raise context.make_error(f"INGEST has no option {name}; did you mean {suggestion}?")
     return options
 
 
@@ -55,7 +60,7 @@ def get_include_patterns(context: StatementContext, statement: s.Ingest) -> list
     """Return the pattern of the option ``include`` in a list, which is empty without the option."""
     pattern = statement.options.get("include")
     if pattern is not None and not (isinstance(pattern, str) and pattern):
-        raise context.make_error("the option include is a pattern of file names, such as '*.adoc'")
+        raise context.make_error("the option include must be a pattern of file names, such as '*.adoc'")
     return [] if pattern is None else [pattern]
 
 
@@ -66,7 +71,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
         name: value for name, value in statement.options.items() if name in INGEST_OPTIONS
     }
     if not isinstance(ingest_options.get("prune", False), bool):
-        raise context.make_error("the option prune is true or false")
+        raise context.make_error("the option prune must be true or false")
     ingest_options["include"] = get_include_patterns(context, statement)
     report = context.database.ingest(
         statement.path, format=statement.format, options=options, progress=context.progress, **ingest_options
@@ -93,9 +98,7 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         if statement.key and transaction._find_document(statement.key) is not None:
-            raise DocumentExistsError(
-                f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it"
-            )
+            raise DocumentExistsError(f"document {literal(statement.key)} already exists; UPDATE DOCUMENT changes it")
         properties = collect_clauses(title=statement.title, source=statement.source, format=statement.format)
         chunks = "whole" if statement.whole else None
         transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **properties)
@@ -119,7 +122,7 @@ def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] |
     except (ValueError, RecursionError) as error:
         raise context.make_error(f"META is not JSON: {error}") from None
     if not isinstance(meta, dict):
-        raise context.make_error("META is a JSON object, such as '{\"year\": 2024}'")
+        raise context.make_error("META must be a JSON object, such as '{\"year\": 2024}'")
     return meta
 
 
@@ -134,12 +137,12 @@ def delete_document(context: StatementContext, statement: s.DeleteDocument) -> C
 def delete_documents(context: StatementContext, statement: s.DeleteDocuments) -> Cursor:
     with context.open_transaction() as transaction:
         number = transaction.delete_where(statement.where)
-    return Cursor("DELETE", rowcount=number, message=f"{counted(number, 'document')} deleted")
+    return Cursor("DELETE", rowcount=number, message=f"{format_count(number, 'document')} deleted")
 
 
 def begin(context: StatementContext, statement: s.Begin) -> Cursor:
     if context.database._open_transaction is not None:
-        raise TransactionError("a transaction is open already; COMMIT or ROLLBACK ends it")
+        raise TransactionError("a transaction is already open; COMMIT or ROLLBACK ends it")
     context.database._open_transaction = context.database.transaction()
     return Cursor("BEGIN", message="transaction begun")
 
@@ -147,7 +150,7 @@ def begin(context: StatementContext, statement: s.Begin) -> Cursor:
 def commit(context: StatementContext, statement: s.Commit) -> Cursor:
     transaction = _pop_transaction(context)
     if not transaction.open:
-        raise TransactionError("an error had ended the transaction; nothing of it was committed")
+        raise TransactionError("an error ended the transaction, and none of its changes were committed")
     transaction.commit()
     return Cursor("COMMIT", message="transaction committed")
 
@@ -165,6 +168,7 @@ def _pop_transaction(context: StatementContext) -> Transaction:
     other_thread = context.database._other_transaction_thread
     if other_thread is not None:
         raise TransactionError(
-            f"this thread has no transaction open; thread {other_thread!r} has, and it alone can COMMIT or ROLLBACK it"
+            f"no transaction is open in this thread; only thread {other_thread!r}, which opened one, can COMMIT or "
+            "ROLLBACK it"
         )
     raise TransactionError("no transaction is open; BEGIN opens one")

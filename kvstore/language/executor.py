@@ -90,7 +90,7 @@ def execute(
     """
     parsed = parse(sql, parameters)
     if not parsed:
-        raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
+        raise StatementError("the text contains no statement; write one, such as SHOW TABLES")
 
     for parsed_statement in parsed[:-1]:
         run(database, sql, parsed_statement, progress, on_text).close()
@@ -104,7 +104,7 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
 
     parsed = parse(sql, parameters)
     if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
-        raise StatementError(f"what is explained is one statement, {explain_handlers.EXPLAINABLE}")
+        raise StatementError(f"EXPLAIN takes exactly one statement: {explain_handlers.EXPLAINABLE}")
     context = StatementContext(database, sql, parsed[0].start, parsed[0].offset_map)
     with context.locate_errors():
         return explain_handlers.list_steps(context, parsed[0].statement, analyze=analyze)
@@ -124,6 +124,6 @@ def run(
     )
     transaction = context.database._open_transaction
     if transaction is not None and not transaction.open and not isinstance(statement, (s.Commit, s.Rollback)):
-        raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
+        raise TransactionError("an error ended the transaction and undid its changes; ROLLBACK, then BEGIN again")
     with context.locate_errors():
         return load_handler(type(statement))(context, statement)

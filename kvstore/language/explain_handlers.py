@@ -119,29 +119,29 @@ def _collect_steps(context: StatementContext, statement: s.PlainStatement, analy
             return _ExplainedSteps(list_extraction_steps(context, statement))
         case s.Refresh() if not analyze:
             return _ExplainedSteps(list_refresh_steps(context, statement))
-    raise context.make_error(f"EXPLAIN takes {EXPLAINABLE}; ANALYZE cannot run the last three")
+    raise context.make_error(f"EXPLAIN takes {EXPLAINABLE}; EXPLAIN ANALYZE does not run the last three")
 
 
 def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     """Return the steps of an ingest, estimated from a sample of the files, and the requests it would send."""
-    context.require_writable("files are not looked at then")
+    context.require_writable("EXPLAIN INGEST cannot read files")
     options = select_reader_options(context, statement)
     forecast = context.database.forecast_ingest(
         statement.path, format=statement.format, include=get_include_patterns(context, statement), options=options
     )
-    sample = f"about, from {forecast.sampled:,} of the files; nothing is ingested"
+    sample = f"estimated from {forecast.sampled:,} of the files; nothing is ingested"
     embedder = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
     skip_text = f"skipped: {format_skipped(forecast.skipped_by)}" if forecast.skipped else "none skipped"
     if forecast.calls:
-        embedder += f" in {forecast.calls:,} requests to an endpoint; none is sent now"
+        embedder += f" in {forecast.calls:,} requests to a server; none is sent now"
     steps = [
         Step("find files", f"{forecast.bytes:,} bytes to read; {skip_text}", forecast.files, None),
-        Step("pass over", "ingested before, and as they were", forecast.known, None),
+        Step("skip unchanged", "ingested before, and unchanged since", forecast.known, None),
         Step("read and extract", sample, forecast.documents, None),
         Step("embed", embedder, forecast.chunks, None),
     ]
     if forecast.seconds is not None:
-        steps.append(Step("take", f"about {forecast.seconds:,.0f} seconds of one processor", None, None))
+        steps.append(Step("time", f"about {forecast.seconds:,.0f} seconds on one processor", None, None))
     for part in forecast.left_out[:MAX_LEFT_OUT]:
         detail = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
         steps.append(Step("leave out", detail, part.pages, None))
@@ -184,7 +184,7 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
                 entry = state.filter.find(key) if key else None
                 step.count = int(entry is not None)
                 entry_detail = entry and f"known, temperature {entry.temperature}"
-                step.detail = entry_detail or "not known: its fingerprint, or its key behind it, is not there"
+                step.detail = entry_detail or "unknown: the filter has no entry with this key"
             identity = state.resolve(key) if entry else None
             if identity is not None and len(identity.names) > 1:
                 with trace.step("follow aliases") as step:
@@ -200,7 +200,7 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
                 )
             with trace.step("read locations") as step:
                 limit = {} if statement.limit is None else {"limit": statement.limit}
-                step.detail, step.count = "the most telling first", len(context.target.lookup(name, **limit))
+                step.detail, step.count = "the most relevant first", len(context.target.lookup(name, **limit))
     return trace.steps
 
 

@@ -15,7 +15,7 @@ from .cursor import Cursor
 from .statement_context import StatementContext
 
 
-def extraction_kinds() -> list[str]:
+def list_extraction_kinds() -> list[str]:
     """Return the kinds that EXTRACT accepts."""
     return list(get_written_facts())
 
@@ -44,12 +44,13 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
     forecast = context.database.forecast_extract(statement.kind, **_collect_limits(statement))
     model = context.database.language_model(statement.model)
     written_detail = (
-        f"{forecast.written:,} are written already, {forecast.copied:,} for another document that has the same"
+        f"{forecast.written:,} are already written, {forecast.copied:,} can be copied from other documents with the "
+        "same text"
     )
     limit_detail = "without a limit" if forecast.room is None else f"at most {forecast.room:,} tokens to send"
     chooser_detail = f"by {statement.by or 'confusability'}, " if forecast.left or statement.by else ""
     address_detail = (
-        "no language model is set: name one with MODEL, or SET model" if model is None else f"POST {model.url}"
+        "no language model is set; name one with MODEL or SET model" if model is None else f"POST {model.url}"
     )
     name = "" if model is None else f"{model.name}: "
     purpose = get_written_fact(statement.kind).about
@@ -63,7 +64,7 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
         Step("choose", f"{chooser_detail}{limit_detail}", forecast.passages, None),
         Step(
             "ask model",
-            f"{name}{purpose}; about {forecast.tokens:,} tokens to send, none is sent now: {address_detail}",
+            f"{name}{purpose}; about {forecast.tokens:,} tokens to send, nothing is sent now: {address_detail}",
             forecast.calls,
             None,
         ),

@@ -8,7 +8,6 @@ the first statement that needs it.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -26,7 +25,6 @@ from ..sql.tokens import Token, split_statements, unquote
 from . import statements as s
 from .builder import Builder
 from .parameters import Parameter
-from .questions import find_unquoted_question
 
 #: The names that errors use for the grammar's terminals other than keywords.
 _DESCRIPTIONS = {
@@ -56,18 +54,14 @@ class _NoLexer(Lexer):
         return iter(())
 
 
-#: The word before an offset, if it begins a statement.
-_STATEMENT_WORD_PATTERN = re.compile(r"\b\w+\s+\Z")
-
-
-_FIXED = "the tables are fixed, and SHOW TABLES lists them"
+_FIXED = "the tables are fixed; SHOW TABLES lists them"
 _INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with fields of your own"
-_OTHER_STORE = "a statement is about one store; .open STORE in the shell, and kvstore.open() in Python, open another"
+_OTHER_STORE = "a statement works on one store; .open STORE in the shell, and kvstore.open() in Python, open another"
 _PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK take no options"
 _UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
 
 #: The first words of other databases' statements, and the equivalent here; * matches any word.
-_OTHER_DATABASES = {
+_OTHER_DATABASE_HINTS = {
     "ALTER": f"{_FIXED}; META of a document has fields of your own",
     "ANALYZE": "did you mean EXPLAIN ANALYZE?",
     "ATTACH": _OTHER_STORE,
@@ -75,17 +69,18 @@ _OTHER_DATABASES = {
     "COMMIT *": _PLAIN_TRANSACTION,
     "COPY": "did you mean INGEST?",
     "CREATE * TABLE": f"{_FIXED}; {_INSERT}",
-    "CREATE INDEX * ON": "keys and the fields of META are indexed; CREATE INDEX takes one kind, as SHOW INDEXES has it",
+    "CREATE INDEX * ON": "keys and the fields of META are always indexed; CREATE INDEX takes a kind that SHOW "
+    "INDEXES lists",
     "CREATE TABLE": f"{_FIXED}; {_INSERT}",
     "CREATE VIEW": f"{_FIXED}; WITH name AS (SELECT ...) SELECT ... names a query",
     "DELETE DOCUMENTS": "did you mean DELETE FROM documents WHERE?",
-    "DELETE FROM *": "the other tables follow from the documents: did you mean DELETE FROM documents WHERE?",
+    "DELETE FROM *": "the other tables are derived from the documents; did you mean DELETE FROM documents WHERE?",
     "DETACH": _OTHER_STORE,
     "DROP TABLE": f"{_FIXED}; DELETE FROM documents WHERE ... deletes documents",
     "DUMP": "did you mean EXPORT?",
     "END": "did you mean COMMIT?",
     "EXPLAIN QUERY": "did you mean EXPLAIN SELECT?",
-    "HELP": "SHOW TABLES lists the tables, SHOW STRATEGIES what USING takes, and .help the commands of the shell",
+    "HELP": "SHOW TABLES lists the tables, SHOW STRATEGIES the strategies, and .help the commands of the shell",
     "INSERT INTO": _INSERT,
     "INSERT OR": f"{_INSERT}; {_UPDATE}",
     "LOAD": "did you mean INGEST?",
@@ -125,7 +120,7 @@ def _load_grammar() -> Lark:
 
 
 @functools.cache
-def keywords() -> frozenset[str]:
+def get_keywords() -> frozenset[str]:
     """Return every keyword of the language in capitals, including the first words of a query."""
     strings = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
     return frozenset(strings | s.QUERY_WORDS)
@@ -140,22 +135,17 @@ def _make_unexpected_error(
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
         return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
-    other_remedy = _find_other_database(script, token)
+    other_remedy = _find_other_database_hint(script, token)
     if "QUERY" in expected:
         suggestion = suggest(token.text, _list_words(expected))
         remedy = other_remedy or (
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
         )
         return make_statement_error(text, token.start, f"no statement begins with {_truncate_token(token)}; {remedy}")
-    reason = f"expected {expectation}, met {_truncate_token(token)}"
+    reason = f"expected {expectation}, found {_truncate_token(token)}"
     if other_remedy is not None:
         return make_statement_error(text, token.start, f"{reason}; {other_remedy}")
-    statement = _STATEMENT_WORD_PATTERN.search(text, 0, token.start)
-    question = None if statement is None else find_unquoted_question(text[statement.start() :])
-    if "STRING" in expected and statement is not None and question is not None:
-        word = statement.group().strip().upper()
-        reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
-    elif "STRING" in expected and token.kind in ("word", "quoted"):
+    if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
         reason += f"; text is written in single quotes: {literal(unquoted)}"
     elif token.kind == "word" and (suggestion := suggest(token.text, _list_words(expected))):
@@ -163,11 +153,11 @@ def _make_unexpected_error(
     return make_statement_error(text, token.start, reason)
 
 
-def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
+def _find_other_database_hint(script: Sequence[Token], token: Token) -> str | None:
     """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
     words = [part.text.upper() for part in script[:4]]
     position = next((index for index, part in enumerate(script[:4]) if part.start == token.start), len(words))
-    for form, remedy in _OTHER_DATABASES.items():
+    for form, remedy in _OTHER_DATABASE_HINTS.items():
         parts = form.split(" ")
         if position < len(parts) <= len(words) and all(
             part in ("*", word) for part, word in zip(parts, words, strict=False)
@@ -177,7 +167,7 @@ def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
 
 
 def _list_words(terminals: Iterable[str]) -> list[str]:
-    words = [terminal for terminal in terminals if terminal in keywords()]
+    words = [terminal for terminal in terminals if terminal in get_keywords()]
     return words + sorted(s.QUERY_WORDS) if "QUERY" in terminals else words
 
 
@@ -202,7 +192,7 @@ def parse_by_grammar(
     return Builder(text, values).build_statement(tree), offset_map
 
 
-def expected(text: str) -> frozenset[str]:
+def list_expected_terminals(text: str) -> frozenset[str]:
     """Return what may follow ``text``, the beginning of a statement: keywords in capitals and the grammar's other
     terminals.
 
@@ -273,7 +263,7 @@ def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:
     """Return the grammar's name for ``token`` if the terminals ``choices`` are valid there."""
     if token.kind == "word":
         word = token.text.upper()
-        return word if word in choices and word in keywords() else "NAME"
+        return word if word in choices and word in get_keywords() else "NAME"
     if token.kind == "operator":
         return _OPERATOR_TERMINALS.get(token.text, "OPERATOR")
     return token.kind.upper()

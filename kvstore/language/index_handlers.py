@@ -21,14 +21,13 @@ from .statement_context import StatementContext
 OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 
-def index_kinds() -> Mapping[str, Sequence[str]]:
+def list_index_kinds() -> Mapping[str, Sequence[str]]:
     """Return the kinds of index that a statement may name, with the options of each."""
-    companions = (kind for kind in INDEXES.values() if getattr(kind, "beside", ""))
-    hidden = {kind.name for kind in companions}
-    return {kind.name: list(kind.options) for kind in INDEXES.values() if kind.name not in hidden}
+    # An index that is built along with another one is not named in statements.
+    return {kind.name: list(kind.options) for kind in INDEXES.values() if not getattr(kind, "beside", "")}
 
 
-def outlined_kinds() -> list[str]:
+def list_outlined_kinds() -> list[str]:
     """Return the kinds of index that EXPAND can outline."""
     return [kind.name for kind in list_generation_kinds() if kind.has_outline]
 
@@ -58,11 +57,11 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
 
 
 def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
-    if statement.kind.lower() not in outlined_kinds():
-        kinds = " or ".join(kind.upper() for kind in outlined_kinds())
-        problem = f"expected {kinds}" if kinds else "there is no index that EXPAND draws"
+    if statement.kind.lower() not in list_outlined_kinds():
+        *choices, last = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
+        expectation = f"{', '.join(choices)} or {last}" if choices else last
         raise context.make_error(
-            f"{problem}, met {statement.kind}; text is written in single quotes: {literal(statement.kind)}"
+            f"expected {expectation}, found {statement.kind}; write EXPAND {literal(statement.kind)}"
         )
     rows = context.target.outline(statement.kind, **collect_clauses(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
@@ -71,14 +70,14 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
 def list_refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
     """Return an estimate of what REFRESH would build, and what it would ask of a model."""
     model = context.database.language_model(statement.model)
-    name = "a model, of which none is named" if model is None else model.name
+    name = "a model (none is set)" if model is None else model.name
     steps = []
     for kind, forecast in context.database.forecast_refresh(statement.index).items():
         steps.append(Step("group", f"{kind}: {forecast.described}", None, None))
         if forecast.texts:
-            steps.append(Step("keep", "texts that are written, of what is as it was", forecast.written, None))
+            steps.append(Step("keep", "texts that are already written, of unchanged groups", forecast.written, None))
             request_detail = f"{name}: about {forecast.tokens:,} tokens to send"
             if statement.within is not None and statement.within < forecast.tokens:
-                request_detail += f", of which this sends at most {statement.within:,}, for the largest groups"
-            steps.append(Step("ask model", f"{request_detail}; none is sent now", forecast.calls, None))
-    return steps or [Step("refresh", "no index has texts that a model may write", 0, None)]
+                request_detail += f", of which at most {statement.within:,} would be sent, for the largest groups"
+            steps.append(Step("ask model", f"{request_detail}; nothing is sent now", forecast.calls, None))
+    return steps or [Step("refresh", "no index has texts that a model can write", 0, None)]

@@ -14,7 +14,7 @@ from ..database.exchange import TABLE_SUFFIXES
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor, Row
-from .document_handlers import counted
+from .document_handlers import format_count
 from .statement_context import StatementContext
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
     if statement.name == "base_url":
-        context.require_writable("SET does not say then where models are asked")
+        context.require_writable("SET cannot change the address of models")
     context.database.set(statement.name, statement.value)
     return Cursor("SET", message=f"{statement.name} = {literal(statement.value)}")
 
@@ -32,7 +32,7 @@ def check(context: StatementContext, statement: s.Check) -> Cursor:
     if statement.repair:
         return _repair(context)
     problems = context.database.check()
-    message = f"{counted(len(problems), 'problem')} found" if problems else "the store is sound"
+    message = f"{format_count(len(problems), 'problem')} found" if problems else "the store is sound"
     return Cursor(
         "CHECK",
         ("problem",),
@@ -52,25 +52,27 @@ def _repair(context: StatementContext) -> Cursor:
     if report.rebuilt is None:
         message = "the store is sound"
     else:
-        message = f"rebuilt from {counted(report.rebuilt.documents, 'document')}; " + (
-            f"{len(report.lost):,} lost, {counted(len(report.remaining), 'problem')} left"
+        message = f"rebuilt from {format_count(report.rebuilt.documents, 'document')}; " + (
+            f"{len(report.lost):,} lost, {format_count(len(report.remaining), 'problem')} left"
         )
     failed = bool(report.lost or report.remaining)
     return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=failed)
 
 
 def backup(context: StatementContext, statement: s.Backup) -> Cursor:
-    context.require_writable("statements write no file then")
+    context.require_writable("BACKUP cannot write a file")
     context.database.backup(statement.path)
     return Cursor("BACKUP", message=f"copied to {statement.path}")
 
 
 def export(context: StatementContext, statement: s.Export) -> Cursor:
-    context.require_writable("statements write no file then")
+    context.require_writable("EXPORT cannot write a file")
     if statement.table is not None or Path(statement.path).suffix.lower() in TABLE_SUFFIXES:
         table = statement.table or "chunks"
         rows = context.database.export_table(statement.path, table)
-        return Cursor("EXPORT", rowcount=rows, message=f"{counted(rows, 'row')} of {table} written to {statement.path}")
+        return Cursor(
+            "EXPORT", rowcount=rows, message=f"{format_count(rows, 'row')} of {table} written to {statement.path}"
+        )
     report = context.database.export(statement.path)
     return Cursor("EXPORT", rowcount=report.documents, message=f"{_format_counts(report)} written to {statement.path}")
 

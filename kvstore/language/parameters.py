@@ -29,16 +29,18 @@ class Parameter:
 def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parameters) -> dict[int, Parameter]:
     """Return the parameters by offset."""
     if isinstance(parameters, (str, bytes)):
-        raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
+        raise StatementError("parameters must be a sequence or a mapping; for one value write (value,)")
     is_named = isinstance(parameters, Mapping)
-    bound: dict[int, Parameter] = {}
+    parameters_by_offset: dict[int, Parameter] = {}
     for position, token in enumerate(parameter_tokens):
         name = token.text[1:]
         if is_named != (token.text[0] == ":") or (name and not is_named):
             remedy = (
                 "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
             )
-            raise make_statement_error(text, token.start, f"{token.text} does not fit the values given; {remedy}")
+            raise make_statement_error(
+                text, token.start, f"{token.text} does not match the kind of parameters; {remedy}"
+            )
         if isinstance(parameters, Mapping):
             if name not in parameters:
                 raise make_statement_error(text, token.start, f"no value was given for {token.text}")
@@ -51,14 +53,17 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
             )
         if isinstance(value, int) and not is_representable(value):
             raise make_statement_error(
-                text, token.start, f"the value given is a number of more than {MAX_DIGITS} digits; give it as text"
+                text, token.start, f"the value is a number of more than {MAX_DIGITS} digits; give it as text"
             )
         if isinstance(value, str) and not is_text(value):
-            raise make_statement_error(text, token.start, "the value given holds a character that is not Unicode")
-        bound[token.start] = Parameter(name, value)
+            raise make_statement_error(text, token.start, "the value contains a character that is not Unicode")
+        parameters_by_offset[token.start] = Parameter(name, value)
     if not is_named and len(parameter_tokens) != len(parameters):
-        raise StatementError(f"as many values as parameters are needed: {len(parameter_tokens)}, not {len(parameters)}")
-    return bound
+        number = len(parameter_tokens)
+        raise StatementError(
+            f"expected {number} parameter value{'' if number == 1 else 's'}, one for each ?, but got {len(parameters)}"
+        )
+    return parameters_by_offset
 
 
 def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parameter]) -> s.Select:

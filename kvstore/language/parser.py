@@ -7,6 +7,7 @@ parses a query; the grammar of all other statements is loaded with the first of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..registry.sql_table import Parameters
@@ -16,8 +17,9 @@ from ..sql.literals import literal
 from ..sql.tokens import Token, split_statements
 from . import statements as s
 from .parameters import Parameter, bind_parameters, build_query
-from .questions import plain_question
+from .questions import find_plain_question, find_unquoted_question
 
+_EXPLAIN_WORDS = frozenset({"EXPLAIN", "ANALYZE"})
 #: Statements that can store something in an empty store, or prepare for it.
 _FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
 
@@ -43,14 +45,29 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
         raise make_statement_error(
             text.encode(errors="replace").decode(), error.start, "this character is not Unicode"
         ) from None
-    if (question := plain_question(text)) is not None:
+    if (question := find_plain_question(text)) is not None:
         start = len(text) - len(text.lstrip())
-        raise make_statement_error(text, start, f"a question is asked by a statement: ASK {literal(question)}")
+        raise make_statement_error(text, start, f"to ask a question, write ASK {literal(question)}")
     scripts = list(split_statements(text))
+    for script in scripts:
+        _check_quotes(text, script)
     values = bind_parameters(
         text, [token for script in scripts for token in script if token.kind == "parameter"], parameters
     )
     return [_parse_statement(text, script, values) for script in scripts]
+
+
+def _check_quotes(text: str, script: Sequence[Token]) -> None:
+    """Raise StatementError if the question of a statement such as ASK is not in quotes.
+
+    This is checked before anything else, because the question mark would be taken for a parameter.
+    """
+    index = next((index for index, token in enumerate(script) if token.text.upper() not in _EXPLAIN_WORDS), 0)
+    question = find_unquoted_question(text[script[index].start :])
+    if question is not None:
+        word = script[index].text.upper()
+        reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
+        raise make_statement_error(text, script[index + 1].start, reason)
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:

@@ -1,7 +1,7 @@
 """The statements that query: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK and SELECT.
 
 In: a statement; a missing clause takes the default of the session or of the method. Out: cursors with the columns that
-LANGUAGE.md lists. An unknown name returns no rows, and the message suggests the nearest name.
+docs/language lists. An unknown name returns no rows, and the message suggests the nearest name.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def _to_hit_row(hit: Hit) -> Row:
 
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
-    found = retrieve_evidence(context, statement)
-    rows = ((*_to_hit_row(hit), hit.path, hit.kind, _to_span_mappings(hit.spans), hit.ordinal) for hit in found.hits)
-    return _make_typed_cursor("RETRIEVE", EVIDENCE_COLUMNS, rows, len(found.hits), found.hint)
+    evidence = retrieve_evidence(context, statement)
+    rows = ((*_to_hit_row(hit), hit.path, hit.kind, _to_span_mappings(hit.spans), hit.ordinal) for hit in evidence.hits)
+    return _make_typed_cursor("RETRIEVE", EVIDENCE_COLUMNS, rows, len(evidence.hits), evidence.hint)
 
 
 def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
@@ -137,35 +137,35 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
 
 
 def ask(context: StatementContext, statement: s.Ask) -> Cursor:
-    found = ask_question(context, statement)
+    answer = ask_question(context, statement)
     with context.target.state() as state:
-        records = {c.document: state.documents.find_by_key(c.document) for c in found.citations}
+        records = {citation.document: state.documents.find_by_key(citation.document) for citation in answer.citations}
     # Another process may have deleted a document while the model was generating.
     sources = {key: None if record is None else record.source for key, record in records.items()}
     citations = [
         {
-            "number": c.number,
-            "document": c.document,
-            "source": sources[c.document],
-            "ordinal": c.ordinal,
-            "start": c.start,
-            "end": c.end,
-            "kind": c.kind,
-            "spans": _to_span_mappings(c.spans),
-            "chunk": c.ordinal,
+            "number": citation.number,
+            "document": citation.document,
+            "source": sources[citation.document],
+            "ordinal": citation.ordinal,
+            "start": citation.start,
+            "end": citation.end,
+            "kind": citation.kind,
+            "spans": _to_span_mappings(citation.spans),
+            "chunk": citation.ordinal,
         }
-        for c in found.citations
+        for citation in answer.citations
     ]
     row = (
-        found.text,
+        answer.text,
         citations,
-        found.extractive,
-        found.model,
-        found.dropped,
-        round(found.confidence, 3),
-        found.abstained,
+        answer.extractive,
+        answer.model,
+        answer.dropped,
+        round(answer.confidence, 3),
+        answer.abstained,
     )
-    return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(found.remarks) or None)
+    return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(answer.remarks) or None)
 
 
 def ask_question(context: StatementContext, statement: s.Ask) -> Answer:

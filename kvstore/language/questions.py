@@ -20,10 +20,10 @@ _UNQUOTED_PATTERN = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", 
 _QUESTION_END_PATTERN = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
 
 
-def plain_question(text: str) -> str | None:
-    """Return the question if the text is one instead of a statement, else None.
+def find_plain_question(text: str) -> str | None:
+    """Return the text as one line if it is a question instead of a statement, else None.
 
-    >>> plain_question(" who signs it? "), plain_question("SELECT 1"), plain_question("what")
+    >>> find_plain_question(" who signs it? "), find_plain_question("SELECT 1"), find_plain_question("what")
     ('who signs it?', None, None)
     """
     question = " ".join(text.rstrip().rstrip(";").split())
@@ -31,7 +31,7 @@ def plain_question(text: str) -> str | None:
 
 
 def find_unquoted_question(text: str) -> str | None:
-    """Return the text that a statement such as ASK has without quotes, None if it has none.
+    """Return the unquoted text after a word such as ASK, or None if the text is quoted or the word is missing.
 
     >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
     ("who's there?", None)

@@ -14,19 +14,20 @@ from typing import Protocol
 from .. import language
 from . import Token, literal, name, tokens
 
-#: Words offered inside a query or a condition.
+#: The words of SQL that completion offers inside a query or a condition.
 SQL_WORDS = (
     "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "COUNT", "CROSS", "DESC", "DISTINCT", "ELSE", "END",
     "EXCEPT", "EXISTS", "FROM", "GLOB", "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "IS", "JOIN", "LEFT", "LIKE",
     "LIMIT", "MATCH", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OVER", "PARTITION", "RECURSIVE", "SELECT", "THEN",
     "UNION", "USING", "VALUES", "WHEN", "WHERE", "WITH",
 )  # fmt: skip
+#: Those that can occur in a condition.
 _EXPRESSION_WORDS = frozenset(
     {"AND", "BETWEEN", "CASE", "CAST", "COLLATE", "ELSE", "END", "EXISTS", "GLOB", "IN", "IS", "LIKE", "MATCH", "NOT",
      "NULL", "OR", "THEN", "WHEN"}
 )  # fmt: skip
-_INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit", "delimiter", "navigation")
 _DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})
+#: The keywords of clauses, each of which a statement may have once.
 _CLAUSES = _DIRECTIONS | {
     "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TABLE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH",
     "WITHIN",
@@ -105,7 +106,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
-    allowed = language.expected(statement) - _find_used_clauses(words)
+    allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
@@ -120,7 +121,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     if allowed & {"CONDITION", "CONDITION_TEXT"}:
         yield from _filter_matching(((column, "column") for column in catalog.tables()["documents"]), name_prefix)
         yield from _filter_matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
-    yield from _filter_matching(((word, "keyword") for word in sorted(allowed & language.keywords())), name_prefix)
+    yield from _filter_matching(((word, "keyword") for word in sorted(allowed & language.get_keywords())), name_prefix)
     if "QUERY" in allowed:
         yield from _filter_matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), name_prefix)
     if "NAME" in allowed:
@@ -171,17 +172,17 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tup
         yield from ((table, "table") for table in catalog.tables())
     elif last == "DESCRIBE":
         yield from ((table, "table") for table in catalog.tables())
-        yield from ((kind, "kind") for kind in language.described_kinds())
+        yield from ((kind, "kind") for kind in language.list_described_kinds())
     elif last == "INDEX":
-        yield from ((kind, "index") for kind in language.index_kinds())
+        yield from ((kind, "index") for kind in language.list_index_kinds())
     elif last == "EXPAND":
-        yield from ((kind, "index") for kind in language.outlined_kinds())
+        yield from ((kind, "index") for kind in language.list_outlined_kinds())
     elif last == "EXTRACT":
-        yield from ((kind, "kind") for kind in language.extraction_kinds())
+        yield from ((kind, "kind") for kind in language.list_extraction_kinds())
     elif last == "SET":
         yield from ((setting, "setting") for setting in catalog.settings())
     elif last in ("(", ",") and words[0] == "INGEST":
-        yield from ((option, "option") for option in _INGEST_OPTIONS)
+        yield from ((option, "option") for option in language.list_ingest_options())
     elif last in ("(", ","):
         yield from ((name(option), "option") for option in _list_options(words, catalog))
 
@@ -190,7 +191,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
     """Return the options of the index or strategy that a statement names, or of all strategies if it names none.
     ``reranker`` is valid for every strategy."""
     if words[:2] == ["CREATE", "INDEX"]:
-        return language.index_kinds().get(words[2].lower(), ())
+        return language.list_index_kinds().get(words[2].lower(), ())
     strategies = catalog.strategies()
     strategy_name = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
     if strategy_name in strategies:

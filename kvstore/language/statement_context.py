@@ -65,10 +65,10 @@ class StatementContext:
         if self.database._open_transaction is not None:
             raise TransactionError(f"{reason}, so it must run outside BEGIN; COMMIT or ROLLBACK first")
 
-    def require_writable(self, action: str) -> None:
-        """Raise ReadOnlyError if the store was opened read-only; ``action`` completes the error message."""
+    def require_writable(self, restriction: str) -> None:
+        """Raise ReadOnlyError if the store was opened read-only; ``restriction`` says what is not possible then."""
         if self.database.readonly:
-            raise ReadOnlyError(f"{self.database.path} was opened read-only, and {action}; open it for writing")
+            raise ReadOnlyError(f"{self.database.path} was opened read-only, so {restriction}; open it for writing")
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from . import svg
 _WIDTH = 760
 _LEFT_MARGIN, _RIGHT_MARGIN = 58, 28
 _BAR_WIDTH = 150
-#: The most lines of a step's detail, and the most hits, that are shown.
+#: The maximum number of lines of a step's detail, and of shown hits.
 _MAX_LINES, _MAX_HITS = 3, 10
 
 

@@ -1,7 +1,7 @@
 """A picture of a network of names: boxes with names, solid arrows from a child to its parent, other joins as dashed
 lines.
 
-In: names with their distances from the middle, and joins. Out: SVG, or only the positions.
+In: names with their distances from the center, and joins. Out: SVG, or only the positions.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from . import svg
 from .stress import Positions, compute_layout
 
-#: The most names in a readable picture. The layout takes memory in proportion to the square of this number.
+#: The maximum number of names in a picture. The memory of the layout is proportional to the square of this number.
 MAX_DRAWN_NAMES = 2000
 _FONT_SIZE, _BOX_HEIGHT, _MAX_NAME_WIDTH = 13.0, 26.0, 190.0
 _MARGIN = 28.0
 
 
 class DrawnName(NamedTuple):
-    """A name, and its number of steps from the middle."""
+    """A name, and its number of steps from the center."""
 
     name: str
     distance: int
@@ -57,10 +57,10 @@ def draw_network(
     points = [(x + shift[0], y + shift[1]) for x, y in positions.tolist()]
     for edge in sorted(edges, key=lambda join: join.solid):
         parts.append(_draw_edge(edge, points, [*map(_measure_name, names)]))
-    for (x, y), one in zip(points, names, strict=True):
-        parts.append(_draw_box(x, y, one))
+    for (x, y), name in zip(points, names, strict=True):
+        parts.append(_draw_box(x, y, name))
     bottom = content_height + header_height + 2 * _MARGIN + 8
-    legend = "by links, or named in the same passages" + (f"; {remark}" if remark else "")
+    legend = "by a link, or named in the same passage" + (f"; {remark}" if remark else "")
     parts += [
         _draw_legend_line("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
         svg.render_text(_MARGIN + 32, bottom, "in a tree", "quiet", size=12),
@@ -86,19 +86,19 @@ def _measure_name(name: DrawnName) -> float:
 
 def _draw_box(x: float, y: float, name: DrawnName) -> str:
     width = _measure_name(name)
-    is_middle = name.distance == 0
+    is_center = name.distance == 0
     corner = f'x="{svg.format_number(x - width / 2)}" y="{svg.format_number(y - _BOX_HEIGHT / 2)}"'
     rectangle = f'{corner} width="{svg.format_number(width)}" height="{_BOX_HEIGHT:g}" rx="13"'
     box = (
         f'<rect class="kv-accent" {rectangle}/>'
-        if is_middle
+        if is_center
         else f'<rect class="kv-ground kv-tree" {rectangle} stroke-width="{1.6 if name.distance == 1 else 1}"/>'
     )
     label = svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH)
     title = f"<title>{svg.escape_text(name.name)}</title>" if label != name.name else ""
-    kind = "on-accent" if is_middle else "ink"
+    kind = "on-accent" if is_center else "ink"
     label_text = svg.render_text(
-        x, y + 4.5, label, kind, size=_FONT_SIZE, anchor="middle", weight=600 if is_middle else 400
+        x, y + 4.5, label, kind, size=_FONT_SIZE, anchor="middle", weight=600 if is_center else 400
     )
     return f"<g>{title}{box}{label_text}</g>"
 

@@ -17,16 +17,16 @@ import numpy.typing as npt
 
 Positions = npt.NDArray[np.float64]
 
-#: The most rounds of majorization, and the relative change of stress below which it ends.
+#: The maximum number of rounds of majorization, and the relative change of stress below which it ends.
 _MAX_ROUNDS, _MIN_IMPROVEMENT = 120, 1e-4
 #: The factor by which the layout is widened before boxes are pushed apart, as both boxes and paper are wider than high.
 _X_STRETCH = 1.7
 #: The layout grows by this factor, up to a limit, until at most this many overlaps per box remain. Boxes that are
 #: pushed far apart no longer show the network.
 _GROWTH_FACTOR, _MAX_GROWTH, _MAX_OVERLAP_SHARE = 1.1, 2.4, 1.2
-#: The most rounds of pushing boxes apart.
+#: The maximum number of rounds of pushing boxes apart.
 _MAX_PUSHES = 600
-#: The length of an edge.
+#: The length of an edge in pixels.
 _EDGE_LENGTH = 75.0
 
 
@@ -98,6 +98,7 @@ def _compute_distances(component: Sequence[int], neighbours: Sequence[Sequence[i
 
 
 def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
+    """Return positions whose distances approximate those in the network, in pixels."""
     size = len(component)
     if size == 1:
         return np.zeros((1, 2))
@@ -124,8 +125,8 @@ def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> 
 def _scale_classically(distances: Positions) -> Positions:
     """Scale distances classically to two axes. Nodes at the same point are moved onto a small spiral around it."""
     size = len(distances)
-    centring = np.eye(size) - 1.0 / size
-    products = -0.5 * centring @ (distances**2) @ centring
+    centering = np.eye(size) - 1.0 / size
+    products = -0.5 * centering @ (distances**2) @ centering
     values, vectors = np.linalg.eigh(products)
     axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 1e-6))
     if axes.shape[1] < 2:

@@ -37,7 +37,7 @@ class ConditionError(StatementError):
 def check_token(text: str, token: Token) -> None:
     """Raise StatementError for a token that is invalid everywhere."""
     if token.kind == "bad":
-        raise make_statement_error(text, token.start, f"{token.text!r} belongs to no statement")
+        raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement")
     if not token.closed:
         mark = "/*" if token.kind == "comment" else token.text[0]
         raise make_statement_error(text, token.start, f"the {mark} opened here is never closed")
@@ -54,7 +54,7 @@ def find_condition_end(text: str, script: Sequence[Token], position: int) -> int
             open_parentheses.append(token)
         elif token.text == ")":
             if not open_parentheses:
-                raise make_statement_error(text, token.start, "this ')' closes nothing")
+                raise make_statement_error(text, token.start, "this ')' has no matching '('")
             open_parentheses.pop()
         elif token.kind == "word" and not open_parentheses and token.text.upper() in _END_WORDS:
             break
@@ -98,12 +98,12 @@ def check_condition(condition: str) -> None:
     """Raise StatementError unless ``condition`` is a single condition."""
     scripts = list(split_statements(condition))
     if not scripts:
-        raise StatementError("the condition is empty; leave it out to take every document")
+        raise StatementError("the condition is empty; omit it to select all documents")
     if len(scripts) > 1:
         raise make_statement_error(condition, scripts[1][0].start, "a condition is one expression, without ';'")
     (script,) = scripts
     position = find_condition_end(condition, script, 0)
     if position < len(script):
         raise make_statement_error(
-            condition, script[position].start, f"{script[position].text} is no part of a condition"
+            condition, script[position].start, f"{script[position].text} is not part of a condition"
         )

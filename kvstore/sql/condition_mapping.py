@@ -6,7 +6,7 @@ In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$ke
     refers to fields within it. ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin``
     and ``$left_out`` are the columns.
 
-A list fulfills a condition if one of its elements does. Numbers compare with numbers and texts with texts. An invalid
+A list satisfies a condition if one of its elements does. Numbers compare with numbers and texts with texts. An invalid
 condition is an InputError.
 """
 
@@ -61,6 +61,7 @@ _OPERATORS = (
 _JOIN_OPERATORS = ("$and", "$or", "$not")
 _COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.all_columns if name != "meta"}
 _INT64 = range(-(1 << 63), 1 << 63)
+#: The maximum depth of nested conditions, so that parsing cannot exhaust the stack.
 _MAX_DEPTH = 50
 
 #: The conditions that are true for no document, and for every document.
@@ -76,15 +77,15 @@ def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
 def _parse_conditions(where: object, depth: int) -> Condition:
     """Convert a mapping to the conjunction of its entries."""
     if not isinstance(where, Mapping):
-        raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {format_value(where)}")
+        raise InputError(f"a condition must be a mapping such as {{'year': 2024}}, not {format_value(where)}")
     if depth > _MAX_DEPTH:
-        raise InputError(f"a condition is more than {_MAX_DEPTH} deep; say it with less nesting, or in SQL")
+        raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; use less nesting, or SQL")
     return _join_all(_parse_entry(name, operand, depth) for name, operand in where.items())
 
 
 def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
     if not isinstance(name, str) or not is_text(name):
-        raise InputError(f"a condition names a field by a text, not {format_value(name)}")
+        raise InputError(f"the name of a field must be text, not {format_value(name)}")
     if name == "$not":
         return Not(_parse_conditions(operand, depth + 1))
     if name in ("$and", "$or"):
@@ -96,9 +97,8 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
         return _parse_field(_COLUMNS[name], name, operand, depth + 1)
     if name.startswith("$"):
         raise InputError(
-            f"there is no {name}{_format_suggestion(name, (*_JOIN_OPERATORS, *_COLUMNS))}; there are "
-            f"{', '.join(_JOIN_OPERATORS)}, "
-            f"and of documents {', '.join(_COLUMNS)}"
+            f"there is no {name}{_format_suggestion(name, (*_JOIN_OPERATORS, *_COLUMNS))}; operators are "
+            f"{', '.join(_JOIN_OPERATORS)}, and columns are {', '.join(_COLUMNS)}"
         )
     return _parse_field(MetaField((name,)), name, operand, depth + 1)
 
@@ -108,10 +108,12 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
     if not isinstance(operand, Mapping):
         return _make_equality(field, name, operand)
     if depth > _MAX_DEPTH:
-        raise InputError(f"a condition is more than {_MAX_DEPTH} deep; say it with less nesting, or in SQL")
+        raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; use less nesting, or SQL")
     operators = [isinstance(key, str) and key.startswith("$") for key in operand]
     if not operand or (any(operators) and not all(operators)):
-        raise InputError(f"{name} takes a value, operators such as {{'$gte': 2024}}, or fields within it, alone")
+        raise InputError(
+            f"{name} takes a value, or operators such as {{'$gte': 2024}}, or fields within it, but not a mixture"
+        )
     if any(operators):
         return _join_all(_parse_operation(field, name, operator, value, depth) for operator, value in operand.items())
     if isinstance(field, ColumnField):
@@ -119,7 +121,7 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
     parts = []
     for inner_name, value in operand.items():
         if not isinstance(inner_name, str) or not is_text(inner_name):
-            raise InputError(f"a condition names a field by a text, not {format_value(inner_name)}")
+            raise InputError(f"the name of a field must be text, not {format_value(inner_name)}")
         parts.append(_parse_field(MetaField((*field.names, inner_name)), f"{name}.{inner_name}", value, depth + 1))
     return _join_all(parts)
 
@@ -136,7 +138,8 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$lt" | "$lte" | "$gt" | "$gte":
             if value is None:
                 raise InputError(
-                    f"{name}: {operator} takes a text or a number, not None; {{'$exists': False}} asks for that"
+                    f"{name}: {operator} takes text or a number, not None; {{'$exists': False}} finds documents "
+                    "without the field"
                 )
             return _make_comparison(field, _COMPARISONS[operator], _to_field_value(name, value))
         case "$exists" | "$empty":
@@ -155,7 +158,7 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
                 raise InputError(
-                    f"{name}: {operator} takes a text of up to {MAX_PATTERN_CHARS:,} characters, not "
+                    f"{name}: {operator} takes text of up to {MAX_PATTERN_CHARS:,} characters, not "
                     f"{format_value(value)}"
                 )
             if operator == "$like":
@@ -164,7 +167,7 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$not":
             return Not(_parse_field(field, name, value, depth + 1))
     raise InputError(
-        f"{name}: there is no operator {operator}{_format_suggestion(operator, _OPERATORS)}; there are "
+        f"{name}: there is no operator {operator}{_format_suggestion(operator, _OPERATORS)}; operators are "
         f"{', '.join(_OPERATORS)}"
     )
 
@@ -204,22 +207,20 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
     if isinstance(value, str):
         if is_text(value):
             return value
-        raise InputError(f"{name}: a value has half of a surrogate pair, which is no text; give another")
+        raise InputError(f"{name}: the value contains half of a surrogate pair, which is not valid text")
     if isinstance(value, (date, time)):  # includes datetime
         return value.isoformat()
     if isinstance(value, float):
         if math.isnan(value):
-            raise InputError(
-                f"{name}: nothing compares with NaN; {{'$exists': False}} asks for a field that is missing"
-            )
+            raise InputError(f"{name}: NaN cannot be compared; {{'$exists': False}} finds documents without the field")
         return value
     if hasattr(value, "__index__"):
         integer = index(value)
         if integer in _INT64:
             return integer
-        raise InputError(f"{name}: a value is a whole number of more than 64 bits; give it as text")
+        raise InputError(f"{name}: the value is a whole number of more than 64 bits; give it as text")
     raise InputError(
-        f"{name} is compared with texts, numbers, True, False and None, not {format_value(value)}; $in takes a list"
+        f"{name} can be compared with text, numbers, True, False and None, not {format_value(value)}; $in takes a list"
     )
 
 

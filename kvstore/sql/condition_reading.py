@@ -1,7 +1,7 @@
 """The parser of SQL conditions over documents, as far as the index of their values can evaluate them.
 
 In: the text of a condition and its parameters. Out: a condition of :mod:`kvstore.derived.metadata_index.conditions`, in
-    which every part that does not have one of these forms is ``Untold``:
+    which every part that does not have one of these forms is ``Unsupported``:
 
 - AND, OR, NOT and parentheses
 - ``=  ==  <>  !=  <  <=  >  >=``, ``IS [NOT]``, ``IN (values)``, ``BETWEEN``, ``LIKE``, ``GLOB``, ``MATCH``, ``IS
@@ -45,18 +45,21 @@ from .condition import ConditionError
 from .document_tables import DOCUMENTS
 from .tokens import Token, split_statements, unquote
 
+#: For each operator of SQL the comparison, and False if it is negated.
 _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
     "=": ("=", True), "==": ("=", True), "<>": ("=", False), "!=": ("=", False),
     "<": ("<", True), "<=": ("<=", True), ">": (">", True), ">=": (">=", True),
 }  # fmt: skip
-#: The operator after the two sides of a comparison are exchanged.
+#: The operator that keeps the meaning when the two sides of a comparison are exchanged.
 _SWAPPED_OPERATORS: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COLUMNS = frozenset(DOCUMENTS.all_columns) - {"meta"}
 #: Words after which AND can belong to an expression and not to the condition.
 _AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
+#: A name in a JSON path, plain or in quotes; and the syntax of JSON paths that SQLite accepts.
 _STEP_PATTERN = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
 _PATH_PATTERN = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
 _NULL = object()
+#: The maximum depth of nested parentheses, so that parsing cannot exhaust the stack.
 _MAX_DEPTH = 50
 
 
@@ -69,7 +72,7 @@ class _InvalidPath(Exception):
 
 
 def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
-    """Parse a condition. Returns ``Untold`` if its form is not supported."""
+    """Parse a condition. Returns ``Unsupported`` if its form is not supported."""
     scripts = list(split_statements(text))
     if len(scripts) != 1:
         return Unsupported()
@@ -83,7 +86,7 @@ def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
 
 
 class _ConditionParser:
-    """A parser of one condition."""
+    """A recursive-descent parser of one condition."""
 
     def __init__(self, text: str, script: Sequence[Token], parameters: Parameters) -> None:
         self._source = text
@@ -95,7 +98,7 @@ class _ConditionParser:
     def expect_end(self) -> None:
         if self._position < len(self._script):
             raise _UnsupportedForm
-        self._values.check_used()
+        self._values.check_all_used()
 
     def parse_condition(self) -> Condition:
         """Parse parts joined by OR."""
@@ -270,7 +273,7 @@ class _ConditionParser:
     # Values first ----------------------------------------------------------------------------------------------------
 
     def _parse_swapped(self) -> Condition:
-        """Parse a value, and the comparison with it."""
+        """Parse a comparison or an IN whose left side is a value."""
         value = self._parse_value()
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
@@ -287,6 +290,7 @@ class _ConditionParser:
         return _negate_if(_make_comparison(field, "=", value), negated)
 
     def _parse_exists(self) -> Condition:
+        """Parse the query of EXISTS: a condition on the elements of a list."""
         self._expect("(")
         self._expect("SELECT")
         if not (self._accept("*") or self._accept("1") or self._accept("VALUE")):
@@ -305,6 +309,7 @@ class _ConditionParser:
         raise _UnsupportedForm
 
     def _parse_elements(self) -> MetaField:
+        """Parse ``FROM json_each(...)`` over a list in the metadata."""
         self._expect("FROM")
         self._expect("JSON_EACH")
         self._expect("(")
@@ -393,7 +398,7 @@ class _ConditionParser:
 
 
 class _ParameterValues:
-    """The values of a condition's parameters by their tokens, numbered as in SQLite."""
+    """The values of a condition's parameters, with ``?`` numbered as in SQLite."""
 
     def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
         self._values_by_offset: dict[int, object] = {}
@@ -429,8 +434,8 @@ class _ParameterValues:
             return value
         raise _UnsupportedForm
 
-    def check_used(self) -> None:
-        """Leave surplus values to SQLite, which rejects them."""
+    def check_all_used(self) -> None:
+        """Raise _UnsupportedForm if there are more values than parameters, which SQLite reports."""
         if not self._is_complete:
             raise _UnsupportedForm
 

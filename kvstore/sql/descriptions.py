@@ -22,7 +22,11 @@ from .table_catalog import get_sql_table, get_sql_tables
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its SQL ``type`` (None: any), and the conditions that reach its rows without a scan."""
+    """A column of a table.
+
+    ``type`` is its SQL type (None: any). ``index`` lists the kinds of conditions that find rows without a scan, such as
+    ``equality``.
+    """
 
     name: str
     type: str | None
@@ -62,7 +66,7 @@ def _format_index_kinds(table: SqlTable, column: str) -> str | None:
     return ", ".join(kinds) or None
 
 
-def document(state: State, key: str) -> dict[str, Any]:
+def describe_document(state: State, key: str) -> dict[str, Any]:
     """Return the properties of a document. Raises DocumentNotFoundError."""
     record = state.documents.find_by_key(key) if key else None
     if record is None:
@@ -93,7 +97,7 @@ def _describe_chunking(own_chunks: str | list[int] | None) -> str:
     return "by its owner" if isinstance(own_chunks, list) else own_chunks or "by rule"
 
 
-def entity(state: State, name: str) -> dict[str, Any]:
+def describe_entity(state: State, name: str) -> dict[str, Any]:
     """Return the properties of an entity. Raises EntityNotFoundError."""
     reader = Reader(state, list)
     key = to_entity_key(name)
@@ -131,5 +135,8 @@ def entity(state: State, name: str) -> dict[str, Any]:
 
 
 def describe_item(state: State, kind: str, key: str) -> dict[str, Any]:
-    """Return the properties of a thing that a system keeps. Raises InputError if the kind or the key is unknown."""
+    """Return the properties of an item that a system stores, such as a community.
+
+    Raises InputError if the kind or the key is unknown.
+    """
     return dict(get_description(kind).describe(state, key))

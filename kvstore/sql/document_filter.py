@@ -1,9 +1,9 @@
-"""The documents that fulfill a condition, by the index of their values and, for parts it cannot evaluate, by SQLite.
+"""The documents that satisfy a condition, by the index of their values and, for parts it cannot evaluate, by SQLite.
 
 In: a SQL expression over the table ``documents`` with its parameters, or a condition as a mapping
     (:mod:`.condition_mapping`). Out: the documents for which it is true; for SQL, exactly those that SQLite finds.
-    Documents that the index decides are not read. The others are read and evaluated by SQLite or, for a mapping, by
-    Python. The result is cached until the store changes, unless the condition is volatile.
+    Documents for which the index decides are not read. The others are read and evaluated by SQLite or, for a
+    mapping, by Python. The result is cached until the store changes, unless the condition is volatile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import condition as conditions
 from .condition_mapping import parse_condition_mapping
 from .condition_reading import parse_sql_condition
 from .relational import select_documents
-from .table_catalog import SPINE_TABLES, get_sql_tables
+from .table_catalog import CACHEABLE_TABLES, get_sql_tables
 from .tokens import tokens
 
 #: SQL words whose values do not depend only on the documents: time, random numbers, temperatures.
@@ -45,7 +45,7 @@ _BATCH_DOCUMENTS = 1000
 
 
 class FilterResult(NamedTuple):
-    """The documents that fulfill a condition, and a description of how they were found."""
+    """The documents that satisfy a condition, and a description of how they were found."""
 
     allowed: AllowedDocuments
     detail: str
@@ -71,7 +71,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
     condition = parse_condition_mapping(where)
     key = (state.counters.change, repr(condition))
     return _find_cached(
-        state, key, lambda: _evaluate_condition(state, condition, partial(_iter_fulfilling, state, condition))
+        state, key, lambda: _evaluate_condition(state, condition, partial(_iter_matching, state, condition))
     )
 
 
@@ -82,48 +82,51 @@ def _find_cached(state: State, key: Hashable | None, find: Callable[[], FilterRe
         return find()
     allowed = cache.get(key)
     if allowed is not None:
-        return FilterResult(allowed, "kept since it was last asked for")
+        return FilterResult(allowed, "from the cache")
     result = find()
     cache.put(key, result.allowed)
     return result
 
 
 def _evaluate_condition(
-    state: State, condition: Condition, find_fulfilling: Callable[[Sequence[int] | None], Iterable[int]]
+    state: State, condition: Condition, find_matching: Callable[[Sequence[int] | None], Iterable[int]]
 ) -> FilterResult:
-    """Return the documents that fulfill a condition. ``find_fulfilling`` selects them among some documents, or all
-    (None)."""
+    """Return the documents that satisfy a condition.
+
+    ``find_matching`` evaluates it by reading documents: those given, or all (None). It is called for the documents for
+    which the index cannot decide.
+    """
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
-        document_ids = np.array(sorted(find_fulfilling(None)), np.int64)
+        document_ids = np.array(sorted(find_matching(None)), np.int64)
         return FilterResult(index.build_allowed(document_ids), f"{state.counters.documents:,} documents read")
     certain, possible = Evaluation(state).evaluate(condition)
-    unclear = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
-    if unclear or not is_supported(condition):
-        # Even if no document is unclear, SQLite validates the condition.
-        fulfilling = list(find_fulfilling(unclear))
-        if fulfilling:
+    undecided = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
+    if undecided or not is_supported(condition):
+        # Even if no document is undecided, SQLite validates the condition.
+        matching_ids = list(find_matching(undecided))
+        if matching_ids:
             certain = certain.copy()
-            certain[fulfilling] = True
+            certain[matching_ids] = True
     detail = (
         "by the postings of words and the index of values" if has_text_search(condition) else "by the index of values"
     )
-    detail += f", {len(unclear):,} documents read" if unclear else ""
+    detail += f", {len(undecided):,} documents read" if undecided else ""
     return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)
 
 
-def _iter_fulfilling(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
-    """Yield those of some documents that fulfill a condition, by their records."""
-    is_fulfilled, candidates = make_predicate(condition, state), among or ()
+def _iter_matching(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
+    """Yield those of the documents ``among`` whose records satisfy a condition."""
+    is_satisfied, candidates = make_predicate(condition, state), among or ()
     for start in range(0, len(candidates), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])
-        yield from (document for document, record in records.items() if is_fulfilled(record))
+        yield from (document for document, record in records.items() if is_satisfied(record))
 
 
 def _build_cache_key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
     """Return the cache key of a condition, or None if its result can change while the documents do not."""
     words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
-    if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - SPINE_TABLES):
+    if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - CACHEABLE_TABLES):
         return None
     parameter_values = parameters.values() if isinstance(parameters, Mapping) else parameters
     if not all(isinstance(value, SqlValue) for value in parameter_values):  # SQLite rejects the value

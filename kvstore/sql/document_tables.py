@@ -68,7 +68,7 @@ def _decode_origin(record: DocumentRecord) -> str | None:
 
 DOCUMENTS = SqlTable(
     "documents",
-    "what was put in or ingested, one row a document; content, which * leaves out, is the text that is searched",
+    "stored documents; the column content, which * omits, is the text that is searched",
     {
         "key": ("TEXT", lambda reader, row, record: record.key),
         "title": ("TEXT", lambda reader, row, record: record.title),
@@ -94,9 +94,9 @@ DOCUMENTS = SqlTable(
 )
 
 #: The documents for which SQLite evaluates a condition, in place of the table ``documents``.
-JUDGED_DOCUMENTS = replace(
+CANDIDATE_DOCUMENTS = replace(
     DOCUMENTS,
-    name="_judged_documents",
+    name="_candidate_documents",
     scan=lambda reader: iter(reader.candidate_documents),
     equal={},
     between={},
@@ -116,7 +116,7 @@ def _read_vector(reader: Reader, row: TableRow, record: Any) -> bytes:
 
 CHUNKS = SqlTable(
     "chunks",
-    "pieces of documents' texts; start and end are bytes of the stored text; vector, which * leaves out, is float32",
+    "chunks of documents; start and end are byte offsets in the stored text; vector, which * omits, is float32",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _get_document_key),
@@ -150,7 +150,7 @@ def _list_abstracts(reader: Reader, key: str) -> TableRows:
 
 ABSTRACTS = SqlTable(
     "abstracts",
-    "summaries: level 0 over up to five chunks, higher levels over those below them",
+    "summaries: level 0 of up to five chunks, higher levels of the abstracts below them",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _get_document_key),
@@ -177,7 +177,7 @@ ABSTRACTS = SqlTable(
 
 FILES = SqlTable(
     "files",
-    "files that were ingested whole, and are passed over while they and their documents are as they were then",
+    "ingested files; a file is skipped while it and its documents are unchanged",
     {
         "path": ("TEXT", lambda reader, row, record: record.path),
         "source": ("TEXT", lambda reader, row, record: record.source),

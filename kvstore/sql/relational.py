@@ -1,7 +1,7 @@
 """SELECT over the store: SQLite runs the query, and the store's tables are its virtual tables.
 
 In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.Reader`. Out: column
-names and rows, or the documents that fulfill the condition. A query only reads, and reads a single state through the
+names and rows, or the documents that satisfy the condition. A query only reads, and reads a single state through the
 reader. A query that SQLite rejects is a :class:`~kvstore.errors.StatementError` that shows the place and suggests the
 nearest table, column or word. Opening a connection costs more than a short query, so connections are pooled; each
 serves one query at a time.
@@ -47,6 +47,9 @@ _OPERATORS = {
 _ALLOWED_ACTIONS = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
 #: Columns whose values identify at most one row of their table.
 _UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
+#: Rough estimates for SQLite's planner: the rows per value of a column that is not unique, and the share of rows
+#: that a full-text query, a range with two ends, and a range with one end leave.
+_ROWS_PER_VALUE, _MATCH_SHARE, _RANGE_SHARE, _OPEN_RANGE_SHARE = 20, 1 / 20, 1 / 8, 1 / 2
 #: Words that a misspelled word of a query is compared with.
 _SQL_WORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
@@ -56,7 +59,7 @@ _SQL_WORDS = (
     "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
 #: The table of the documents for which a condition is evaluated.
-_JUDGED_DOCUMENTS = "_judged_documents"
+_CANDIDATE_DOCUMENTS = "_candidate_documents"
 _END_OF_ROWS = object()
 
 
@@ -122,6 +125,8 @@ class _TableScan:
 class _MeasuredScan(_TableScan):
     """A scan that measures its cost."""
 
+    _is_measuring = False
+
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
         with self._measure_cost():
             super().Filter(number, plan, arguments)
@@ -136,6 +141,7 @@ class _MeasuredScan(_TableScan):
 
     @contextmanager
     def _measure_cost(self) -> Iterator[None]:
+        """Add the time and the pages of the block to the cost of the table."""
         measured, cost = self._reader.measured_view, self._reader.costs[self._table.name]
         if measured is None or self._is_measuring:  # Filter calls Next
             yield
@@ -148,8 +154,6 @@ class _MeasuredScan(_TableScan):
             self._is_measuring = False
             cost.seconds += time.perf_counter() - start
             cost.pages += measured.pages - pages
-
-    _is_measuring = False
 
 
 class _VirtualTable:
@@ -183,15 +187,15 @@ class _VirtualTable:
         for column in self._table.equal:
             for constraint in constraints:
                 if constraint[1:] == (column, "="):
-                    return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, 20)
+                    return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, _ROWS_PER_VALUE)
         for constraint in constraints:
             if constraint[2] == "MATCH" and constraint[1] in self._table.matching:
-                return [constraint], size / 20
+                return [constraint], size * _MATCH_SHARE
         for column in self._table.between:
             lower = [c for c in constraints if c[1] == column and c[2][0] == ">"][:1]
             upper = [c for c in constraints if c[1] == column and c[2][0] == "<"][:1]
             if lower or upper:
-                return lower + upper, size / (2 if not (lower and upper) else 8)
+                return lower + upper, size * (_RANGE_SHARE if lower and upper else _OPEN_RANGE_SHARE)
         return [], size
 
     def Open(self) -> _TableScan:
@@ -223,7 +227,7 @@ class _Connection:
 
     def __init__(self) -> None:
         self.reader: Reader | None = None
-        self._judge: TextMatcher | None = None
+        self._text_matcher: TextMatcher | None = None
         self._table_names = tuple(get_sql_tables())
         self._loaded_tables: dict[str, SqlTable] = {}
         self._has_schema = False
@@ -231,7 +235,7 @@ class _Connection:
         # An unknown name in double quotes must be an error, not a string.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-        for name in (*self._table_names, _JUDGED_DOCUMENTS):
+        for name in (*self._table_names, _CANDIDATE_DOCUMENTS):
             module: Any = _Module(self, name)
             self.sqlite.create_module(name, module, use_bestindex_object=True, eponymous_only=True, read_only=True)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
@@ -243,10 +247,10 @@ class _Connection:
 
     def load_table(self, name: str) -> SqlTable:
         """Return the table with a name, imported if it was not used yet."""
-        if name == _JUDGED_DOCUMENTS:
-            from .document_tables import JUDGED_DOCUMENTS
+        if name == _CANDIDATE_DOCUMENTS:
+            from .document_tables import CANDIDATE_DOCUMENTS
 
-            return JUDGED_DOCUMENTS
+            return CANDIDATE_DOCUMENTS
         table = self._loaded_tables[name] = get_sql_tables()[name]
         return table
 
@@ -278,16 +282,16 @@ class _Connection:
 
     def end(self) -> None:
         """Drop the data of the finished query."""
-        self.reader, self._judge = None, None
+        self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
         query, value = arguments
-        if self._judge is None:
-            self._judge = TextMatcher(self.open_reader.state.settings.stemmer)
-        return match_text(self._judge, query, value)
+        if self._text_matcher is None:
+            self._text_matcher = TextMatcher(self.open_reader.state.settings.stemmer)
+        return match_text(self._text_matcher, query, value)
 
     @property
     def open_reader(self) -> Reader:
@@ -317,13 +321,13 @@ class _Pool:
             if len(self._idle) < self._max_idle:
                 self._idle.append(connection)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
         self._idle = []
 
 
 _pool = _Pool()
-os.register_at_fork(after_in_child=_pool.forget)
+os.register_at_fork(after_in_child=_pool.reset_after_fork)
 
 
 class Selection:
@@ -339,7 +343,7 @@ class Selection:
         self._make_error = make_error
         self._connection = _pool.take(reader, text)
         self._cursor = self._connection.sqlite.cursor()
-        self._cursor.exec_trace = self._describe
+        self._cursor.exec_trace = self._record_columns
         try:
             self._cursor.execute(text, parameters)
         except Exception as error:
@@ -349,11 +353,11 @@ class Selection:
             self.close()
             raise
 
-    def _describe(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
+    def _record_columns(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
         # Called before the first row. Only here are the columns known even if there are no rows.
-        described = cursor.get_description()
-        self.columns = tuple(name for name, _ in described)
-        self.types = tuple(kind or None for _, kind in described)
+        description = cursor.get_description()
+        self.columns = tuple(name for name, _ in description)
+        self.types = tuple(kind or None for _, kind in description)
         return True
 
     def __iter__(self) -> Iterator[tuple[SqlValue, ...]]:
@@ -396,12 +400,12 @@ class Selection:
             return InputError("a parameter is a whole number of more than 64 bits; give it as text")
         if isinstance(error, UnicodeDecodeError):
             return self._make_error(
-                None, "a text that the query makes is not UTF-8; hex() shows the bytes of a blob as text"
+                None, "a text in the result is not valid UTF-8; hex() shows the bytes of a blob as text"
             )
         if isinstance(error, UnicodeEncodeError):
-            return InputError("a parameter has half of a surrogate pair, which is no text; give another")
+            return InputError("a parameter contains half of a surrogate pair, which is not valid text")
         if isinstance(error, TypeError):
-            return InputError(f"a parameter is a text, a number, bytes or None: {error}")
+            return InputError(f"a parameter must be text, a number, bytes or None: {error}")
         return error
 
     def _explain_message(self, message: str, position: int | None) -> StatementError:
@@ -424,7 +428,7 @@ class Selection:
             column = name.rpartition(".")[2].split(" ")[0].strip('"')
             return self._make_error(position, f"there is no column {name}{_suggest_columns(column)}")
         if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
-            return self._make_error(position, "SELECT only reads, and only the store's own tables")
+            return self._make_error(position, "SELECT can only read, and only the tables of the store")
         if kind == "incomplete input":
             return self._make_error(len(self._text), "the query ends too early")
         if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
@@ -465,7 +469,7 @@ def select_documents(
     """
     from ..structures.language_version import list_fixed_settings
 
-    table = "documents" if among is None else f"{_JUDGED_DOCUMENTS} AS documents"
+    table = "documents" if among is None else f"{_CANDIDATE_DOCUMENTS} AS documents"
     prefix = f"SELECT rowid FROM {table} WHERE (\n"
 
     def make_error(position: int | None, reason: str) -> StatementError:

@@ -55,7 +55,7 @@ def _get_temperature(reader: Reader, row: TableRow, record: Any) -> int:
 
 ENTITIES = SqlTable(
     "entities",
-    "names the store knows; key is the normal form that two spellings of one name share",
+    "known names; key is the normalized form that spellings of one name share",
     {
         "name": ("TEXT", lambda reader, row, record: record.name),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
@@ -91,7 +91,7 @@ def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
 
 MENTIONS = SqlTable(
     "mentions",
-    "where entities occur in chunks; start and end are bytes of the document's stored text",
+    "occurrences of entities in chunks; start and end are byte offsets in the document's stored text",
     {
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record[1].entity)),
         "document": ("TEXT", lambda reader, row, record: reader.get_document(record[0].document).key),
@@ -133,7 +133,7 @@ def _get_stating_key(reader: Reader, document: int) -> str | None:
 
 TREES = SqlTable(
     "trees",
-    "trees of entities; source is the document that states a tree, where it is one alone",
+    "trees of entities; source is the document that states the tree, if it is a single one",
     {
         "name": ("TEXT", lambda reader, row, record: record),
         "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.state.forest.iter_nodes(row))),
@@ -157,7 +157,7 @@ def _iter_tree_nodes(reader: Reader, name: str) -> TableRows:
 
 NODES = SqlTable(
     "nodes",
-    "places of entities in trees; level 0 is a root",
+    "entities in trees, one row for each node; level 0 is a root",
     {
         "tree": ("TEXT", lambda reader, row, record: reader.get_tree_name(record.tree)),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record.entity)),
@@ -193,7 +193,7 @@ def _make_entity_reader(index: int) -> ReadColumn:
 
 EDGES = SqlTable(
     "edges",
-    "edges of the hierarchies, one row for each source; document is NULL for edges of INSERT EDGE",
+    "edges of the trees, one row for each document that states one; document is NULL for INSERT EDGE",
     {
         "child": ("TEXT", _make_entity_reader(0)),
         "parent": ("TEXT", _make_entity_reader(1)),
@@ -233,7 +233,7 @@ def _iter_aliases(reader: Reader, name: str) -> TableRows:
 
 ALIASES = SqlTable(
     "aliases",
-    "names that stand for entities; kind is alias or merge",
+    "other names of entities; kind is alias or merge",
     {
         "name": ("TEXT", lambda reader, row, record: record.name),
         "entity": ("TEXT", lambda reader, row, record: record.entity),
@@ -275,7 +275,7 @@ def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
 
 TRIPLES = SqlTable(
     "triples",
-    "what was imported for documents: who is in which relation to whom",
+    "triples that were imported for documents",
     {
         "subject": ("TEXT", lambda reader, row, record: record.subject),
         "relation": ("TEXT", lambda reader, row, record: record.relation),
@@ -298,7 +298,7 @@ def _to_sql_value(value: Any) -> SqlValue:
 
 SETTINGS = make_list_table(
     "settings",
-    "settings of the store, fixed when it was made, and of the session",
+    "settings of the store, which are fixed at its creation, and of the session",
     {"name": "TEXT", "value": "", "fixed": "INTEGER"},
     lambda reader: ((name, _to_sql_value(value), fixed) for name, value, fixed in reader.settings),
 )
@@ -328,7 +328,7 @@ def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
 
 INDEX_STATUSES = make_list_table(
     "indexes",
-    "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
+    "indexes; built is the number of the change that an index reflects, stale the number of changes since",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
     lambda reader: map(astuple, _list_index_statuses(reader.state)),
 )

@@ -15,7 +15,7 @@ from ..structures.state import State
 from ..text.normalize import to_entity_key
 from .literals import literal
 
-#: The most keys or names that a misspelled one is compared with.
+#: The maximum number of keys or names that a misspelled one is compared with.
 _MAX_COMPARED = 20_000
 #: The minimum similarity of two of them, as measured by difflib.
 _MIN_SIMILARITY = 0.75

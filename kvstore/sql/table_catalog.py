@@ -1,4 +1,4 @@
-"""The catalog of SELECT: the tables of the spine and of the systems, by name.
+"""The catalog of SELECT: the tables of every store and of the systems, by name.
 
 In: the name of a table. Out: the table. Its module is imported when a query first names it, so a query imports neither
     the other tables nor the systems.
@@ -34,31 +34,31 @@ _STORE_TABLES = {
     "filter_pages": "store_tables:FILTER_PAGES",
     "indexes": "store_tables:INDEX_STATUSES",
 }
-_SPINE = {**_FACT_TABLES, **_STORE_TABLES}
+_CORE_TABLES = {**_FACT_TABLES, **_STORE_TABLES}
 
 #: The names of the tables whose rows depend only on the last change.
-SPINE_TABLES = frozenset(_FACT_TABLES)
+CACHEABLE_TABLES = frozenset(_FACT_TABLES)
 
 
 class _Catalog(Mapping[str, SqlTable]):
-    """All tables by name: those of the spine, then those of the systems."""
+    """All tables by name: those of every store, then those of the systems."""
 
     def __getitem__(self, name: str) -> SqlTable:
-        if name not in _SPINE:
+        if name not in _CORE_TABLES:
             return SQL_TABLES[name]
-        module, _, variable = _SPINE[name].partition(":")
+        module, _, variable = _CORE_TABLES[name].partition(":")
         table: SqlTable = getattr(import_module(f".{module}", __package__), variable)
         return table
 
     def __iter__(self) -> Iterator[str]:
-        yield from _SPINE
+        yield from _CORE_TABLES
         yield from SQL_TABLES
 
     def __len__(self) -> int:
-        return len(_SPINE) + len(SQL_TABLES)
+        return len(_CORE_TABLES) + len(SQL_TABLES)
 
     def __contains__(self, name: object) -> bool:
-        return name in _SPINE or name in SQL_TABLES
+        return name in _CORE_TABLES or name in SQL_TABLES
 
 
 _CATALOG = _Catalog()

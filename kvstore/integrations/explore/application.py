@@ -87,14 +87,14 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
             routes.append(Route(page.address + "{name:path}", _make_endpoint(store, page, None)))
 
     async def answer_missing(request: Request, _: Exception) -> Response:
-        return _render_error(store, request, 404, "There is no page at this address.")
+        return _render_error(store, request, 404, "There is no page at this URL.")
 
     application = Starlette(routes=routes, exception_handlers={404: answer_missing})
     return Guard(application, token, port)
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """Return the handler of a page in one form; None: the form comes from the requested name or the request."""
+    """Return the handler of a page in the form that ``suffix`` names; None: the form is determined for each request."""
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(_answer_request, store, page, suffix, request)
@@ -118,7 +118,7 @@ def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None
                 return _render_form(page.forms[suffix], page_request, stack)
             content = page.build_content(page_request)
             if suffix == ".json":
-                return Response(as_json(content), media_type=_JSON_TYPE)
+                return Response(format_json(content), media_type=_JSON_TYPE)
             html_parts = get_template(page.template).generate(
                 _build_variables(store, session, page, request, name, content)
             )
@@ -133,8 +133,10 @@ def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None
 
 
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
-    """Return the name and the requested form of its page, from the path, or from the arguments, which are
-    unambiguous."""
+    """Return the name that a page shows, and the requested form of the page (``.json``, or '' for HTML).
+
+    Both are in the path. A name that a path cannot express is in the arguments ``name`` and ``form`` instead.
+    """
     if not name:
         form = request.query_params.get("form", "")
         return request.query_params.get("name", ""), form if form in (".json", *page.forms) else ""
@@ -159,16 +161,16 @@ def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
 
 
 def _render_error(
-    store: FollowedStore, request: Request, status: int, sentence: str, *, as_data: bool = False
+    store: FollowedStore, request: Request, status: int, message: str, *, as_data: bool = False
 ) -> Response:
     if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON_TYPE):
-        return Response(as_json({"error": sentence}), status, media_type=_JSON_TYPE)
-    page = ExplorerPage("", lambda asked: {}, "error.html")
-    variables = _build_variables(store, None, page, request, "", {"status": status, "sentence": sentence})
+        return Response(format_json({"error": message}), status, media_type=_JSON_TYPE)
+    page = ExplorerPage("", lambda request: {}, "error.html")
+    variables = _build_variables(store, None, page, request, "", {"status": status, "message": message})
     return Response(get_template(page.template).render(variables), status, media_type="text/html")
 
 
-def as_json(content: Any) -> str:
+def format_json(content: Any) -> str:
     """Format the content of a page as JSON; bytes are hexadecimal, as in the shell's JSON."""
     return json.dumps(content, ensure_ascii=False, default=lambda value: value.hex())
 

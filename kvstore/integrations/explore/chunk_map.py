@@ -86,14 +86,14 @@ class ChunkMap:
         """Return the index of the chunk with an id of SELECT, or None if it does not exist."""
         return self._by_id.get(chunk)
 
-    def get_groups(self, store: kvstore.Store, colour: str) -> ChunkGroups:
+    def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
         """Return the groups of the chunks by ``document``, ``topic``, ``community``, or by a metadata field."""
-        found = self._groups.get(colour)
-        if found is None:
-            label_chunks = _LABELERS.get(colour)
-            labels = _label_by_field(store, self, colour) if label_chunks is None else label_chunks(store, self)
-            found = self._groups[colour] = _group_labels(labels)
-        return found
+        groups = self._groups.get(coloring)
+        if groups is None:
+            label_chunks = _LABELERS.get(coloring)
+            labels = _label_by_field(store, self, coloring) if label_chunks is None else label_chunks(store, self)
+            groups = self._groups[coloring] = _group_labels(labels)
+        return groups
 
 
 def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, tuple[float, float]]:
@@ -106,8 +106,8 @@ def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _P
         dimension = sample.shape[1]
         return np.zeros((dimension, 2), np.float32), np.zeros(dimension, np.float32), (0.0, 0.0)
     mean = sample.mean(0)
-    centred = sample - mean
-    values, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
+    centered = sample - mean
+    values, vectors = np.linalg.eigh((centered.T @ centered).astype(np.float64))
     leading = vectors[:, ::-1][:, :2]
     axes = np.zeros((sample.shape[1], 2), np.float64)
     axes[:, : leading.shape[1]] = leading
@@ -121,13 +121,13 @@ def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _P
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """Return the largest groups by number of chunks, then name. All other chunks are in the last group."""
     counts = Counter(labels)
-    num_unlabelled = counts.pop(None, 0)
+    num_unlabeled = counts.pop(None, 0)
     largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MAX_GROUPS]
     numbers = {label: number for number, (label, _) in enumerate(largest)}
     num_rest = len(labels) - sum(count for _, count in largest)
     names = [(str(label), count) for label, count in largest]
     if num_rest:
-        names.append(("none" if num_rest == num_unlabelled else f"{len(counts) - len(largest):,} others", num_rest))
+        names.append(("none" if num_rest == num_unlabeled else f"{len(counts) - len(largest):,} others", num_rest))
     return ChunkGroups(names, np.array([numbers.get(label, len(largest)) for label in labels], np.uint8))
 
 
@@ -148,7 +148,7 @@ def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
-    parents = _find_coarse_titles(store)
+    parents = _load_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)
     for topic, document, ordinal in _fetch_rows(
         store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
@@ -159,7 +159,7 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     return labels
 
 
-def _find_coarse_titles(store: kvstore.Store) -> dict[int, str]:
+def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
     """Return for each topic the title of its coarsest ancestor at a level with several topics."""
     rows = _fetch_rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
@@ -190,7 +190,7 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
                 votes.setdefault(position, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
     for position, counts in votes.items():
-        labels[position] = titles.get(min(counts, key=lambda one: (-counts[one], one)))
+        labels[position] = titles.get(min(counts, key=lambda community: (-counts[community], community)))
     return labels
 
 

@@ -37,7 +37,7 @@ def build_content(request: PageRequest) -> PageContent:
     chosen_names = [name for name in request.get_texts("using") if name]
     unknown = [name for name in chosen_names if name not in strategy_names]
     if unknown:
-        raise InputError(f"there is no strategy {unknown[0][:40]!r}; there are {', '.join(strategy_names)}")
+        raise InputError(f"there is no strategy {unknown[0][:40]!r}; strategies are {', '.join(strategy_names)}")
     # The default comes first: the others are compared with it.
     strategies = sorted(chosen_names or strategy_names, key=lambda name: (name != default, strategy_names.index(name)))
     top = request.get_number("top", _DEFAULT_TOP, minimum=1, maximum=_MAX_TOP)
@@ -60,17 +60,17 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _iter_columns(
-    asked: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
+    request: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the evidence of each strategy; a passage has the same letter and color in every column."""
-    store = asked.store
+    store = request.store
     passage_numbers: dict[tuple[Any, ...], int] = {}
     first_ranks: dict[tuple[Any, ...], int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
         started = time.perf_counter()
         try:
-            evidence = asked.within(partial(store.retrieve, question, using=name, top=top, where=where or None))
+            evidence = request.within(partial(store.retrieve, question, using=name, top=top, where=where or None))
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue
@@ -120,7 +120,7 @@ def _render_file(request: PageRequest) -> str:
     """Return the comparison as one self-contained file."""
     content = build_content(request)
     if not content["question"]:
-        raise InputError("a comparison is of a question; ask one with q=")
+        raise InputError("the comparison needs a question; give one with q=")
     style = (STATIC / "explore.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; style-src {hash_source(style)}"
     extra = {"style": Markup(style), "policy": policy, "store_name": request.store.path.resolve().name, "alone": True}

@@ -44,7 +44,7 @@ def _read_content(request: PageRequest) -> PageContent:
     if document is None:
         suggestions = ", ".join(store.keys(key[:3], 3)) if key else ""
         raise DocumentNotFoundError(
-            f"there is no document {key!r}{f'; there are {suggestions}' if suggestions else ''}"
+            f"there is no document {key!r}{f'; similar keys: {suggestions}' if suggestions else ''}"
         )
     text = document.text.encode()
     chunks = _query_rows(
@@ -103,18 +103,19 @@ def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], s
     """Return the requested spans, and a notice if the text no longer has all of them."""
     starts, ends = request.get_numbers("start"), request.get_numbers("end")
     if len(starts) != len(ends):
-        raise InputError(f"every start has an end, and there are {len(starts)} and {len(ends)}")
+        raise InputError(f"every start needs an end, but there are {len(starts)} starts and {len(ends)} ends")
     spans = list(zip(starts, ends, strict=True))
-    valid = [span for span in spans if _is_valid_place(text, span)]
+    valid = [span for span in spans if _is_valid_span(text, span)]
     if len(valid) == len(spans):
         return valid, None
     first, last = next(span for span in spans if span not in valid)
     return valid, (
-        f"Bytes {first} to {last} are no place of this text, which has {len(text):,} bytes; it may have changed since."
+        f"Bytes {first} to {last} are not in this text, which has {len(text):,} bytes. It may have changed since it "
+        "was cited."
     )
 
 
-def _is_valid_place(text: bytes, span: ByteSpan) -> bool:
+def _is_valid_span(text: bytes, span: ByteSpan) -> bool:
     """True if a span is within a text and does not split a character."""
     start, end = span
     in_bounds = 0 <= start < end <= len(text)
@@ -174,8 +175,8 @@ def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, A
         parent = nodes.get(row["parent"])
         (roots if parent is None else parent["below"]).append(nodes[row["id"]])
     for node in nodes.values():
-        node["below"].sort(key=lambda one: (one["start"], one["end"]))
-    return sorted(roots, key=lambda one: (one["start"], one["end"]))
+        node["below"].sort(key=lambda node: (node["start"], node["end"]))
+    return sorted(roots, key=lambda node: (node["start"], node["end"]))
 
 
 PAGE = ExplorerPage("/doc/", build_content, "document.html", is_named=True, exists=lambda store, name: name in store)

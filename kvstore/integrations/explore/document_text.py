@@ -23,8 +23,8 @@ ByteSpan = tuple[int, int]
 _BLOCK_PATTERN = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
 
 
-#: Markdown syntax that only formats the text around it: the groups of these patterns, or the whole match. In order:
-#: marks of headings and quotations, fences and table rules; of emphasis; of links; of links between notes; backslash
+#: Patterns of Markdown syntax, which is hidden in an excerpt: the groups of each pattern, or else its whole match. In
+#: order: marks of headings and quotations, fences and table rules; emphasis; links; links between notes; backslash
 #: escapes.
 _SIGN_PATTERNS = tuple(
     re.compile(pattern, re.MULTILINE)
@@ -162,7 +162,7 @@ def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Ele
     ``common``."""
     links: list[_Element] = []
     end, linked_names = 0, set()
-    for name, start, stop in sorted(names, key=lambda one: (one[1], -one[2])):
+    for name, start, stop in sorted(names, key=lambda mention: (mention[1], -mention[2])):
         if start < end:
             continue
         tabindex = "" if name not in linked_names else ' tabindex="-1"'

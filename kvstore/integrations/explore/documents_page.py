@@ -32,7 +32,7 @@ def build_content(request: PageRequest) -> PageContent:
     store = request.store
     order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=10**7)
     if order not in _ORDERS:
-        raise InputError(f"order is one of {', '.join(_ORDERS)}, not {order[:40]!r}")
+        raise InputError(f"order must be one of {', '.join(_ORDERS)}, not {order[:40]!r}")
     search_text, where = request.get_text("q"), request.get_text("where")
     facets = [_parse_facet(text) for text in request.get_texts("facet") if text]
     conditions, values = [], []
@@ -55,8 +55,8 @@ def build_content(request: PageRequest) -> PageContent:
     rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
-    counted = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=request.seconds)
-    ((count,),) = counted.fetchall()
+    count_cursor = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=request.seconds)
+    ((count,),) = count_cursor.fetchall()
     return {
         "q": search_text,
         "where": where,
@@ -78,7 +78,7 @@ def _parse_facet(text: str) -> tuple[str, Any]:
     except ValueError:
         name = value = None
     if not isinstance(name, str) or '"' in name or isinstance(value, list | dict):
-        raise InputError(f'a facet is a field and a value, such as ["year", 2024], not {text[:40]!r}')
+        raise InputError(f'a facet must be a field and a value, such as ["year", 2024], not {text[:40]!r}')
     return name, value
 
 

@@ -12,7 +12,7 @@ from ..entity_network import MAX_SCANNED_NEIGHBOURS, build_network_around
 from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: The default number of neighbors, and the number of documents.
+#: The default number of neighbors, and the maximum number of listed documents.
 _NUM_NEIGHBOURS, _MAX_PLACES = 24, 12
 #: The maximum number of names in a picture.
 MAX_NAMES = 150
@@ -25,7 +25,7 @@ def build_content(request: PageRequest) -> PageContent:
     """
     store = request.store
     if not request.name:
-        raise EntityNotFoundError("which name? /entity/NAME shows the names around it; the question field finds names")
+        raise EntityNotFoundError("the URL names no entity; open /entity/NAME")
     limit = request.get_number("limit", _NUM_NEIGHBOURS, minimum=1, maximum=MAX_NAMES)
     properties = store.describe_entity(request.name)
     neighbours = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBOURS))

@@ -72,5 +72,5 @@ def _identify_file(path: Path) -> tuple[int, int]:
     try:
         status = os.stat(path / "data.mdb")
     except FileNotFoundError:
-        raise StoreNotFoundError(f"{path}: there is no store here any more; make it again, or stop this") from None
+        raise StoreNotFoundError(f"{path}: the store no longer exists; create it again, or stop the explorer") from None
     return status.st_dev, status.st_ino

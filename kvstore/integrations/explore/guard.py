@@ -3,7 +3,7 @@
 In: requests. Out: requests of the user who started the explorer reach the application; all others are rejected. A web
 page may make a browser send requests to this machine, and other users may share the machine. A request therefore needs
 
-- a cookie, which the token in the first URL is exchanged for (HttpOnly, SameSite=Strict, of this port);
+- a cookie, which a browser gets in exchange for the token in the first URL (HttpOnly, SameSite=Strict, of this port);
 - the Host 127.0.0.1 or localhost with the port, so that no foreign name works (DNS rebinding);
 - if it has an Origin, this one, and no other site as its Sec-Fetch-Site, unless it follows a link;
 - the method GET (or HEAD), or POST to submit a token.
@@ -18,7 +18,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 #: The path at which a token is submitted.
@@ -56,6 +56,11 @@ HEADERS = {
 }
 
 
+class _Rejection(NamedTuple):
+    status: int
+    reason: str
+
+
 class Guard:
     """An ASGI application around another one, which only clients with the token can reach.
 
@@ -78,32 +83,33 @@ class Guard:
         if scope["type"] != "http":  # rejects a web socket before it is accepted
             await send({"type": "websocket.close", "code": 1008})
             return
-        refusal = self._find_refusal(scope)
-        if refusal is not None:
-            await _send_page(scope, send, refusal[0], _render_page("Not here", f"<p>{escape(refusal[1])}</p>"))
+        rejection = self._check_request(scope)
+        if rejection is not None:
+            page = _render_page("Request rejected", f"<p>{escape(rejection.reason)}</p>")
+            await _send_page(scope, send, rejection.status, page)
         elif scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"]):
             await self._exchange_token(scope, receive, send)
-        elif not self._is_known(scope):
-            await _send_page(scope, send, 403, _render_page("This explorer asks for its token", _TOKEN_FORM))
+        elif not self._has_cookie(scope):
+            await _send_page(scope, send, 403, _render_page("This explorer needs its token", _TOKEN_FORM))
         else:
             await self._application(scope, receive, _add_headers(send))
 
-    def _find_refusal(self, scope: Any) -> tuple[int, str] | None:
-        """Return the status and the reason if a request is not from the user who started the explorer, else None."""
+    def _check_request(self, scope: Any) -> _Rejection | None:
+        """Return why a request must be rejected: it is not from the user who started the explorer. Else return None."""
         hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return 403, "The explorer answers to 127.0.0.1 and localhost with its port, and to no other name."
+            return _Rejection(403, "The explorer only answers at 127.0.0.1 and localhost with its port.")
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
-            return 403, "The explorer answers to no other site."
+            return _Rejection(403, "The explorer does not answer requests from other sites.")
         is_navigation = _get_header_values(scope, b"sec-fetch-mode") == ["navigate"]
         if any(site not in ("same-origin", "none") for site in sites) and not is_navigation:
-            return 403, "The explorer answers to no other site."
+            return _Rejection(403, "The explorer does not answer requests from other sites.")
         is_token_post = scope["method"] == "POST" and scope["path"] == ENTRANCE
         if scope["method"] not in ("GET", "HEAD") and not is_token_post:
-            return 405, "The explorer only reads: its one method is GET."
+            return _Rejection(405, "The explorer is read-only: its only method is GET.")
         return None
 
-    def _is_known(self, scope: Any) -> bool:
+    def _has_cookie(self, scope: Any) -> bool:
         cookies = (
             pair.strip().partition("=") for value in _get_header_values(scope, b"cookie") for pair in value.split(";")
         )
@@ -119,15 +125,15 @@ class Guard:
         # Not a redirect: after a link from another site, the browser would not send the cookie with it.
         cookie = f"{self.cookie}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
         page = _render_page(
-            "Welcome", '<p><a href="/">To the store</a></p>', '<meta http-equiv="refresh" content="0; url=/">'
+            "Welcome", '<p><a href="/">Open the store</a></p>', '<meta http-equiv="refresh" content="0; url=/">'
         )
         await _send_page(scope, send, 200, page, [("set-cookie", cookie)])
 
 
 _TOKEN_FORM = (
-    "<p>Open the address that <code>kvstore explore</code> printed when it was started, or give its token here; a "
-    f'token is good until that explorer is stopped.</p><form method="post" action="{ENTRANCE}">'
-    '<label>Token <input name="token" autocomplete="off" required autofocus></label> <button>Go on</button></form>'
+    "<p>Open the URL that <code>kvstore explore</code> printed when it started, or enter its token here. A token "
+    f'is valid until the explorer stops.</p><form method="post" action="{ENTRANCE}">'
+    '<label>Token <input name="token" autocomplete="off" required autofocus></label> <button>Continue</button></form>'
 )
 
 

@@ -31,16 +31,16 @@ _MAX_SHOWN_CHARS = 600
 def build_content(request: PageRequest) -> PageContent:
     """Return the groups of a coloring and the positions of a question and its evidence; for JSON also the points."""
     chunks = get_chunk_map(request.store)
-    colourings = _list_colourings(request.store)
-    colour = _parse_colour(request, colourings)
-    groups = chunks.get_groups(request.store, colour)
+    colorings = _list_colorings(request.store)
+    coloring = _parse_coloring(request, colorings)
+    groups = chunks.get_groups(request.store, coloring)
     question = request.get_text("q")
     content: PageContent = {
         "chunks": len(chunks),
         "documents": len(chunks.documents),
         "explained": list(chunks.explained_variance),
-        "ways": colourings,
-        "colour": colour,
+        "ways": colorings,
+        "colour": coloring,
         "groups": [
             {"name": name, "chunks": count, "hue": number + 1} for number, (name, count) in enumerate(groups.names)
         ],
@@ -63,29 +63,27 @@ def build_content(request: PageRequest) -> PageContent:
     return content
 
 
-def _list_colourings(store: kvstore.Store) -> list[str]:
+def _list_colorings(store: kvstore.Store) -> list[str]:
     """Return the colorings of the points."""
-    colourings = ["document"]
+    colorings = ["document"]
     kinds = list_built_indexes(store)
-    colourings += [
-        colouring for colouring, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds
-    ]
+    colorings += [coloring for coloring, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds]
     rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_MAX_SCANNED,)).fetchall()
     fields: dict[str, None] = {}
     for (meta,) in rows:
         fields |= {
             field: None
             for field, value in json.loads(meta).items()
-            if isinstance(value, str | int | float) and '"' not in field and field not in colourings
+            if isinstance(value, str | int | float) and '"' not in field and field not in colorings
         }
-    return [*colourings, *islice(fields, _MAX_FIELDS)]
+    return [*colorings, *islice(fields, _MAX_FIELDS)]
 
 
-def _parse_colour(request: PageRequest, colourings: list[str]) -> str:
-    colour = request.get_text("colour", "document")
-    if colour not in colourings:
-        raise InputError(f"chunks are not coloured by {colour!r}, but by {', '.join(colourings)}")
-    return colour
+def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
+    coloring = request.get_text("colour", "document")
+    if coloring not in colorings:
+        raise InputError(f"chunks cannot be colored by {coloring!r}; use one of {', '.join(colorings)}")
+    return coloring
 
 
 def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> d
 
 def _render_points(request: PageRequest) -> bytes:
     chunks = get_chunk_map(request.store)
-    groups = chunks.get_groups(request.store, _parse_colour(request, _list_colourings(request.store)))
+    groups = chunks.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
     points = chunks.points.astype("<u2")
     return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.numbers.tobytes()
 
@@ -125,7 +123,7 @@ def _describe_point(request: PageRequest) -> str:
     """Return the chunk at a point as JSON."""
     chunks = get_chunk_map(request.store)
     if not len(chunks):
-        raise InputError("there are no chunks yet; kvstore ingest brings some")
+        raise InputError("there are no chunks yet; kvstore ingest adds documents")
     position = request.get_number("point", 0, maximum=len(chunks) - 1)
     key, ordinal = chunks.documents[chunks.owners[position]], int(chunks.ordinals[position])
     rows = request.store.query(
@@ -134,7 +132,7 @@ def _describe_point(request: PageRequest) -> str:
         (key, ordinal),
     ).fetchall()
     if not rows:
-        raise InputError("this chunk has gone since the map was made; load the page again")
+        raise InputError("this chunk no longer exists; reload the page")
     title, heading, start, end, text = rows[0]
     return json.dumps(
         {

@@ -66,7 +66,7 @@ class PageRequest:
         for value in values:
             if len(value) > MAX_ARGUMENT_CHARS:
                 raise InputError(
-                    f"{name} has {len(value):,} characters, and may have {MAX_ARGUMENT_CHARS:,}; give less"
+                    f"{name} has {len(value):,} characters, but at most {MAX_ARGUMENT_CHARS:,} are allowed; shorten it"
                 )
         return values
 
@@ -92,7 +92,7 @@ class PageRequest:
 def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
     text = value.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 16 and minimum <= int(text) <= maximum):
-        raise InputError(f"{name} is a whole number from {minimum} to {maximum:,}, not {value[:40]!r}")
+        raise InputError(f"{name} must be a whole number from {minimum} to {maximum:,}, not {value[:40]!r}")
     return int(text)
 
 

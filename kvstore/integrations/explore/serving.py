@@ -69,7 +69,7 @@ def serve(
             )
             address = f"http://{_HOST}:{port}/?token={token}"
             announce(address)
-            threading.Thread(target=_warm, args=(store,), daemon=True).start()
+            threading.Thread(target=_load_embedder, args=(store,), daemon=True).start()
             with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
                 if browser:
                     _open_browser(address, Path(folder))
@@ -116,11 +116,11 @@ def _open_listener(port: int) -> socket.socket:
         listener.listen()  # clients may connect before the server starts to accept
     except OSError as error:
         listener.close()
-        raise InputError(f"port {port} of this machine cannot be had ({error.strerror}); name another") from None
+        raise InputError(f"port {port} is not available ({error.strerror}); choose another with --port") from None
     return listener
 
 
-def _warm(store: FollowedStore) -> None:
+def _load_embedder(store: FollowedStore) -> None:
     """Load the embedder, which the first question needs."""
     try:
         with store.open_session() as session:

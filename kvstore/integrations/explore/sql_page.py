@@ -33,7 +33,7 @@ _EXAMPLES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the rows of the reading statement ``build_content``, within limits; ``?`` is not a parameter in it."""
+    """Return the rows of the reading statement ``sql``, within limits. It takes no parameters."""
     statement = request.get_text("sql")
     content: PageContent = {
         "sql": statement,
@@ -79,10 +79,10 @@ def build_content(request: PageRequest) -> PageContent:
     return content if request.in_full else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
 
 
-def _count_rows(asked: PageRequest, statement: str) -> int | None:
-    """Return how many rows a statement has, at most one more than a file holds; None if that takes too long."""
+def _count_rows(request: PageRequest, statement: str) -> int | None:
+    """Return the number of rows of a statement, at most one more than a file holds; None if counting takes too long."""
     try:
-        return asked.store.query(statement, timeout=asked.seconds, max_rows=_MAX_ROWS + 1).rowcount
+        return request.store.query(statement, timeout=request.seconds, max_rows=_MAX_ROWS + 1).rowcount
     except KvstoreError:
         return None
 

@@ -28,7 +28,9 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         """Put documents, replacing those with the same ids, in one commit; documents without text fail."""
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
-        stored = stored_documents.add(self._question_store.store, items, keys, origin, kwargs.get("batch_size"))
+        stored = stored_documents.put_documents(
+            self._question_store.store, items, keys, origin, kwargs.get("batch_size")
+        )
         failed = set(keys).difference(stored)
         return UpsertResponse(succeeded=stored, failed=[key for key in keys if key in failed])
 

@@ -89,7 +89,9 @@ class KvstoreRecordManager(RecordManager):
         numbers of groups and keys differ, and for a group that is not the document's.
         """
         if group_ids and len(group_ids) != len(keys):
-            raise ValueError(f"there are {len(keys):,} keys and {len(group_ids):,} groups; give one for each, or none")
+            raise ValueError(
+                f"there are {len(keys):,} keys but {len(group_ids):,} groups; give one for each key, or none"
+            )
         for batch in _split_batches(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
             self._check_groups(batch)
         moment = max(self.get_time(), time_at_least or 0.0)
@@ -108,9 +110,9 @@ class KvstoreRecordManager(RecordManager):
         for key, actual_group in self._iter_groups(list(groups)):
             if actual_group != groups[key]:
                 raise ValueError(
-                    f"document {key!r} is of group {groups[key]!r}, and its metadata say {actual_group!r}: give "
+                    f"document {key!r} is in group {groups[key]!r}, but in {actual_group!r} by its metadata: give "
                     "the record "
-                    f"manager the source_id_key of index(), in place of {self._source_id_key!r}"
+                    f"manager the source_id_key of index() instead of {self._source_id_key!r}"
                 )
 
     def exists(self, keys: Sequence[str]) -> list[bool]:

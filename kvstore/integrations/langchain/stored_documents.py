@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
 from ..blank_texts import warn_blank_texts
-from ..hit_metadata import build_evidence, load_hit_documents
+from ..hit_metadata import build_hit_metadata, load_hit_documents
 
 #: The prefix of the origin of documents added through LangChain.
 ORIGIN_PREFIX = "langchain:"
@@ -56,7 +56,7 @@ class DocumentOrigin:
             return None
 
 
-def add(
+def put_documents(
     store: Store,
     documents: Iterable[Document],
     ids: Sequence[str | None] | None,
@@ -95,7 +95,7 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
     document_ids = [document.id for document in documents] if ids is None else list(ids)
     if len(document_ids) != len(documents):
         raise ValueError(
-            f"there are {len(documents):,} documents and {len(document_ids):,} ids; give one for each, or none"
+            f"there are {len(documents):,} documents but {len(document_ids):,} ids; give one for each document, or none"
         )
     return [key or str(uuid.uuid4()) for key in document_ids]
 
@@ -130,5 +130,5 @@ def _build_document(hit: Hit, stored: StoredDocument, evidence: bool) -> Documen
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     if evidence or not is_whole:
         metadata.setdefault("source", stored.source or stored.key)
-        metadata["evidence"] = build_evidence(hit)
+        metadata["evidence"] = build_hit_metadata(hit)
     return Document(id=stored.key, page_content=stored.text if is_whole else hit.text, metadata=metadata)

@@ -93,7 +93,8 @@ class KvstoreVectorStore(VectorStore):
         metadata_list: Sequence[Mapping[str, Any]] = [{}] * len(text_list) if metadatas is None else metadatas
         if len(metadata_list) != len(text_list):
             raise ValueError(
-                f"there are {len(text_list):,} texts and {len(metadata_list):,} metadata; give one for each, or none"
+                f"there are {len(text_list):,} texts but {len(metadata_list):,} metadata; give one for each text, or "
+                "none"
             )
         documents = [Document(text, metadata=dict(meta)) for text, meta in zip(text_list, metadata_list, strict=True)]
         return self._add_documents(documents, ids or [None] * len(text_list), batch_size)
@@ -114,7 +115,7 @@ class KvstoreVectorStore(VectorStore):
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
         origin = DocumentOrigin(self.namespace, time.time())
-        return stored_documents.add(self.store, documents, ids, origin, batch_size)
+        return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents by id, in one commit; None: all documents of the namespace that were added through

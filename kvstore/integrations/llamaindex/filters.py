@@ -55,7 +55,7 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
     operator = _COMPARISONS.get(metadata_filter.operator)
     if operator is None:
         raise InputError(
-            f"filters by {metadata_filter.operator!r} are not known; there are {', '.join(FilterOperator)}"
+            f"the filter operator {metadata_filter.operator!r} is unknown; operators are {', '.join(FilterOperator)}"
         )
     return {metadata_filter.key: {operator: metadata_filter.value}}
 

@@ -9,7 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from ... import Document, Hit, Snapshot
-from ..hit_metadata import build_evidence, load_hit_documents
+from ..hit_metadata import build_hit_metadata, load_hit_documents
 
 #: The fields that a document's metadata has in addition to those of its node.
 CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
@@ -52,7 +52,7 @@ def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:
         node = TextNode(id_=f"{hit.document}#{hit.start}-{hit.end}", text=hit.text, metadata=metadata)
         node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=hit.document)
     if evidence:
-        node.metadata["evidence"] = build_evidence(hit)
+        node.metadata["evidence"] = build_hit_metadata(hit)
         node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *_HIDDEN_FIELDS]
         node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *_HIDDEN_FIELDS]
     return node

@@ -50,7 +50,7 @@ class KvstoreRetriever(BaseRetriever):
     ) -> None:
         super().__init__(**kwargs)
         if filters is not None and where is not None:
-            raise InputError("KvstoreRetriever takes filters or where, not both; say all of it in one of them")
+            raise InputError("KvstoreRetriever takes filters or where, not both; put all conditions into one of them")
         self._question_store = QuestionStore("KvstoreRetriever", path, store, make_embedder(embed_model))
         self._filters, self._where = filters, where
         self._fill, self._options = fill, dict(options or {})

@@ -193,7 +193,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             ).hits
         else:
             raise InputError(
-                f"a store is not asked in the mode {mode.value!r}; there are default, sparse, text_search, hybrid, "
+                f"a store does not support the query mode {mode.value!r}; modes are default, sparse, text_search, "
+                "hybrid, "
                 "semantic_hybrid and mmr"
             )
         return hits, [hit.score for hit in hits]
@@ -218,13 +219,13 @@ def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping |
 
 def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
     if query.query_embedding is None:
-        raise InputError(f"a query in the mode {query.mode.value!r} has a vector; give it a query_embedding")
+        raise InputError(f"a query in the mode {query.mode.value!r} needs a vector; give it a query_embedding")
     vector: Sequence[float] = query.query_embedding
     return vector
 
 
 def _get_question(query: VectorStoreQuery) -> str:
     if query.query_str is None:
-        raise InputError(f"a query in the mode {query.mode.value!r} has words; give it a query_str")
+        raise InputError(f"a query in the mode {query.mode.value!r} needs a text; give it a query_str")
     text: str = query.query_str
     return text

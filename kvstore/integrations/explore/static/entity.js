@@ -2,7 +2,7 @@
 /* The picture of a name: cytoscape draws what the page's data says, and fetches more where a name is clicked. */
 (() => {
   const box = document.getElementById("network");
-  const told = document.getElementById("told");
+  const statusLine = document.getElementById("status");
   const first = JSON.parse(document.getElementById("network-data").textContent);
   const most = Number(box.dataset.most);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -94,8 +94,8 @@
     }
   };
   const tell = () => {
-    const full = names() >= most ? ` The picture holds ${most} names and is full.` : "";
-    told.textContent = `${names()} names. A click on a name adds what stands around it; a second one opens its page.${full}`;
+    const full = names() >= most ? ` The picture has its maximum of ${most} names.` : "";
+    statusLine.textContent = `${names()} names. Click a name to add its neighbors; click it again to open its page.${full}`;
     box.dataset.names = String(names());
     box.dataset.joins = String(graph.edges().length);
   };
@@ -120,9 +120,9 @@
     }
     node.addClass("open");
     const answer = await fetch(`${pathOf("/entity/", name, "")}?limit=12`, { headers: { accept: "application/json" } });
-    if (!answer.ok) { told.textContent = (await answer.json()).error; return; }
+    if (!answer.ok) { statusLine.textContent = (await answer.json()).error; return; }
     const data = await answer.json();
-    // The page may know it by another name: that of the name it stands for.
+    // The page may know it by another name: the entity of which it is an alias.
     take({ ...data, name, places: [], joins: data.joins.map((join) => ({ ...join,
       source: join.source === data.name ? name : join.source, target: join.target === data.name ? name : join.target })) });
     arrange(false);

@@ -4,7 +4,7 @@
   const box = document.getElementById("map");
   const canvas = box.querySelector("canvas");
   const pen = canvas.getContext("2d");
-  const told = document.getElementById("told");
+  const statusLine = document.getElementById("status");
   const card = document.getElementById("point");
   const star = JSON.parse(document.getElementById("star")?.textContent ?? "null");
   const evidence = [...document.querySelectorAll(".ranked li[data-point]")]
@@ -167,7 +167,7 @@
     const title = document.createElement("h2");
     const link = document.createElement("a");
     const text = document.createElement("p");
-    link.textContent = answer.ok ? found.title : "Not there";
+    link.textContent = answer.ok ? found.title : "Not found";
     if (answer.ok) link.href = address(found);
     title.append(link);
     text.className = "excerpt";
@@ -255,7 +255,7 @@
 
   const load = async () => {
     const answer = await fetch(box.dataset.points);
-    if (!answer.ok) { told.textContent = "The points cannot be had; load the page again."; return; }
+    if (!answer.ok) { statusLine.textContent = "The points could not be loaded; reload the page."; return; }
     const data = await answer.arrayBuffer();
     count = data.byteLength / 5;
     // The two axes are u16 and begin at an even byte; the groups are bytes behind them.
@@ -265,7 +265,7 @@
     arrange();
     draw();
     box.dataset.drawn = String(count);
-    told.textContent = count ? "A click on a point shows what it says. The wheel scales the map, dragging moves it." : "There are no chunks yet.";
+    statusLine.textContent = count ? "Click a point to see its text. Scroll to zoom, drag to move." : "There are no chunks yet.";
   };
   load();
 })();
