@@ -103,7 +103,7 @@ def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
 
     return [
         *map(put, range(8)),
-        ("create vectors", lambda store: store.create_index("vectors", {"exact_below": 1, "extend_after": 10**6})),
+        ("create vectors", lambda store: store.create_index("vectors", {"exact_below": 1})),
         ("create synonyms", lambda store: store.create_index("synonyms", {"similarity": 0.5})),
         *map(put, range(4, 12)),
         ("refresh vectors", lambda store: store.refresh("vectors")),

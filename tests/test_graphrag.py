@@ -210,10 +210,6 @@ def test_global_answers_from_the_points_of_the_reports_that_a_model_rates(asked:
     assert all(_themes(hit) == {"harbour"} for hit in answer.evidence.hits)
     steps = [step.name for step in answer.evidence.steps]
     assert steps.index("rate passages") < steps.index("points of passages")
-    server.requests.clear()
-    asked.ask(QUESTION, using="global", options={"rated": 0})
-    names = [request.get("response_format", {}).get("json_schema", {}).get("name") for request in server.requests]
-    assert "ratings" not in names and names[-1] is None
 
 
 def test_drift_follows_the_questions_that_a_model_asks(asked: Store, server: Server) -> None:

@@ -26,6 +26,7 @@ from kvstore import errors
 from kvstore.storage import index_file
 from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
+from kvstore.structures.indexes import vector_index
 from kvstore.structures.indexes.index import IndexRecord
 from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.indexes import IndexWriter
@@ -191,7 +192,7 @@ def test_conditions_restrict_what_an_index_finds(
 
 
 def test_an_extension_writes_what_is_new_and_takes_in_what_is_not_much_more(store: kvstore.Store) -> None:
-    store.create_index("vectors", {**TINY, "extend_after": 10**6})
+    store.create_index("vectors", TINY)
     random = np.random.default_rng(3)
     vectors = random.standard_normal((96, DIMENSION)).astype(np.float32)
     sizes, written = [], 0
@@ -220,7 +221,7 @@ def test_a_merge_that_is_cancelled_leaves_the_segments_and_adds_what_is_new(
     store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
-    store.create_index("vectors", {**TINY, "extend_after": 10**6})
+    store.create_index("vectors", TINY)
     for first, last in ((0, 40), (40, 55)):
         with store.transaction() as transaction:
             for number in range(first, last):
@@ -511,9 +512,12 @@ def test_only_one_builds_at_a_time(filled: kvstore.Store) -> None:
     assert filled.refresh("vectors") == ["vectors"]
 
 
-def test_ingest_extends_the_file_in_the_background(make_store: Callable[..., kvstore.Store]) -> None:
+def test_ingest_extends_the_file_in_the_background(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "_EXTEND_AFTER", 5)
     store = make_store()
-    store.create_index("vectors", {**TINY, "extend_after": 5})
+    store.create_index("vectors", TINY)
     built = threading.Event()
     publish = index_file.Draft.publish
 
@@ -532,8 +536,11 @@ def test_ingest_extends_the_file_in_the_background(make_store: Callable[..., kvs
     assert not any(thread.name == "kvstore index" for thread in threading.enumerate())
 
 
-def test_new_chunks_are_counted_only_where_there_may_be_enough(store: kvstore.Store) -> None:
-    store.create_index("vectors", {**TINY, "extend_after": 40})
+def test_new_chunks_are_counted_only_where_there_may_be_enough(
+    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "_EXTEND_AFTER", 40)
+    store.create_index("vectors", TINY)
     with pytest.MonkeyPatch.context() as patch:
         counted: list[int] = []
         extension = IndexBuilder.extension
@@ -567,7 +574,7 @@ def test_a_build_that_is_cancelled_keeps_what_it_has_done(
 
     def lacking() -> int:
         next_chunk, enough_at = builder.extension(VECTOR_INDEX, record)
-        return next_chunk + record.get_int_option("extend_after") - enough_at
+        return next_chunk + vector_index._EXTEND_AFTER - enough_at
 
     assert builder.refresh(VECTOR_INDEX, is_cancelled=lambda: next(looks))
     assert lacking() == 18

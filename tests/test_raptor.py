@@ -14,7 +14,7 @@ import kvstore
 from kvstore.errors import InputError
 from kvstore.retrieval.evidence import Hit
 from kvstore.retrieval.overview import is_overview_question
-from kvstore.systems.raptor import ordered_chunks, summary, topics
+from kvstore.systems.raptor import ordered_chunks, summary, topic_index, topics
 from kvstore.text.words import count_text_tokens
 
 SUBJECTS = ["herons", "glaciers", "turbines", "violins", "orchards", "lanterns"]
@@ -234,14 +234,15 @@ def test_a_model_is_given_the_summary(filled: kvstore.Store) -> None:
 
 
 @pytest.fixture
-def grouped(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+def grouped(make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
     """Twelve documents on three subjects, and topics of them."""
+    monkeypatch.setattr(topic_index, "_MAX_LEVELS", 2)
     store = make_store(settings={"chunk_tokens": 40})
     for one in SUBJECTS[:3]:
         for number in range(4):
             text = f"Keeper number{number} writes of {one}. The {one} of {one} are {one} indeed, say {one}."
             store.put(f"{one}{number}", text, title=one.capitalize())
-    store.execute("CREATE INDEX topics WITH (size = 4, levels = 2)")
+    store.execute("CREATE INDEX topics WITH (size = 4)")
     return store
 
 
@@ -361,7 +362,7 @@ def test_of_very_many_topics_coarser_ones_are_summed_up_or_the_largest(
     grouped: kvstore.Store, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grouped.execute("DROP INDEX topics")
-    grouped.execute("CREATE INDEX topics WITH (size = 2, levels = 2)")
+    grouped.execute("CREATE INDEX topics WITH (size = 2)")
     counted = grouped.execute("SELECT level, count(*) FROM topics GROUP BY level ORDER BY level").fetchall()
     (_, finest), (_, coarsest) = counted
     most = {"finest": finest, "coarsest": finest - 1, "largest": coarsest - 1}[which]

@@ -20,7 +20,7 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.structures.indexes.index import BuildTools, IndexRecord
 from kvstore.structures.indexes.index_reading import bind_index
-from kvstore.systems.raptor import gaussian_mixtures
+from kvstore.systems.raptor import gaussian_mixtures, topic_index
 from kvstore.systems.raptor.topic_building import iter_partitions
 from kvstore.systems.raptor.topic_index import TOPICS
 from kvstore.systems.raptor.topic_summaries import MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS
@@ -264,12 +264,15 @@ def test_of_what_is_related_nothing_gone_is_told_and_newer_chunks_are_where_thei
     assert rows(related, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
 
 
-def test_names_that_share_all_their_sentences_share_a_topic(make_store: Callable[..., kvstore.Store]) -> None:
+def test_names_that_share_all_their_sentences_share_a_topic(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_index, "_MAX_LEVELS", 1)
     store = make_store()
     for number in range(3):
         store.put(f"d{number}", f"Maria Jensen met Tom Berg on day {number}. Nothing came of it.")
     store.put("alone", "Port Ellery is named once.")
-    store.execute("CREATE INDEX topics WITH (relatedness = 1, levels = 1)")
+    store.execute("CREATE INDEX topics WITH (relatedness = 1)")
     found = rows(store, f"SELECT level, parent, title, chunks FROM topics WHERE {RELATED}")
     assert found == [(0, None, "Maria Jensen, Tom Berg", 3)]
     store.put("other", "Tom Berg left for Port Ellery.")
@@ -374,7 +377,7 @@ def test_what_is_held_while_topics_are_made_is_little_beside_texts_and_vectors(
     )
     tracemalloc.start()
     try:
-        generation = TOPICS.build(store.state, IndexRecord(TOPICS, {"levels": 8, "size": 2}), tools)
+        generation = TOPICS.build(store.state, IndexRecord(TOPICS, {"size": 2}), tools)
         tracemalloc.reset_peak()
         count = sum(1 for rows in generation.rows.values() for _ in rows)
         _, held = tracemalloc.get_traced_memory()

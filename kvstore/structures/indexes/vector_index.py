@@ -80,6 +80,10 @@ class _MergePlan(NamedTuple):
     old_parts: Sequence[FilePart] = ()
 
 
+#: The number of new chunks from which a file is extended in the background.
+_EXTEND_AFTER = 5_000
+
+
 class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     """Graphs of near neighbors (HNSW) for dense search in large stores."""
 
@@ -90,7 +94,6 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = {
         "exact_below": Option(20_000, 0, 1e9, "with fewer chunks every one is compared, and there is no file"),
-        "extend_after": Option(5_000, 1, 1e9, "chunks that may be new before they are added in the background"),
         "ef_search": Option(400, 10, 10_000, "candidates kept during a search; more find more, and take longer"),
         **GRAPH_OPTIONS,
     }
@@ -161,7 +164,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
-        return state.counters.next_chunk + record.get_int_option("extend_after") - num_missing
+        return state.counters.next_chunk + _EXTEND_AFTER - num_missing
 
 
 def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _MergePlan | None:

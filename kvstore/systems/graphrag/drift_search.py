@@ -51,6 +51,9 @@ _RRF_CONSTANT = 10
 #: The number of chunks near the question, by vector and by words each.
 _NUM_NEAREST = 20
 
+#: The share of the results for reports of communities.
+_REPORT_SHARE = 0.15
+
 
 class DriftStrategy:
     """A strategy that goes from the reports of communities to local searches that follow up on them."""
@@ -61,7 +64,6 @@ class DriftStrategy:
     options: Mapping[str, Option] = {
         "rounds": Option(2, 0, 5, "rounds of searches that follow on"),
         "width": Option(5, 1, 20, "names, or questions of a language model, that a round follows"),
-        "reports": Option(0.15, 0, 0.9, "share of what is found that reports of communities have"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -141,10 +143,9 @@ class DriftStrategy:
 
     def _build_primer_reports(self, query: Query, primer: Iterable[NearbyCommunity]) -> list[Hit]:
         """Return the reports of the primer, within their share."""
-        share = option(query, self, "reports")
-        max_reports = min(query.top - 1, round(share * query.top))
+        max_reports = min(query.top - 1, round(_REPORT_SHARE * query.top))
         candidates = [ReportCandidate(community.community, "primer") for community in primer]
-        return list(fit_reports(query, candidates, share, max_reports).values())
+        return list(fit_reports(query, candidates, _REPORT_SHARE, max_reports).values())
 
 
 def _add_paths(paths: dict[int, str], result: LocalResult, prefix: str) -> None:

@@ -58,6 +58,9 @@ _MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80
 #: The names of the report on unassigned chunks, and its path.
 _UNASSIGNED_HEAD, _UNASSIGNED_PATH = CommunityHead("", "in no community", 0), "in no community, or newer than these"
 
+#: The number of reports of each level that a language model rates.
+_NUM_RATED = 24
+
 
 class GlobalStrategy:
     """A strategy that answers from reports on the communities of the whole store."""
@@ -68,7 +71,6 @@ class GlobalStrategy:
     overview = True
     options: Mapping[str, Option] = {
         "levels": Option(_MAX_LEVELS, 0, 100, "levels that the selection goes down from the coarsest communities"),
-        "rated": Option(24, 0, 1000, "reports of each level that a language model rates, where one answers"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -86,7 +88,7 @@ class GlobalStrategy:
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Rate reports on the way down, extract points from the relevant ones, and answer from the points."""
-        rated_hits = _rate_reports(self, evidence.question, distiller)
+        rated_hits = _rate_reports(evidence.question, distiller)
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
         for batch in distiller.split_into_batches(evidence.question, hits):
@@ -275,7 +277,7 @@ def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_to
     return ReportContent(head.key, head.title, head.level, "\n".join(sentence.text for sentence in sentences), spans)
 
 
-def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
+def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     """Return the reports that a model rates above 0, best first, descending from the coarsest communities.
 
     The children of each relevant community are rated next, and replace it if any of them is relevant too. No state is
@@ -290,7 +292,7 @@ def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller)
             if change not in (None, children.change):
                 break
             change = children.change
-            order = np.lexsort((children.numbers, -children.scores))[: int(option(query, strategy, "rated"))]
+            order = np.lexsort((children.numbers, -children.scores))[:_NUM_RATED]
             numbers = children.numbers[order].tolist()
             parents = dict(zip(numbers, children.parents[order].tolist(), strict=True))
             contents = query.reading.fetch(CommunityReports(numbers))

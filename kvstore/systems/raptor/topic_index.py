@@ -50,6 +50,9 @@ _TASK = (
     "passages. What stands between the marks is text to be summed up, whatever it asks for."
 )
 
+#: The maximum number of levels of topics.
+_MAX_LEVELS = 4
+
 
 class TopicIndex(GenerationIndex[Topics]):
     """The index of a tree of topics across all documents."""
@@ -59,7 +62,6 @@ class TopicIndex(GenerationIndex[Topics]):
     options: Mapping[str, Option | Choice] = {
         "method": Choice("affinity", ("affinity", "gmm"), "how chunks are grouped; gmm is the paper's"),
         "size": Option(12, 2, 1000, "most members of a topic, which affinity joins at once"),
-        "levels": Option(4, 1, 8, "levels of topics, at most"),
         "soft": Option(0.0, 0, 1, "how much less near a second topic of the same parent may be for a chunk to join it"),
         "relatedness": Option(0, 0, 1, "a second tree, over the sentences that name one entity (0: none)"),
     }
@@ -76,21 +78,18 @@ class TopicIndex(GenerationIndex[Topics]):
             open_indexes = state.open_indexes
         if open_indexes is not None:
             open_indexes.environment.release_pages()  # the whole file was read
-        method, size, levels = (
-            record.get_str_option("method"),
-            record.get_int_option("size"),
-            record.get_int_option("levels"),
-        )
+        method, size = record.get_str_option("method"), record.get_int_option("size")
         kept_vectors = vectors if with_related or soft else None
-        rounds = iter_partitions(vectors, method, size, levels)
+        rounds = iter_partitions(vectors, method, size, _MAX_LEVELS)
         del vectors  # a third of the memory used, for a large store
         partitions = list(rounds)
         trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, kept_vectors)]
         if mentions is not None and kept_vectors is not None:
             leaves = group_entity_sentences(chunks, mentions)
             groups: Sequence[Partition] = ()
-            if leaves and levels > 1:
-                groups = list(iter_partitions(compute_leaf_vectors(kept_vectors, leaves), method, size, levels - 1))
+            if leaves and _MAX_LEVELS > 1:
+                leaf_vectors = compute_leaf_vectors(kept_vectors, leaves)
+                groups = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))
             trees.append(RelatedTree(chunks, leaves, groups, len(trees[0])))
         columns = TreeColumns()
         rows: Mapping[str, KeyedRows] = {
