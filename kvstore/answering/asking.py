@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from ..errors import ModelUnavailableError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..settings import SessionSettings
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
+    from .citations import Citation
     from .confidence import Confidence
     from .extractive import Relevance, ScoredPassages
     from .prompt import Prompt
@@ -36,6 +37,20 @@ class RetrieveFunction(Protocol):
     """A function that retrieves the evidence for a question, as ``Store.retrieve`` does."""
 
     def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedAnswer:
+    """The data that the answer to a question is generated from. ``overview`` is the answer to an overview question."""
+
+    question: str
+    strategy: Strategy
+    clauses: Clauses
+    query: Query
+    evidence: Evidence
+    scored_passages: ScoredPassages
+    confidence: Confidence
+    overview: tuple[str, list[Citation]] | None
 
 
 class Asker:
@@ -103,45 +118,40 @@ class Asker:
             if is_overview(question, evidence.hits):
                 overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
 
-        def generate_answer() -> Generator[str, None, Answer]:
-            """Yield the model's text and return the answer; return an extractive answer if there is no model's."""
-            # The state is already closed, because a model can write for minutes.
-            from .answer import write_answer
-            from .extractive import extract_answer
+        prepared = _PreparedAnswer(question, strategy, clauses, query, evidence, scored_passages, confidence, overview)
+        return evidence, self._generate_answer(prepared, language_model)
 
-            problem = None
-            if language_model is not None and evidence.hits:
-                use_cache = self._session.answer_cache
-                try:
-                    distilled = self._distill_evidence(question, strategy, evidence, language_model, clauses)
-                    if distilled.hits:
-                        prompt = self._build_prompt(distilled, query)
-                        answer = yield from write_answer(
-                            distilled, prompt, language_model, use_cache=use_cache, trace=query.trace
-                        )
-                        return replace(answer, weighed=confidence)
-                    problem = f"language model {language_model.name!r} found nothing about this in what it read."
-                except ModelUnavailableError as error:
-                    problem = f"{error}."
-                problem += " This answer is extractive."
-            with query.trace.step("choose sentences") as step:
-                extracted_answer = overview or extract_answer(evidence, scored_passages)
-                text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
-                reason = "no language model is configured" if problem is None else "the language model did not answer"
-                step.detail, step.count = f"extractive: {reason}", len(citations)
-            final_confidence = confidence if extracted_answer else replace(confidence, value=0.0)
-            return Answer(
-                text,
-                citations,
-                True,
-                None,
-                evidence,
-                problem=problem,
-                weighed=final_confidence,
-                abstained=extracted_answer is None,
-            )
+    def _generate_answer(self, prepared: _PreparedAnswer, model: LanguageModel | None) -> Generator[str, None, Answer]:
+        """Yield the model's text and return the answer; return an extractive answer if there is no model's.
 
-        return evidence, generate_answer()
+        The state is already closed, because a model can write for minutes.
+        """
+        problem = None
+        if model is not None and prepared.evidence.hits:
+            try:
+                answer = yield from self._write_answer(prepared, model)
+                if answer is not None:
+                    return answer
+                problem = f"language model {model.name!r} found nothing about this in what it read."
+            except ModelUnavailableError as error:
+                problem = f"{error}."
+            problem += " This answer is extractive."
+        return _extract_answer(prepared, problem)
+
+    def _write_answer(self, prepared: _PreparedAnswer, model: LanguageModel) -> Generator[str, None, Answer | None]:
+        """Yield the model's text and return its answer; None if the model found nothing about the question.
+
+        Raises ModelUnavailableError.
+        """
+        from .answer import write_answer
+
+        use_cache = self._session.answer_cache
+        distilled = self._distill_evidence(prepared, model)
+        if not distilled.hits:
+            return None
+        prompt = self._build_prompt(distilled, prepared.query)
+        answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=prepared.query.trace)
+        return replace(answer, weighed=prepared.confidence)
 
     def _request_segments(self, query: Query) -> None:
         """Request segments in addition to chunks, with about as many tokens as fit in a prompt."""
@@ -150,19 +160,17 @@ class Asker:
         if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.view.settings.chunk_tokens:
             query.segments, query.segment_tokens = "beside", tokens
 
-    def _distill_evidence(
-        self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
-    ) -> Evidence:
+    def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
         """Return the evidence that an answer is written from, distilled by the model if the strategy does that."""
-        distil = getattr(strategy, "distil", None)
+        distil = getattr(prepared.strategy, "distil", None)
         if distil is None:
-            return evidence
+            return prepared.evidence
         from ..models.structured import StructuredModel
         from .distiller import ModelDistiller
 
         # The caller's vector is that of the original question only.
-        base_clauses: Clauses = {**clauses, "vector": None}
-        reranker = get_reranker(clauses.get("options") or {})
+        base_clauses: Clauses = {**prepared.clauses, "vector": None}
+        reranker = get_reranker(prepared.clauses.get("options") or {})
 
         def retrieve(other_question: str, using: str | None) -> Evidence:
             if using is None:
@@ -178,7 +186,7 @@ class Asker:
                 yield query
 
         distilled: Evidence = distil(
-            evidence,
+            prepared.evidence,
             ModelDistiller(
                 StructuredModel(model),
                 self._session.prompt_tokens,
@@ -250,3 +258,29 @@ class Asker:
             )
 
         return Relevance(query.question, rarities, stem, compute_similarities)
+
+
+def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
+    """Return an extractive answer; it abstains if no passage has a sentence to quote.
+
+    ``problem`` explains why the language model did not answer; None if it was not asked.
+    """
+    from .answer import Answer
+    from .extractive import describe_nearest, extract_answer
+
+    evidence, confidence = prepared.evidence, prepared.confidence
+    with prepared.query.trace.step("choose sentences") as step:
+        extracted_answer = prepared.overview or extract_answer(evidence, prepared.scored_passages)
+        text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
+        reason = "no language model is configured" if problem is None else "the language model did not answer"
+        step.detail, step.count = f"extractive: {reason}", len(citations)
+    return Answer(
+        text,
+        citations,
+        True,
+        None,
+        evidence,
+        problem=problem,
+        weighed=confidence if extracted_answer else replace(confidence, value=0.0),
+        abstained=extracted_answer is None,
+    )
