@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import kvstore
-from kvstore.changes.pending import PreparedDocument
+from kvstore.changes.pending import PendingDocument
 from kvstore.errors import InputError
 from kvstore.extraction.extraction import Introduction, extract
 from kvstore.extraction.relation import Relation
@@ -84,7 +84,7 @@ def test_chunks_that_state_relations_are_found_and_say_so(store: kvstore.Store) 
     names = [Introduction(to_entity_key(name), name, "tree") for name in ("harbour fleet", "tug")]
     stated = replace(extracted, relations=[relation], introductions=names)
     with store.transaction() as transaction:
-        transaction._put(PreparedDocument(stated))
+        transaction._put(PendingDocument(stated))
     evidence = store.retrieve("tug", using="cft")
     assert evidence.context == ["tug (in relations) is under harbour fleet"]
     assert evidence.hits[0].path == "vector #1, relations #1, states tug under harbour fleet"

@@ -45,7 +45,7 @@ from .facts import iter_document_facts
 from .full_delta import iter_batches, make_parts_reader
 from .introductions import NameChanges
 from .linking import Linker
-from .pending import PendingChanges, PreparedDocument
+from .pending import PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 
 #: The number of documents removed together; what is read of them is in memory at once.
@@ -130,7 +130,7 @@ class Changes:
             self._apply_pending(pending, more_follow)
 
     def _apply_pending(self, pending: PendingChanges, more_follow: bool) -> None:
-        documents = pending.prepared_documents
+        documents = pending.new_documents
         if not self._only_adds_documents(pending):
             self._link_unlinked()
             more_follow = False
@@ -196,7 +196,7 @@ class Changes:
         linked."""
         return (
             self.can_defer_linking
-            and len(pending.prepared_documents) == len(pending.documents)
+            and len(pending.new_documents) == len(pending.documents)
             and not any(pending.stated_facts)
             and all(self.documents.find_by_key(key) is None for key in pending.documents)
         )
@@ -355,7 +355,7 @@ class Changes:
         return ids
 
     def _store_document(
-        self, item: PreparedDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
+        self, item: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document, not yet linked with the names it mentions. ``ids`` are those of the names it
         introduces."""

@@ -37,15 +37,17 @@ from .embedding_reuse import find_reusable_embeddings, read_chunked_text, read_d
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedDocument:
-    """A document ready to be stored: its extraction, and by space the unit vectors of its texts, shape (texts,
-    dimension).
+class PendingDocument:
+    """A document to be stored, with the unit vectors of its texts by space, each of shape (texts, dimension).
 
-    Texts without vectors are embedded before the document is applied. ``changed_at`` is the time it was first stored,
-    for a document that is only stored again.
+    ``content`` is first the document cut into chunks. Before it is applied, it becomes the extracted document, which
+    many documents together do faster than each alone, and missing vectors are computed. A document that was applied
+    keeps only what is needed to apply it again: the validated document, and the vectors of its chunks. ``own_vectors``
+    is True if the user supplied those. ``changed_at`` is the time when the document was first stored, for a document
+    that is stored again with the same text.
     """
 
-    extracted: ExtractedDocument
+    content: ValidDocument | ChunkedDocument | ExtractedDocument
     vectors: Mapping[str, Matrix] = field(default_factory=dict)
     own_vectors: bool = False
     origin: str | None = None
@@ -54,34 +56,23 @@ class PreparedDocument:
     @property
     def document(self) -> ValidDocument:
         """The document as supplied."""
-        return self.extracted
+        return self.content.document if isinstance(self.content, ChunkedDocument) else self.content
+
+    @property
+    def is_derived(self) -> bool:
+        """True if everything that depends on this document alone is derived."""
+        return isinstance(self.content, ExtractedDocument)
+
+    @property
+    def extracted(self) -> ExtractedDocument:
+        """The extracted document; only of a derived one."""
+        assert isinstance(self.content, ExtractedDocument)
+        return self.content
 
     @property
     def chunk_count(self) -> int:
         """The number of its chunks."""
-        return len(self.extracted.chunks)
-
-
-@dataclass(frozen=True, slots=True)
-class PendingDocument:
-    """A document of which only the chunks are known. The rest is derived for many documents together before they are
-    applied.
-
-    ``vectors`` are the user's own, or those computed for its chunks when it was applied before. ``chunked_document`` is
-    None for a document that has been applied.
-    """
-
-    document: ValidDocument
-    chunked_document: ChunkedDocument | ExtractedDocument | None
-    vectors: Mapping[str, Matrix] = field(default_factory=dict)
-    own_vectors: bool = False
-    origin: str | None = None
-    changed_at: int | None = None
-
-    @property
-    def chunk_count(self) -> int:
-        """The number of its chunks."""
-        return 0 if self.chunked_document is None else len(self.chunked_document.chunks)
+        return len(self.content.chunks) if isinstance(self.content, ChunkedDocument | ExtractedDocument) else 0
 
 
 @dataclass(slots=True)
@@ -94,7 +85,7 @@ class PendingChanges:
     the parts of other facts.
     """
 
-    documents: dict[str, PreparedDocument | PendingDocument | None] = field(default_factory=dict)
+    documents: dict[str, PendingDocument | None] = field(default_factory=dict)
     facts: dict[str, dict[Any, Any]] = field(
         default_factory=lambda: {fact.name: {} for fact in facts.iter_stated_kinds()}
     )
@@ -113,9 +104,9 @@ class PendingChanges:
         return any((self.documents, *self.facts.values(), self.origins, self.files))
 
     @property
-    def prepared_documents(self) -> list[PreparedDocument]:
-        """The documents to put, in order; all are derived (:meth:`derive`)."""
-        return [document for document in self.documents.values() if isinstance(document, PreparedDocument)]
+    def new_documents(self) -> list[PendingDocument]:
+        """The documents to put, in order."""
+        return [document for document in self.documents.values() if document is not None]
 
     @property
     def stated_facts(self) -> Iterator[tuple[StatedFact[Any, Any], Any, Any]]:
@@ -124,7 +115,7 @@ class PendingChanges:
             (fact, key, value) for fact in facts.iter_stated_kinds() for key, value in self.facts[fact.name].items()
         )
 
-    def put(self, document: PreparedDocument | PendingDocument) -> None:
+    def put(self, document: PendingDocument) -> None:
         """Store a document, without any other facts stated about it."""
         key = document.document.key
         self.delete(key)
@@ -133,20 +124,20 @@ class PendingChanges:
 
     def derive(self, settings: FixedSettings) -> None:
         """Derive everything that depends on each document alone. Raises LanguageError."""
-        pending_documents = [document for document in self.documents.values() if isinstance(document, PendingDocument)]
+        underived_documents = [document for document in self.new_documents if not document.is_derived]
         self.documents.update(
-            (derived_document.document.key, derived_document)
-            for derived_document in derive_documents(pending_documents, settings)
+            (document.document.key, document) for document in derive_documents(underived_documents, settings)
         )
 
     def release(self) -> None:
-        """Reduce applied changes to what is needed to apply them again. Derived data takes many times the memory and
-        can be derived again."""
-        for key, document in self.documents.items():
-            if isinstance(document, PreparedDocument) and document.vectors.keys() <= {CHUNK_VECTORS.name}:
-                carried_fields = (document.vectors, document.own_vectors, document.origin, document.changed_at)
-                source_fields = {field.name: getattr(document.extracted, field.name) for field in fields(ValidDocument)}
-                self.documents[key] = PendingDocument(ValidDocument(**source_fields), None, *carried_fields)
+        """Reduce applied changes to what is needed to apply them again.
+
+        Derived data takes many times the memory and can be derived again.
+        """
+        for document in self.new_documents:
+            if document.is_derived and document.vectors.keys() <= {CHUNK_VECTORS.name}:
+                source_fields = {field.name: getattr(document.content, field.name) for field in fields(ValidDocument)}
+                self.documents[document.document.key] = replace(document, content=ValidDocument(**source_fields))
         self.parts = {}
 
     def delete(self, key: str) -> None:
@@ -162,7 +153,7 @@ class PendingChanges:
         self.size += 0 if value is None else fact.estimate_size(value)
 
 
-def begin(
+def make_pending(
     document: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> PendingDocument:
     """Cut a document into chunks, with the user's vectors, if any.
@@ -171,60 +162,62 @@ def begin(
     """
     chunked = chunk_document(document, settings)
     if vectors is None:
-        return PendingDocument(document, chunked, origin=origin)
+        return PendingDocument(chunked, origin=origin)
     try:
         rows = normalize_rows(vectors, settings.dimension, len(chunked.chunks))
     except InputError as error:
         raise InputError(f"document {document.key!r}: {error}") from None
-    if isinstance(chunked, ExtractedDocument):
-        document, chunked = add_vectors_to_digest(document, rows), add_vectors_to_digest(chunked, rows)
-    else:
-        chunked = chunked.add_vectors_to_digest(rows)
-        document = chunked.document
-    return PendingDocument(document, chunked, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
+    content = (
+        chunked.add_vectors_to_digest(rows)
+        if isinstance(chunked, ChunkedDocument)
+        else add_vectors_to_digest(chunked, rows)
+    )
+    return PendingDocument(content, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
 
 
-def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PreparedDocument]:
-    """Derive everything that depends on each document alone. The prose of all documents is parsed together. Raises
-    LanguageError."""
-    chunked_documents = [
-        document.chunked_document or chunk_document(document.document, settings) for document in documents
-    ]
-    derived = iter(derive_chunked([item for item in chunked_documents if isinstance(item, ChunkedDocument)], settings))
-    return [
-        PreparedDocument(
-            next(derived) if isinstance(item, ChunkedDocument) else item,
-            document.vectors,
-            document.own_vectors,
-            document.origin,
-            document.changed_at,
-        )
-        for document, item in zip(documents, chunked_documents, strict=True)
-    ]
+def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
+    """Derive everything that depends on each document alone. The prose of all documents is parsed together.
 
-
-def prepare_document(
-    document: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
-) -> PreparedDocument:
-    """Derive everything from a document, with the user's vectors, if any.
-
-    Raises InputError for vectors that do not fit, and what :func:`~kvstore.extraction.extraction.derive` raises.
+    Raises LanguageError.
     """
-    return derive_documents([begin(document, settings, vectors, origin)], settings)[0]
+    contents = [
+        document.content
+        if isinstance(document.content, ChunkedDocument | ExtractedDocument)
+        else chunk_document(document.content, settings)
+        for document in documents
+    ]
+    derived = iter(derive_chunked([content for content in contents if isinstance(content, ChunkedDocument)], settings))
+    return [
+        replace(document, content=next(derived) if isinstance(content, ChunkedDocument) else content)
+        for document, content in zip(documents, contents, strict=True)
+    ]
+
+
+def derive_and_embed(
+    documents: Sequence[PendingDocument],
+    settings: FixedSettings,
+    open_state: Callable[[], AbstractContextManager[State]],
+    embed: Callable[[Sequence[str]], Matrix],
+) -> list[PendingDocument]:
+    """Derive everything from documents, and embed their texts.
+
+    Raises LanguageError and the errors of the embedder.
+    """
+    return embed_documents(derive_documents(documents, settings), settings, open_state, embed)
 
 
 def embed_documents(
-    documents: Sequence[PreparedDocument],
+    documents: Sequence[PendingDocument],
     settings: FixedSettings,
     open_state: Callable[[], AbstractContextManager[State]],
     embed: Callable[[Sequence[str]], Matrix],
     facts_by_key: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[PreparedDocument]:
+) -> list[PendingDocument]:
     """Return documents with derived parts and all vectors. Texts that the stored documents of their keys also have
     reuse their vectors.
 
-    ``facts_by_key`` are other facts about them, by key and name. ``put_fact`` is released before ``embed`` is called,
-    which can take long.
+    ``facts_by_key`` are other facts about them, by key and name. The state is closed before ``embed`` is called, which
+    can take long.
     """
     facts_by_key = facts_by_key or {}
     with open_state() as stored:
@@ -243,7 +236,7 @@ def embed_documents(
                 )  # they were embedded without the facts stated about the document
             updated = document
             if extracted is not document.extracted or len(reusable_vectors) < len(document.vectors):
-                updated = replace(document, extracted=extracted, vectors=reusable_vectors)
+                updated = replace(document, content=extracted, vectors=reusable_vectors)
             derived_documents.append(updated)
             missing.append(
                 list_missing_texts(updated.extracted, updated.vectors, settings, derivations, document_facts)
@@ -270,7 +263,7 @@ def complete_pending(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
 ) -> None:
-    """Derive and embed what pending changes still lack, so that they can be applied to ``put_fact``.
+    """Derive and embed what pending changes still lack, so that they can be applied to a state.
 
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
     changed. ``find_vectors`` returns the known vectors of some texts of the document with a key.
@@ -290,7 +283,7 @@ def complete_pending(
         for key, document_facts in facts_by_key.items()
     }
     for document in embed_documents(
-        pending.prepared_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new
+        pending.new_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new
     ):
         pending.documents[document.extracted.key] = document
     pending.parts = {}

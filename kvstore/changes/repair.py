@@ -46,7 +46,7 @@ from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from . import facts
 from .changes import Changes
 from .embedding_reuse import read_derived_vectors
-from .pending import PendingChanges, PreparedDocument, complete_pending
+from .pending import PendingChanges, PendingDocument, complete_pending
 
 Embed = Callable[[Sequence[str]], Matrix]
 
@@ -196,7 +196,7 @@ class _Rebuilder:
             next_vector_block=get_next_id(tables.VECTORS),
         )
 
-    def _iter_documents(self) -> Iterator[list[PreparedDocument]]:
+    def _iter_documents(self) -> Iterator[list[PendingDocument]]:
         """Yield the readable documents in portions, extracted again."""
         batch: list[tuple[DocumentRecord, ExtractedDocument, Matrix | None]] = []
         size = 0
@@ -276,7 +276,7 @@ class _Rebuilder:
 
     def _prepare_documents(
         self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]
-    ) -> list[PreparedDocument]:
+    ) -> list[PendingDocument]:
         old_vectors: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}
@@ -286,12 +286,12 @@ class _Rebuilder:
             missing.append(list_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context))
             carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing[-1].values()))))
         new_vectors = collect_vectors(missing, self._embed, carried_vectors)
-        prepared: list[PreparedDocument] = []
+        prepared: list[PendingDocument] = []
         for (record, extracted, _), old, new in zip(batch, old_vectors, new_vectors, strict=True):
             has_vectors = bool(old)
             has_own_vectors = record.own_vectors and has_vectors
             prepared.append(
-                PreparedDocument(extracted, {**old, **new}, has_own_vectors, record.origin, record.changed_at)
+                PendingDocument(extracted, {**old, **new}, has_own_vectors, record.origin, record.changed_at)
             )
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import numpy.typing as npt
 
 from ..arguments import check_clauses, format_value
+from ..changes.pending import PendingDocument, make_pending
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
+from ..structures.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,27 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
                 )
             )
     return checked_documents
+
+
+def cut_changed_documents(state: State, checked_documents: Sequence[CheckedDocument]) -> dict[int, PendingDocument]:
+    """Cut into chunks the documents that differ from the stored ones, by their index in the batch.
+
+    A document after another one with its key counts as changed, because the other one may change the store.
+    """
+    pending_documents: dict[int, PendingDocument] = {}
+    keys: set[str] = set()
+    for index, checked_document in enumerate(checked_documents):
+        document = checked_document.document
+        record = state.documents.find_by_key(document.key)
+        is_stored = checked_document.vectors is None and record is not None and record.digest == document.digest
+        if is_stored and document.key not in keys:
+            continue
+        keys.add(document.key)
+        with checked_document.locate_errors():
+            pending_documents[index] = make_pending(
+                document, state.settings, checked_document.vectors, checked_document.origin
+            )
+    return pending_documents
 
 
 @contextmanager

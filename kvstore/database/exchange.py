@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from ..changes import facts
 from ..changes.facts import ExportReport, ImportReport, SourceDocument, make_report
-from ..changes.pending import PendingDocument, begin, derive_documents, embed_documents
+from ..changes.pending import PendingDocument, derive_and_embed, make_pending
 from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
 from ..storage.new_file import create_file_atomically
@@ -185,7 +185,7 @@ class _Importer:
             left_out=document_fields.left_out or 0,
             chunks=document_fields.chunks,
         )
-        document = begin(valid_document, self._session.store.settings, document_fields.vectors)
+        document = make_pending(valid_document, self._session.store.settings, document_fields.vectors)
         self._batch.documents[key] = document
         self._batch.chunks += document.chunk_count
 
@@ -194,8 +194,9 @@ class _Importer:
         batch, self._batch = self._batch, _Batch()
         # Embed before taking the writer's lock, because embedding takes most of the time.
         settings = self._session.store.settings
-        derived_documents = derive_documents(self._select_changed(batch), settings)
-        documents = embed_documents(derived_documents, settings, self._session.open_state, self._session.store.embed)
+        documents = derive_and_embed(
+            self._select_changed(batch), settings, self._session.open_state, self._session.store.embed
+        )
         counts = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..changes import facts
-from ..changes.pending import PreparedDocument, embed_documents
+from ..changes.pending import PendingDocument, embed_documents
 from ..errors import DocumentNotFoundError, InputError
 from ..registry.fact import StatedFact
 from .session import Session
@@ -69,12 +69,12 @@ class IngestDestination:
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
         # Embed before taking the writer's lock, because embedding takes most of the time.
-        prepared_documents = [
-            PreparedDocument(document.extracted, document.vectors, origin=origin)
+        new_documents = [
+            PendingDocument(document.extracted, document.vectors, origin=origin)
             for document, origin in batch
             if document.extracted
         ]
-        documents = embed_documents(prepared_documents, self.settings, self.open_state, self.embed)
+        documents = embed_documents(new_documents, self.settings, self.open_state, self.embed)
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)

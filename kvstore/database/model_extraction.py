@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..arguments import check_integer
 from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, ModelError, TokenLimitError
@@ -19,9 +20,11 @@ from ..models.llm import LanguageModel
 from ..models.quoting import to_printable
 from ..models.structured import StructuredModel
 from ..models.token_estimate import token_estimate
+from ..registry import get_written_fact
 from ..registry.chunk_selection import CHOOSERS, choose, score_chunks
 from ..registry.chunked_text import load_chunked_text
 from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from ..sql.document_filter import filter_documents
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from .session import Session
@@ -49,9 +52,9 @@ class ExtractionProgress:
 class ExtractionForecast:
     """The forecast of an extraction.
 
-    ``num_passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``is_written`` passages
-    are done already, ``copied`` are written for another document that contains the same passage, and ``left`` would
-    remain without a text. ``token_budget`` is the token limit, None without one.
+    ``passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``written`` passages have a
+    text already, ``copied`` have one in another document that contains the same passage, and ``left`` would remain
+    without a text. ``room`` is the token limit, None without one.
     """
 
     kind: str
@@ -69,7 +72,7 @@ class ExtractionForecast:
 class ExtractionReport:
     """The result of an extraction.
 
-    ``num_passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
+    ``passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
     requests were answered, with about ``sent`` and ``received`` tokens. ``left`` passages were not written, because the
     token limit was reached or answers were unusable; ``failures`` has the reasons for the latter.
     """
@@ -122,16 +125,18 @@ class _Plan:
 class ModelExtraction:
     """One EXTRACT on a store.
 
-    ``share`` (a fraction of all tokens to send) or ``within`` (a number of tokens) limits what is sent. ``allowed``
-    returns the documents to use, None for all.
+    ``kind`` is the kind of text to write. ``share`` (a fraction of all tokens to send) or ``within`` (a number of
+    tokens) limits what is sent, and ``by`` names the method that chooses the passages. ``where`` with ``parameters`` is
+    the condition on the documents to use, None for all.
     """
 
     def __init__(
         self,
         session: Session,
-        fact: WrittenFact,
-        allowed: Callable[[State], AllowedDocuments | None],
+        kind: str,
         *,
+        where: str | Mapping[str, Any] | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
         share: float | None = None,
         within: int | None = None,
         by: str | None = None,
@@ -145,11 +150,12 @@ class ModelExtraction:
         if by is not None and by.lower() not in CHOOSERS:
             raise InputError(f"there is no chooser {by!r}; BY takes {', '.join(CHOOSERS)}")
         self._session = session
-        self._fact = fact
+        self._fact: WrittenFact = get_written_fact(kind)
         self._share = share
         self._within = within
         self._by = by
-        self._allowed = allowed
+        self._where = where
+        self._parameters = parameters
         #: The passages of recently used documents, by document id; the passages of an id never change.
         self._cached_passages: dict[int, dict[bytes, SourcePassage]] = {}
 
@@ -256,7 +262,9 @@ class ModelExtraction:
 
     def _build_plan(self) -> _Plan:
         with self._session.open_state() as state:
-            allowed = self._allowed(state)
+            allowed = None
+            if self._where is not None:
+                allowed = filter_documents(state, self._where, self._parameters).allowed
             keys_by_digest = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
             items, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest)
             overhead = self._fact.build_prompt([SourcePassage(b"", None, (), "", range(0))]).tokens

@@ -25,10 +25,9 @@ from ..changes.changes import Changes
 from ..changes.pending import (
     PendingChanges,
     PendingDocument,
-    PreparedDocument,
-    begin,
     complete_pending,
     derive_documents,
+    make_pending,
 )
 from ..errors import ArgumentError, ClosedError, InputError, TransactionError
 from ..extraction.own_chunks import unpack_chunks
@@ -158,7 +157,7 @@ class Transaction(Queryable):
         if vectors is None and existing is not None and existing.digest == valid_document.digest:
             return False
         self._session.store.require_language()
-        return self._put(begin(valid_document, self._session.store.settings, vectors, origin))
+        return self._put(make_pending(valid_document, self._session.store.settings, vectors, origin))
 
     @in_owner_thread
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
@@ -178,7 +177,7 @@ class Transaction(Queryable):
                 pending_documents.append(
                     (
                         checked_document,
-                        begin(
+                        make_pending(
                             checked_document.document,
                             self._session.store.settings,
                             checked_document.vectors,
@@ -191,7 +190,7 @@ class Transaction(Queryable):
         return [self._put(document) for _, document in pending_documents]
 
     @in_owner_thread
-    def _put(self, document: PreparedDocument | PendingDocument) -> bool:
+    def _put(self, document: PendingDocument) -> bool:
         """Store a document that is already chunked or extracted; return True if that changes anything.
 
         Other facts about the document, such as triples, are kept if they fit its text.
@@ -208,7 +207,7 @@ class Transaction(Queryable):
         return True
 
     def _select_fitting_facts(
-        self, existing: ValidDocument | DocumentRecord | None, document: PreparedDocument | PendingDocument
+        self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """Return the facts about an existing document that remain valid for its replacement."""
         valid_document = document.document
@@ -233,9 +232,9 @@ class Transaction(Queryable):
             and self._changes.documents.read_text(existing.id) == valid_document.text
         )
 
-    def _chunk_document(self, document: PreparedDocument | PendingDocument) -> ChunkedText:
+    def _chunk_document(self, document: PendingDocument) -> ChunkedText:
         """Return a pending document as chunked text."""
-        if isinstance(document, PendingDocument):
+        if not document.is_derived:
             (document,) = derive_documents([document], self._session.store.settings)
         return build_chunked_text(document.extracted, {})
 
@@ -499,7 +498,7 @@ class Transaction(Queryable):
             left_out=record.left_out,
             chunks=unpack_chunks(record.own_chunks),
         )
-        document = begin(valid_document, self._session.store.settings)
+        document = make_pending(valid_document, self._session.store.settings)
         stated_facts = [(fact, self._find_fact(fact, key)) for fact in facts.iter_document_kinds()]
         self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:

@@ -6,12 +6,15 @@ and holds the :class:`IngestReport`.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypedDict
 
+from ..arguments import check_path, format_value
+from ..errors import InputError
 from ..readers import RawFact
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
@@ -175,3 +178,19 @@ class Ingestion(Iterator[IngestProgress]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def list_ingest_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return the paths of an ingest as strings; raises ArgumentError for an invalid path."""
+    path_list = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    for path in path_list:
+        check_path("a path to ingest", path)
+    return [os.fspath(path) for path in path_list]
+
+
+def list_ingest_patterns(include: str | Sequence[str]) -> list[str]:
+    """Return the patterns of file names to include; raises InputError for an empty one."""
+    patterns = [include] if isinstance(include, str) else list(include)
+    if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise InputError(f"a pattern of file names to include is a text such as '*.adoc', not {format_value(include)}")
+    return patterns

@@ -1,0 +1,281 @@
+"""A handle of an open store: its session, its snapshots and its transactions, until it is closed.
+
+In: an open store. Out: states, snapshots and the write transaction of one user, the settings of the session, and the
+models that they name. The last handle that is closed closes the store.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from ..arguments import MAX_DIGITS, check_text, format_value, is_representable
+from ..errors import ClosedError, InputError, ReadOnlyError
+from ..settings import FixedSettings, SessionSettings
+from ..structures.state import State
+from ..structures.vectors.vectors import Matrix
+from .open_store import OpenStore
+from .queryable import Queryable
+from .session import Session
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ..models.embedder import Embedder
+    from ..models.llm import LanguageModel
+    from ..retrieval.query import Strategy
+    from .transaction import Transaction
+
+
+class Handle(Queryable):
+    """One user's access to an open store; :class:`~kvstore.database.database.Database` adds the operations."""
+
+    def __init__(self, store: OpenStore, *, readonly: bool = False, session: SessionSettings | None = None) -> None:
+        self._session = Session(store, readonly=readonly or store.environment.readonly, settings=session)
+        #: The handles that :meth:`session` returned; closing this one closes them.
+        self._sessions: weakref.WeakSet[Handle] = weakref.WeakSet()
+        #: The transaction begun last; only its thread can use it.
+        self._last_transaction: weakref.ref[Transaction] | None = None
+        #: The transaction that BEGIN opened in each thread. When a thread ends, its transaction is rolled back.
+        self._open_transactions = threading.local()
+        self._closing = False
+        with store.lock:
+            store.environment.require_open()
+            store.handles.add(self)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<kvstore.{type(self).__name__} {str(self.path)!r}, closed>"
+        return f"<kvstore.{type(self).__name__} {str(self.path)!r}{', read-only' if self.readonly else ''}>"
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self._session.store.environment.path
+
+    @property
+    def readonly(self) -> bool:
+        """True if the store was opened read-only."""
+        return self._session.readonly or self._session.store.environment.readonly
+
+    @property
+    def closed(self) -> bool:
+        """True if this handle can no longer be used, because it was closed or inherited through a fork."""
+        return self._session.closed or self._session.store.environment.closed
+
+    @property
+    def settings(self) -> FixedSettings:
+        """The settings that the store was created with."""
+        return self._session.store.settings
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder; raises EmbedderError if its package is missing."""
+        return self._session.store.embedder
+
+    def session(self) -> Self:
+        """Open another session on the same store, with the same methods.
+
+        A session has separate settings (initially a copy of these), a separate BEGIN and a separate last LOOKUP. It
+        ends when it is closed, or when the handle it was created from is closed. If threads share a store, give each
+        thread a session.
+
+        >>> with store.session() as session:
+        ...     session.set("top", 2)
+        ...     _ = session.execute("BEGIN")
+        ...     session.in_transaction, store.in_transaction, store.settings == session.settings
+        (True, False, True)
+        """
+        current = self._session
+        current.environment.require_open()
+        session = type(self)(current.store, readonly=current.readonly, session=current.settings)
+        self._sessions.add(session)
+        return session
+
+    def close(self) -> None:
+        """Roll back the open transaction, even of another thread, and close this handle and its sessions.
+
+        Does nothing if the handle is already closed. Closing the last handle closes the store. Temperatures are saved
+        then if the writer's lock is free. The file is compacted if it was created or more than doubled since it was
+        opened, no other process has it open, and compaction would not take long. Closing waits, at most as long as for
+        a lock, until other threads have left their methods and snapshots are closed; if they do not finish in time, it
+        raises TransactionError and the handle stays open.
+        """
+        if self.closed:
+            return
+        self._closing = True
+        try:
+            for session in list(self._sessions):
+                session.close()
+            self._roll_back()
+            self._session.store.remove_handle(self, self._session.settings.temperature_sort)
+            self._session.closed = True
+        finally:
+            self._closing = False
+
+    def _roll_back(self) -> None:
+        """Roll back the open transaction, if any; raises TransactionError if a thread is executing a method of it."""
+        transaction = None if self._last_transaction is None else self._last_transaction()
+        if transaction is not None:
+            transaction._end_with_store(self._session.environment.lock_timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def snapshot(self) -> Snapshot:
+        """Open a snapshot: one state of the store, for several reads.
+
+        >>> with store.snapshot() as snapshot:
+        ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
+        (2, 1)
+        """
+        return Snapshot(self._session)
+
+    def state(self) -> AbstractContextManager[State]:
+        return self._session.open_state()
+
+    def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
+        """Begin the store's only write transaction, waiting at most ``timeout`` seconds for another writer.
+
+        The transaction belongs to the thread that begins it. It is rolled back when it is garbage-collected or the
+        store is closed. Other threads read the last commit meanwhile. The models that documents need are loaded before
+        the writer's lock is taken; ``models=False`` skips that, for a transaction that puts no documents. A single
+        transaction is the fastest way to load a new store: its documents are linked to the names in them at the end,
+        when all names are known. Raises LockTimeoutError, which names the lock's holder; TransactionError if this
+        thread has a transaction open; and ReadOnlyError.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.delete("tea"), transaction.keys(), store.keys()
+        (True, ['coffee'], ['coffee', 'tea'])
+        """
+        from .transaction import Transaction
+
+        self._require_writable()
+        if models:
+            self._session.store.load_models()
+        transaction = Transaction(self._session, timeout)
+        self._last_transaction = weakref.ref(transaction)
+        if self._closing:
+            transaction.rollback()
+            raise ClosedError(f"{self.path}: the store is being closed; open it again")
+        return transaction
+
+    def _require_writable(
+        self, remedy: str = "open it for writing to change it", *, fixes_settings: bool = True
+    ) -> None:
+        """Raise ClosedError or ReadOnlyError if the store cannot be changed.
+
+        A change depends on the settings, so this fixes them; an ingest, which chooses them itself, passes
+        ``fixes_settings=False``.
+        """
+        self._session.environment.require_open()
+        if self.readonly:
+            reason = self._session.environment.why_readonly
+            raise ReadOnlyError(reason or f"{self.path} was opened read-only; {remedy}")
+        if fixes_settings:
+            self._session.store.fix_settings()
+
+    @property
+    def in_transaction(self) -> bool:
+        """True if this thread has an open transaction that was started with BEGIN."""
+        return self._open_transaction is not None
+
+    @property
+    def _open_transaction(self) -> Transaction | None:
+        """The transaction that BEGIN opened in this thread, or None."""
+        return getattr(self._open_transactions, "transaction", None)
+
+    @_open_transaction.setter
+    def _open_transaction(self, transaction: Transaction | None) -> None:
+        self._open_transactions.transaction = transaction
+
+    @property
+    def _other_transaction_thread(self) -> str | None:
+        """The name of another thread that has a transaction open, or None."""
+        transaction = None if self._last_transaction is None else self._last_transaction()
+        return None if transaction is None else transaction._get_other_owner()
+
+    # Models and settings
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder.
+
+        >>> store.embed(["Tea is made from leaves."]).shape
+        (1, 256)
+        """
+        for text in texts:
+            check_text("a text to embed", text)
+        return self._session.store.embed(texts)
+
+    def language_model(self, name: str | None = None) -> LanguageModel | None:
+        """Return the language model that ASK uses: the one named, else the session's, else the environment's.
+
+        Returns None if no model is named, or the name is ``none``. Raises ModelError for an invalid address.
+
+        >>> store.set("base_url", "http://localhost:11434/v1")
+        >>> store.language_model("qwen3:4b").url
+        'http://localhost:11434/v1/chat/completions'
+        """
+        return self._session.get_language_model(name)
+
+    def settings_table(self) -> list[tuple[str, Any, bool]]:
+        """Return all settings as (name, value, fixed); fixed settings cannot change after the store is created.
+
+        >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
+        [('strategy', 'adaptive'), ('top', 8)]
+        """
+        from ..structures.language_version import list_fixed_settings
+
+        with self.state() as state:
+            fixed = list_fixed_settings(state)
+        return fixed + [(name, value, False) for name, value in asdict(self._session.settings).items()]
+
+    def strategies(self) -> list[Strategy]:
+        """Return the strategies that a query can name, each with its name, description and options.
+
+        >>> "bridge" in [strategy.name for strategy in store.strategies()]
+        True
+        """
+        from ..registry import list_strategies
+
+        return list_strategies()
+
+    def describe_strategy(self, name: str) -> Strategy:
+        """Return one strategy, with its description and options; raises UnknownStrategyError.
+
+        >>> store.describe_strategy("lexical").name
+        'lexical'
+        """
+        from ..registry import get_strategy
+
+        return get_strategy(name)
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting of this session; raises InputError for an unknown name or an invalid value.
+
+        >>> store.set("top", 3)
+        >>> len(store.retrieve("What is tea made from?").hits) <= 3
+        True
+        """
+        if isinstance(value, int) and not is_representable(value):
+            raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
+        if name == "strategy":
+            from ..registry import get_strategy
+
+            value = get_strategy(str(value)).name
+        if name == "reranker":
+            from ..retrieval.reranking import make_reranker
+
+            make_reranker(str(value))
+        if name == "base_url" and value:
+            from ..models.endpoint import check_address
+
+            check_address(str(value), InputError)
+        self._session.settings = self._session.settings.replace_setting(name, value)
