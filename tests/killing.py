@@ -76,7 +76,7 @@ def watched(hear: Hear) -> Iterator[None]:
     with MonkeyPatch.context() as patch:
         # Files are noted as ingested once they have been left alone for a while: here at once, so that a run is the
         # same however long it takes.
-        patch.setattr(file_visit, "SETTLED", 0)
+        patch.setattr(file_visit, "SETTLED_SECONDS", 0)
         # A history is short: the change buffer is merged more often than it is in a long one, and a few files are
         # several batches.
         patch.setattr(change_buffer, "MAX_SEGMENTS", 3)

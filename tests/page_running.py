@@ -26,7 +26,7 @@ from pathlib import Path
 
 from model_server import Server, stream
 
-from kvstore.ingest.file_visit import SETTLED
+from kvstore.ingest.file_visit import SETTLED_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The reference pages of the language, whose examples ``test_executor.py`` runs in one store.
@@ -224,7 +224,7 @@ def run_page(page: str, folder: Path) -> Iterator[Ran]:
         if block.language == "console":
             for command in commands(block.text):
                 if command.typed.startswith("kvstore ingest"):
-                    time.sleep(SETTLED)  # who types takes as long; files changed just now would be read again
+                    time.sleep(SETTLED_SECONDS)  # who types takes as long; files changed just now would be read again
                 # `$?` is that of the command before, as at a terminal.
                 typed = f"(exit {status}); {command.typed}"
                 status, printed = on_terminal(["bash", "-c", typed], folder, command.input, variables)

@@ -373,7 +373,7 @@ def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]
     history = History(folder, seed, language, other)
     patched = pytest.MonkeyPatch()
     # A file that changed a moment ago is read again next time, and is not recorded; here times tell changes apart.
-    patched.setattr(file_visit, "SETTLED", 0.0)
+    patched.setattr(file_visit, "SETTLED_SECONDS", 0.0)
     try:
         for _ in range(history.rng.randint(5, 25)):
             history.step()

@@ -69,7 +69,7 @@ def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.S
         assert received == messages
     (_, back), _ = Inbox().feed(frame_message(("vectors", vectors)))[0]
     assert np.array_equal(back, vectors)
-    with pytest.raises(ValueError, match="nothing that is sent"):
+    with pytest.raises(ValueError, match="cannot be sent between processes"):
         frame_message(print)
 
 
@@ -124,7 +124,7 @@ def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) ->
         ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal 11"),
         ("os._exit(7)", "ended with status 7"),
         ("time.sleep(600)", "took longer than 2 seconds"),
-        ("raise RecursionError('deep')", "made its reader fail"),
+        ("raise RecursionError('deep')", "its reader crashed"),
     ],
 )
 def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
@@ -147,7 +147,7 @@ def test_a_file_that_wants_more_memory_than_a_worker_may_have_is_a_failure(
 ) -> None:
     a_reader_that(tmp_path, monkeypatch, "bytearray(1 << 30); raise ValueError('it has enough')")
     (folder / "03.pdf").write_bytes(b"%PDF-1.4")
-    for limit, added, reason in [(800, 141, "there is too little memory for it"), (4000, 0, "it has enough")]:
+    for limit, added, reason in [(800, 141, "it needs more memory than a worker may use"), (4000, 0, "it has enough")]:
         report = store.ingest(folder, workers=1, memory_limit=limit)
         reasons = {Path(failure.place).name: failure.reason for failure in report.failures}
         assert reason in reasons["03.pdf"]
@@ -188,14 +188,14 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     committed: bool,
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
-    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
     package = tmp_path / "instead"
     package.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
     (package / "sitecustomize.py").write_text(MODEL.format(load=load, embed=embed))
     store = make_store("modelled", embedder="all-MiniLM-L6-v2")
     with pytest.raises(
-        errors.OutOfMemoryError, match=r"more memory than a worker may take \(800 MB\): raise the memory"
+        errors.OutOfMemoryError, match=r"more memory than a worker may use \(800 MB\); raise the memory"
     ):
         store.ingest(folder, workers=1, memory_limit=800)
     before = len(store.keys())
@@ -268,7 +268,7 @@ def test_an_interrupted_ingest_leaves_no_worker_and_goes_on(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
-    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
     started: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen
 

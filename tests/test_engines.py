@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["", "threads", "ray", "ray://", "ray://host", "ray://local/x", "http://local:1"])
 def test_what_is_no_engine_is_refused_before_anything_is_read(store: kvstore.Store, folder: Path, name: str) -> None:
-    with pytest.raises(errors.InputError, match="an engine is processes, ray://local or ray://HOST:PORT"):
+    with pytest.raises(errors.InputError, match="the engine must be processes, ray://local or ray://HOST:PORT"):
         store.ingest(folder, engine=name)
     with pytest.raises(errors.InputError, match="1 to 64, not 0"):
         store.ingest(folder, engine="ray://local", workers=0)
@@ -321,7 +321,7 @@ def test_workers_that_never_begin_end_the_ingest() -> None:
             worker.said = [b""]
             return worker
 
-    with pytest.raises(errors.KvstoreError, match="could not even start"):
+    with pytest.raises(errors.KvstoreError, match="a worker could not start"):
         _found_by(Dead(lambda _: None), "a")
 
 
@@ -348,7 +348,7 @@ def test_a_busy_cluster_that_gives_no_server_in_time_is_asked_again(
     )
     monkeypatch.setattr("kvstore.ingest.engines.ray.import_extra", lambda *_, **__: busy)
     if failures == 3:
-        with pytest.raises(errors.EngineError, match="cannot be had: Initialization failure"):
+        with pytest.raises(errors.EngineError, match="is unavailable: Initialization failure"):
             RayEngine("ray://head:10001", None, store.state)
     else:
         assert RayEngine("ray://head:10001", None, store.state).workers == 3

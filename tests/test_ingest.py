@@ -162,7 +162,7 @@ def test_a_key_used_twice_is_reported_and_the_first_kept(store: kvstore.Store, t
     (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     report = store.ingest(tmp_path / "rows.jsonl")
     assert report.added == 1
-    assert "used in this ingest already" in report.failures[0].reason
+    assert "already used in this ingest" in report.failures[0].reason
     document = store.get("x")
     assert document is not None
     assert document.text == "First of them."
@@ -206,7 +206,7 @@ def test_the_source_of_a_document_is_its_file(store: kvstore.Store, folder: Path
 def test_a_file_ingested_again_under_another_key_is_told(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", -1.0)
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", -1.0)
     store.ingest(folder)
     assert store.ingest(folder).remarks == []
     report = store.ingest(folder / "deep")
@@ -215,7 +215,7 @@ def test_a_file_ingested_again_under_another_key_is_told(
     assert "'two.txt' and 'deep/two.txt'" in remark
     cursor = store.execute("INGEST ?", (str(folder.parent),))
     assert cursor.message is not None
-    assert cursor.message.count("under two keys now") == 1
+    assert cursor.message.count("stored under two keys") == 1
     assert "and 1 more" in cursor.message
     store.ingest(folder, prune=True)
     assert store.check() == []
@@ -258,9 +258,9 @@ def test_an_empty_path_is_an_error_and_nothing_is_ingested(store: kvstore.Store,
     for paths in ("", [folder, ""]):
         with pytest.raises(errors.InputError, match="empty path"):
             store.ingest(paths)
-    with pytest.raises(errors.InputError, match="empty path"):
+    with pytest.raises(errors.InputError, match="path is empty"):
         store.execute("INGEST ''")
-    with pytest.raises(errors.InputError, match="empty path"):
+    with pytest.raises(errors.InputError, match="path is empty"):
         store.execute("EXPLAIN INGEST ''")
     assert store.keys() == []
 
@@ -298,22 +298,22 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
     told = pace.Pace()
     told.start(1000)
-    assert told.seconds_left() is None
+    assert told.estimate_seconds_left() is None
     now[0] += 30
     told.end_file(100)
-    assert told.seconds_left() is None, "too little is known: models were loaded"
+    assert told.estimate_seconds_left() is None, "too little is known: models were loaded"
     now[0] += 4
     told.add_partial(700, 100)
-    assert (told.done, told.seconds_left()) == (200, 32.0)
+    assert (told.done, told.estimate_seconds_left()) == (200, 32.0)
     told.end_file(100)
     assert told.done == 200
     for _ in range(100):  # a slow file: what came before counts no more
         now[0] += 1
         told.add_partial(1, 700)
     assert told.done == 300
-    assert told.seconds_left() == pytest.approx(700, rel=0.1)
+    assert told.estimate_seconds_left() == pytest.approx(700, rel=0.1)
     told.end_file(800)
-    assert told.seconds_left() == 0
+    assert told.estimate_seconds_left() == 0
 
 
 def test_an_interrupted_ingest_keeps_what_is_committed_and_goes_on(
@@ -338,7 +338,7 @@ def test_an_ingest_can_be_iterated_over_and_left(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
-    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
     for number in range(7):
         (tmp_path / f"{number}.txt").write_text(f"Document number {number} of Port Ellen.")
     pattern = str(tmp_path / "*.txt")
@@ -356,7 +356,7 @@ def test_an_ingest_can_be_iterated_over_and_left(
     assert (again.report.unchanged, again.report.added, again.report.seconds > 0) == (4, 3, True)
     with pytest.raises(TypeError, match=r"ingest_progress\(\) has no argument 'worker'; did you mean 'workers'"):
         store.ingest_progress(pattern, worker=1)  # type: ignore[call-arg]
-    with pytest.raises(errors.InputError, match="workers are 0"):
+    with pytest.raises(errors.InputError, match="workers must be 0"):
         store.ingest_progress(pattern, workers=99)
 
 
@@ -364,8 +364,8 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_SHARE", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MOST_TOGETHER", 10)
+    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_DIVISOR", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_BATCH_SIZE", 10)
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(90))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
@@ -386,8 +386,8 @@ def test_what_comes_embedded_and_quickly_is_committed_together(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.MOST_TOGETHER", 10)
-    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 1e9)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_BATCH_SIZE", 10)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 1e9)
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(24))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
@@ -402,7 +402,7 @@ def test_what_comes_embedded_and_quickly_is_committed_together(
     assert commits(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
     monkeypatch.undo()
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
     assert commits(make_store("slowly"), 1) == [4] * 6
 
 
@@ -419,7 +419,7 @@ def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore
 def test_a_second_process_of_the_same_content_changes_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 0)
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
         store.ingest(folder)
     with kvstore.open(tmp_path / "s") as store:
@@ -504,7 +504,7 @@ def test_files_that_older_readers_read_are_read_again(
     path = tmp_path / "piers.html"
     path.write_text(PAGE)
     os.utime(path, (1_000_000_000, 1_000_000_000))
-    monkeypatch.setattr(file_visit, "SETTLED", 0.0)
+    monkeypatch.setattr(file_visit, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(file_visit, "READING", file_visit.READING - 1)
     store.ingest(path)
     assert store.ingest(path).known == 1

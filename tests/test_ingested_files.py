@@ -17,7 +17,7 @@ from kvstore.readers import Item
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 0)
     root = tmp_path / "papers"
     root.mkdir()
     for name in ("one", "two", "three"):
@@ -88,7 +88,7 @@ def test_the_first_of_two_files_keeps_a_key_and_the_other_is_told(
     (folder / "again.csv").write_text("id,text\na,Captain Grey came.\n")
     report = store.ingest(folder)
     assert (report.changed, report.known) == (1, 4)
-    assert "used in this ingest already" in report.failures[0].reason
+    assert "already used in this ingest" in report.failures[0].reason
     document = store.get("a")
     assert document is not None
     assert document.text == "Captain Grey came."
@@ -125,7 +125,7 @@ def test_what_another_changed_meanwhile_is_not_recorded(
 def test_a_file_changed_a_moment_ago_is_not_recorded(
     store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 3600)
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 3600)
     store.ingest(folder)
     assert len(ingest(store, folder, read)[0]) == 4
 
@@ -192,7 +192,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
 def test_a_clock_that_is_set_back_makes_nothing_stale(
     store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 2.0)
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 2.0)
     now = time.time_ns()
     for shift, pages in ((0, 1), (-400 * 86_400, 2), (5, 3)):  # in seconds
         # Each state of the clock is the only one that the program knows; the files keep the times they were given.

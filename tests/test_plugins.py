@@ -162,7 +162,7 @@ def test_workers_know_the_embedder_and_the_reader(
 def test_a_file_is_read_again_by_another_version_of_its_reader(
     install: Install, make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 0)
     (tmp_path / "a.poem").write_text("= Owls\nThe owl hoots.\n")
     store = make_store()
     install()

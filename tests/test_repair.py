@@ -60,7 +60,7 @@ def ingest(store: kvstore.Store, folder: Path) -> None:
     path = folder / "file.txt"
     path.write_text("The Cryostat came in a file.")
     with MonkeyPatch.context() as patches:
-        patches.setattr("kvstore.ingest.file_visit.SETTLED", -1.0)
+        patches.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", -1.0)
         assert store.ingest(path).added == 1
 
 

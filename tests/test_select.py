@@ -35,7 +35,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     folder = tmp_path_factory.mktemp("select")
     (folder / "ingested.txt").write_text("Nobody is named here.")
     with kvstore.open(folder / "store", embedder="hashing") as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
+        patch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 0)
         store.ingest(folder / "ingested.txt")
         store.put(
             "hr/leave.md", LEAVE, title="Leave", source="hr", meta={"year": 2024, "tags": ["a"]}, format="markdown"

@@ -140,10 +140,10 @@ def test_what_cannot_be_looked_at_does_not_stop_the_rest(tree: Path, monkeypatch
     monkeypatch.setattr(os, "listdir", refuse)
     sources = find_sources([tree])
     assert [source.key for source in sources] == ["a.md", "b/c.txt", "g.jsonl"]
-    assert sources.skipped["no regular files"] == 1
+    assert sources.skipped["not a regular file"] == 1
     assert [(Path(failure.place).name, failure.reason) for failure in sources.failures] == [
         ("d", "cannot be listed: Permission denied"),
-        ("dangling.md", "cannot be looked at: a link to nothing, or no permission"),
+        ("dangling.md", "cannot be accessed: a broken link, or no permission"),
     ]
     with pytest.raises(ReaderError, match="neither a file nor a folder"):
         find_sources([tree / "pipe.md"])
@@ -158,7 +158,7 @@ def test_names_that_are_no_utf8_make_keys_that_are(tree: Path) -> None:
 
 
 def test_an_empty_path_is_an_error(tree: Path) -> None:
-    with pytest.raises(InputError, match="empty path names nothing"):
+    with pytest.raises(InputError, match="path is empty"):
         find_sources(["", tree])
 
 

@@ -13,6 +13,7 @@ __all__ = ["READERS", "formats"]
 
 
 def _get_written_readers() -> dict[str, FormatReader]:
+    """Return the readers of derived texts; their module is imported on first use."""
     from .written_lines import get_written_readers
 
     return get_written_readers()

@@ -16,28 +16,29 @@ from ..models.language import ENGLISH, RULES
 from ..settings import FixedSettings
 from ..text.languages import detect_language
 
-#: The number of documents whose language is detected, and the bytes examined in each.
-FIRST_DOCUMENTS, _FIRST_BYTES = 24, 8000
+#: The number of documents whose language is detected, and the number of bytes examined in each.
+FIRST_DOCUMENTS = 24
+_FIRST_BYTES = 8000
 #: Stemmers that are not named after their language.
 _STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
 
 
 class DocumentLanguages:
-    """Counter of the languages of the first documents."""
+    """A counter of the languages of the first documents."""
 
     def __init__(self) -> None:
-        self._documents = 0
+        self._num_documents = 0
         self._counts: Counter[str] = Counter()
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if no further documents count."""
-        return self._documents >= FIRST_DOCUMENTS
+        return self._num_documents >= FIRST_DOCUMENTS
 
     def add(self, document: ValidDocument) -> None:
         """Count a document of prose, unless enough documents are counted."""
-        if not self.full and document.format != "pairs":
-            self._documents += 1
+        if not self.is_full and document.format != "pairs":
+            self._num_documents += 1
             language = detect_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))
             if language is not None:
                 self._counts[language] += 1
@@ -50,44 +51,43 @@ class DocumentLanguages:
                 return language
         return None
 
-    def settings(self) -> dict[str, str]:
+    def choose_settings(self) -> dict[str, str]:
         """Return the settings that fit most documents, or an empty dictionary if no language has a majority."""
         language = self.main_language
         if language is None:
             return {}
-        stemmer = language if language in _stemmers() else "none"
+        stemmer = language if language in _list_stemmers() else "none"
         return {"stemmer": stemmer, "language": ENGLISH if language == "english" else RULES}
 
-    def remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
-        """Yield remarks on the settings chosen for a new store and on settings that do not fit most documents."""
+    def iter_remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
+        """Yield remarks on the settings ``chosen`` for a new store, and on settings that do not fit most documents."""
         language = self.main_language
         if language is None:
             return
         count, total = self._counts[language], self._counts.total()
         name = language.capitalize()
-        most = f"{count:,} of the first {total:,} documents are in {name}" if total > 1 else f"the text is in {name}"
+        finding = f"{count:,} of the first {total:,} documents are in {name}" if total > 1 else f"the text is in {name}"
         if chosen:
-            made_with = " and ".join(f"{setting} = {value}" for setting, value in chosen.items())
-            yield (
-                f"{most}, so the new store was made with {made_with}; to choose otherwise, make it again with "
-                + " and ".join(f"--{setting}" for setting in chosen)
-            )
+            assignments = " and ".join(f"{setting} = {value}" for setting, value in chosen.items())
+            options = " and ".join(f"--{setting}" for setting in chosen)
+            yield f"{finding}, so the store was created with {assignments}; to choose others, create it with {options}"
         stemmed = _STEMMED_LANGUAGES.get(settings.stemmer, settings.stemmer)
-        if stemmed not in (language, "none") and language in _stemmers():
+        if stemmed not in (language, "none") and language in _list_stemmers():
             yield (
-                f"{most}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are not "
-                f"found; make a new store with stemmer = {language} and ingest the documents again"
+                f"{finding}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are "
+                f"not found; create a new store with stemmer = {language} and ingest the documents again"
             )
         if language != "english" and is_english_only(settings.embedder):
             yield (
-                f"the embedder {settings.embedder} knows English only, so {name} texts are found by their words and "
-                "hardly by their meaning; for that make a new store with an embedder of several languages, such as "
+                f"the embedder {settings.embedder} knows English only, so {name} texts are found by their words, but "
+                "rarely by their meaning; create a new store with a multilingual embedder, such as "
                 "sentence-transformers:paraphrase-multilingual-MiniLM-L12-v2"
             )
 
 
 @cache
-def _stemmers() -> frozenset[str]:
+def _list_stemmers() -> frozenset[str]:
+    """Return the names of the available stemmers, most of which are names of languages."""
     import snowballstemmer
 
     return frozenset(snowballstemmer.algorithms())

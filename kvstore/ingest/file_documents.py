@@ -2,7 +2,7 @@
 
 In: a :class:`~kvstore.ingest.sources.Source` and the options of its reader. Out, in the order of the file: a
 :class:`FileDocument` for each document, a :class:`Failure` for each part that could not be read, and a
-:class:`~.readers.PassedOver` for each part that is skipped on purpose.
+:class:`~.readers.SkippedPart` for each part that is skipped on purpose.
 
 Items are grouped into portions, because documents are extracted faster together. The module depends only on the files
 and on the stored digests, so that it can run in another process (``worker.py``).
@@ -27,7 +27,7 @@ from .sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A file or row that was not ingested, and the reason."""
+    """A file or row that was not ingested: ``place`` is its path, with the line of a row, and ``reason`` says why."""
 
     place: str
     reason: str
@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:
-    """A document of a file and its place there; ``extract_portion`` is None if the store already has it.
+    """A document of a file; ``place`` names it in messages, and ``extracted`` is None if the store already has it.
 
     ``vectors``: by space, if already computed; shape (texts, dimension). ``left_out``: the parts of its page that were
     omitted as navigation. ``other_key``: see :class:`~.readers.RawDocument`.
@@ -52,7 +52,7 @@ class FileDocument:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A new or changed document of a file, and its place there; nothing is derived from it yet."""
+    """A new or changed document of a file, from which nothing is derived yet; ``place`` names it in messages."""
 
     place: str
     validated: ValidDocument
@@ -62,7 +62,7 @@ class NewDocument:
 
 FileItem = FileDocument | RawFact | SkippedPart | Failure
 
-#: The number of a file and an item of it, or None at the end of the file.
+#: The number of a file and an item of it, or None at the end of the file, before extraction and after it.
 ReadItem = tuple[int, NewDocument | FileItem | None]
 NumberedItem = tuple[int, FileItem | None]
 
@@ -70,7 +70,7 @@ NumberedItem = tuple[int, FileItem | None]
 MAX_PORTION_ITEMS = 512
 MAX_PORTION_BYTES = 256 << 10
 
-MEMORY_SHORTAGE_MESSAGE = "there is too little memory for it; raise the memory limit, or split it"
+MEMORY_SHORTAGE_MESSAGE = "it needs more memory than a worker may use; raise the memory limit, or split it"
 
 #: Returns the digest of the stored document with a key, or None.
 GetStoredDigest = Callable[[str], bytes | None]
@@ -83,10 +83,11 @@ def read_documents(
     get_stored_digest: GetStoredDigest,
     content: bytes | None = None,
 ) -> Iterator[NewDocument | FileItem]:
-    """Yield the documents and the failures of a file. A reader that crashes also yields a failure.
+    """Yield the documents of a file, and a failure if its reader reports an error or crashes.
 
-    Reads ``content`` if it is given, else the file. Raises InputError for an unknown format or option, and the errors
-    of ``get_stored_digest``.
+    ``format`` is read unless the source names another one. ``content`` replaces the bytes of the file.
+    ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
+    extracted again; its errors are raised, and InputError for an unknown format or option.
     """
     place = source.place
     location = source.location
@@ -95,9 +96,8 @@ def read_documents(
     try:
         for number, item in enumerate(read_opened(open_stream, place, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
-                yield _validate_document(
-                    item, location, place if number == 1 else f"{place}, document {number}", get_stored_digest
-                )
+                document_place = place if number == 1 else f"{place}, document {number}"
+                yield _compare_document(item, location, document_place, get_stored_digest)
             elif isinstance(item, (RawFact, SkippedPart)):
                 yield item
             else:
@@ -109,7 +109,7 @@ def read_documents(
     except MemoryError:
         yield Failure(place, f"could not be read: {MEMORY_SHORTAGE_MESSAGE}")
     except Exception as error:  # a bug here or in a library must not fail the remaining files
-        yield Failure(place, f"made its reader fail ({type(error).__name__}: {error}); please report it with the file")
+        yield Failure(place, f"its reader crashed ({type(error).__name__}: {error}); please report it with the file")
 
 
 def make_failure(place: str, error: Exception | str) -> Failure:
@@ -164,6 +164,7 @@ def extract_portion(
 def _extract_documents(
     documents: Sequence[ValidDocument], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
 ) -> list[ExtractedDocument | InputError | str]:
+    """Return each document, extracted, or the error or reason why it cannot be; a crash affects only its document."""
     try:
         return list(derive_all(documents, settings, on_texts_known))
     except KvstoreError:
@@ -176,9 +177,15 @@ def _extract_documents(
         return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]
 
 
-def _validate_document(
+def _compare_document(
     raw: RawDocument, location: str, place: str, get_stored_digest: GetStoredDigest
 ) -> NewDocument | FileDocument | Failure:
+    """Validate a document and compare it with the store.
+
+    Return a FileDocument without content if the store has the same document, a Failure if the document is invalid,
+    else a NewDocument. ``location`` is the file that the document is stored with, and ``place`` names the document in
+    messages.
+    """
     try:
         left_out = sum(part.characters for part in raw.left_out)
         validated = validate(

@@ -1,4 +1,4 @@
-"""A file during an ingest: whether it must be read, and the record made of it afterwards.
+"""A file during an ingest: the check if it must be read, and the record that is stored of it afterwards.
 
 In: a source and the options of its reader. Out: the record of a file that was ingested completely. A file is unchanged
 if its path, size, timestamps (including that of the inode, which no program can set) and inode are the same. It must
@@ -24,11 +24,11 @@ from . import remote_files
 from .sources import Source
 
 #: The number of seconds for which a file must be unchanged before it is read.
-SETTLED = 2.0
+SETTLED_SECONDS = 2.0
 
 
 def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> bytes:
-    """Return a 16-byte digest of how files are read."""
+    """Return a 16-byte digest of the format, the options and the versions with which files are read."""
     description = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
     return hashlib.blake2b(description.encode(), digest_size=16).digest()
 
@@ -36,13 +36,15 @@ def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> by
 class FileVisit:
     """One file of an ingest; created before the file is read."""
 
-    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "location", "settled", "source")
+    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "is_independent", "location", "source")
 
     def __init__(self, source: Source, reading_digest: bytes) -> None:
+        """Note the state of a file; ``reading_digest``: see :func:`compute_reading_digest`."""
         self.source = source
+        #: True if a part of the file could not be read.
         self.failed = False
         #: True if the outcome for its documents does not depend on another file.
-        self.settled = True
+        self.is_independent = True
         # The record of a file applies only to the same key and to the same version of an external reader.
         description = reading_digest + source.key.encode() + get_reader_version(source.format).encode()
         self._reading = hashlib.blake2b(description, digest_size=16).digest()
@@ -71,21 +73,22 @@ class FileVisit:
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
-        """Return the file's record after its last document, with the documents' digests; None if the file must be read
-        again.
+        """Return the record of the completely ingested file, and the digests of its documents.
+
+        Return None if the next ingest must read the file again, because it failed or may have changed meanwhile.
 
         The path must be valid Unicode, since the source of the documents escapes other paths.
         """
         signature = self._signature
         if (
             self.failed
-            or not self.settled
+            or not self.is_independent
             or not self._digests
             or not signature
             or signature != _compute_signature(self.source, self._path)
         ):
             return None
-        if not self.source.is_remote and time.time_ns() - max(signature[1:3]) < SETTLED * 1e9:
+        if not self.source.is_remote and time.time_ns() - max(signature[1:3]) < SETTLED_SECONDS * 1e9:
             return None
         if not _is_text(self._path):
             return None
@@ -94,6 +97,7 @@ class FileVisit:
 
 
 def _compute_signature(source: Source, path: str) -> list[int]:
+    """Return numbers that change when a file changes, beginning with its size; empty if it cannot be accessed."""
     if source.is_remote:
         return remote_files.compute_signature(path)
     try:
@@ -104,6 +108,7 @@ def _compute_signature(source: Source, path: str) -> list[int]:
 
 
 def _is_text(path: str) -> bool:
+    """True if a path contains only valid Unicode."""
     try:
         path.encode()
     except UnicodeEncodeError:

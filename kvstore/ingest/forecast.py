@@ -63,8 +63,11 @@ class Forecast:
 
 @dataclass(slots=True)
 class NavigationSummary:
-    """A part that is omitted from pages as navigation: its element, the reason, the number of sampled pages with it,
-    the total characters, and how it begins on the first page."""
+    """A part that is omitted from pages as navigation.
+
+    ``pages`` is the number of sampled pages with it, ``characters`` its length on all of them, and ``text`` its first
+    words on the first page.
+    """
 
     element: str
     reason: str
@@ -107,11 +110,11 @@ def build_forecast(
         if len(new_files) > MAX_SAMPLE_FILES
         else new_files
     )
-    started = time.monotonic()
-    left_out: dict[tuple[str, str], NavigationSummary] = {}
-    bytes_read, documents, chunks, texts = _read_sample(destination, sample, format, options, failures, left_out)
-    seconds = time.monotonic() - started
-    scale = size / bytes_read if bytes_read else 0.0
+    start_time = time.monotonic()
+    content = _read_sample(destination, sample, format, options)
+    seconds = time.monotonic() - start_time
+    scale = size / content.bytes_read if content.bytes_read else 0.0
+    texts = content.texts
     texts_per_request = destination.texts_per_request
     seconds_per_text = None if texts_per_request else _time_embedding(destination, texts)
     return Forecast(
@@ -121,32 +124,36 @@ def build_forecast(
         skipped.total(),
         dict(sorted(skipped.items())),
         len(sample),
-        round(documents * scale),
-        round(chunks * scale),
+        round(content.documents * scale),
+        round(content.chunks * scale),
         destination.settings.embedder,
         round(sum(map(len, texts)) * scale / CHARACTERS_PER_TOKEN),
         -(-round(len(texts) * scale) // texts_per_request) if texts_per_request else 0,
         None if seconds_per_text is None else scale * (seconds + seconds_per_text * len(texts)),
         failures,
-        sorted(left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
+        sorted(content.left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
     )
 
 
+@dataclass(slots=True)
+class _SampleContent:
+    """The content of the sampled files: ``chunks`` and the embedding ``texts`` are those of new documents."""
+
+    bytes_read: float = 0.0
+    documents: int = 0
+    chunks: int = 0
+    texts: list[str] = field(default_factory=list)
+    left_out: dict[tuple[str, str], NavigationSummary] = field(default_factory=dict)
+
+
 def _read_sample(
-    destination: Destination,
-    sample: Sequence[Source],
-    format: str | None,
-    options: Mapping[str, Any],
-    failures: list[str],
-    left_out: dict[tuple[str, str], NavigationSummary],
-) -> tuple[float, int, int, list[str]]:
-    """Return the bytes read of a sample, the number of its documents, and the chunks and embedding texts of the new
-    ones."""
+    destination: Destination, sample: Sequence[Source], format: str | None, options: Mapping[str, Any]
+) -> _SampleContent:
+    """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds."""
+    content = _SampleContent()
     if not sample:
-        return 0.0, 0, 0, []
+        return content
     deadline = time.monotonic() + SAMPLE_SECONDS
-    bytes_read, documents, chunks = 0.0, 0, 0
-    texts: list[str] = []
     job = destination.make_job(format, options, embed=False)
     with destination.open_state() as state:
         derivations = list_maintained_derivations(state.lmdb)
@@ -156,21 +163,24 @@ def _read_sample(
             file_bytes = 0.0
             while (item := next(items)) is not None:
                 if isinstance(item, FileDocument):
-                    documents += 1
-                    _add_left_out(left_out, item)
+                    content.documents += 1
+                    _add_left_out(content.left_out, item)
                     if item.extracted is not None:
                         file_bytes += len(item.extracted.text)
-                        chunks += len(item.extracted.chunks)
+                        content.chunks += len(item.extracted.chunks)
                         document = derive_parts(item.extracted, destination.settings, derivations)
-                        texts += chain(*list_missing_texts(document, (), destination.settings, derivations).values())
+                        missing_texts = list_missing_texts(document, (), destination.settings, derivations)
+                        content.texts += chain(*missing_texts.values())
                 if time.monotonic() > deadline:
                     # A file that produced nothing by then counts as read.
-                    return bytes_read + min(file_bytes or math.inf, max(1, source.size)), documents, chunks, texts
-            bytes_read += source.size
-    return bytes_read, documents, chunks, texts
+                    content.bytes_read += min(file_bytes or math.inf, max(1, source.size))
+                    return content
+            content.bytes_read += source.size
+    return content
 
 
 def _add_left_out(left_out: dict[tuple[str, str], NavigationSummary], page: FileDocument) -> None:
+    """Add the parts that were omitted from a page to the summaries of all pages, by element and reason."""
     seen: set[tuple[str, str]] = set()
     for part in page.left_out:
         name = part.element, part.reason
@@ -181,9 +191,9 @@ def _add_left_out(left_out: dict[tuple[str, str], NavigationSummary], page: File
 
 
 def _time_embedding(destination: Destination, texts: Sequence[str]) -> float:
-    """Return the seconds per text of the loaded embedder."""
+    """Return the seconds that the embedder needs per text, measured on a few texts."""
     timed_texts = texts[:MAX_TIMED_TEXTS]
-    destination.embed(timed_texts[:1])
-    started = time.monotonic()
+    destination.embed(timed_texts[:1])  # loads the model
+    start_time = time.monotonic()
     destination.embed(timed_texts)
-    return (time.monotonic() - started) / max(1, len(timed_texts))
+    return (time.monotonic() - start_time) / max(1, len(timed_texts))

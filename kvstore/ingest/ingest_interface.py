@@ -1,4 +1,4 @@
-"""The interface of an ingest: where its documents go, and the options, progress and outcome that a caller sees.
+"""The interface of an ingest: the destination of its documents, and the options, progress and outcome for a caller.
 
 In: the steps of the pipeline (:mod:`.pipeline`). Out: an :class:`Ingestion`, which yields each :class:`IngestProgress`
 and holds the :class:`IngestReport`.
@@ -68,12 +68,11 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class IngestProgress:
-    """The progress of an ingest: files done and total (``known``: done by earlier ingests), chunks written, and the
-    current file.
+    """The progress of an ingest: files done and in all, chunks written, and the current file.
 
-    ``bytes_done`` of ``bytes`` of the files to read are done; for the current file this is an estimate from its texts.
-    ``seconds_left`` is computed from them at the recent speed, None while that is unknown. ``documents`` and ``chunks``
-    are committed.
+    ``known`` files were done by earlier ingests. ``bytes_done`` of ``bytes`` of the files to read are done; for the
+    current file this is an estimate from its texts. ``seconds_left`` is computed from them at the recent speed, None
+    while that is unknown. ``documents`` and ``chunks`` are committed.
     """
 
     done: int
@@ -170,7 +169,7 @@ class Ingestion(Iterator[IngestProgress]):
         return next(self._steps)
 
     def close(self) -> None:
-        """Stop its workers and drop what is not committed."""
+        """Stop the workers, and drop the documents that are not committed."""
         self._steps.close()
 
     def __enter__(self) -> Self:

@@ -32,21 +32,24 @@ from .sources import Coverage, Source, find_sources
 from .throughput import Pace
 from .worker import Limits
 
-#: The number of chunks or documents at which a batch is committed. In a large store the limit is this share of the
-#: store's chunks, up to a maximum. A commit writes every page that it changes, and the changes of a few hundred chunks
-#: touch half of the pages; a batch eight times as large writes only twice as much.
+#: The number of chunks or documents at which a batch is committed. In a large store the limit is the number of its
+#: chunks divided by ``STORE_DIVISOR``, up to a maximum. A commit writes every page that it changes, and the changes of
+#: a few hundred chunks touch half of the pages; a batch eight times as large writes only twice as much.
 BATCH_CHUNKS = 512
 BATCH_DOCUMENTS = 512
-STORE_SHARE = 16
-MOST_TOGETHER = 4096
+STORE_DIVISOR = 16
+MAX_BATCH_SIZE = 4096
 #: Batches that workers have already embedded wait this many seconds for more, up to the maximum. New names are then
 #: searched in older texts only a few times instead of at every few hundred chunks. An interruption loses no more than
 #: these seconds.
-QUICK_SECONDS = 5.0
+MAX_WAIT_SECONDS = 5.0
 #: A batch is committed before it uses more memory than this. An extracted chunk and a byte of text were measured to use
 #: no more than the amounts below, without the vectors.
 BATCH_BYTES = 1 << 26
-BYTES_PER_EXTRACTED_CHUNK, BYTES_PER_EXTRACTED_CHARACTER = 4096, 40
+BYTES_PER_EXTRACTED_CHUNK = 4096
+BYTES_PER_EXTRACTED_BYTE = 40
+#: The maximum number of workers.
+_MAX_WORKERS = 64
 
 #: The maximum number of doubly stored files that a remark names.
 _MAX_DUPLICATES_SHOWN = 3
@@ -66,10 +69,10 @@ def create_ingestion(
     memory_limit: float | None = None,
     on_finish: Callable[[], None] = lambda: None,
 ) -> Ingestion:
-    """Return an ingest that stores the documents under ``paths`` in ``destination`` as it is iterated, and finally
-    calls ``on_finish``. With ``prune`` it removes documents whose files vanished from the given folders and patterns.
+    """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
-    ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
+    With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include``: see
+    :func:`~kvstore.ingest.sources.find_sources`. ``on_finish`` is called at the end.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
@@ -80,21 +83,24 @@ def create_ingestion(
     ReadOptions.parse(options)
     if format is not None:
         check_format(format)
-    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= 64):
-        raise InputError(f"workers are 0 (this process) to 64 processes, not {workers!r}")
+    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= _MAX_WORKERS):
+        raise InputError(f"workers must be 0 (this process) to {_MAX_WORKERS} processes, not {workers!r}")
     if not isinstance(time_limit, (int, float)) or not time_limit > 0:
-        raise InputError(f"the time limit is a number of seconds above 0, not {time_limit!r}")
+        raise InputError(f"the time limit must be a number of seconds above 0, not {time_limit!r}")
     if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
-        raise InputError(f"the memory limit is a number of megabytes above 0, not {memory_limit!r}")
+        raise InputError(f"the memory limit must be a number of megabytes above 0, not {memory_limit!r}")
     check_engine(engine)
     if engine != PROCESSES and workers == 0:
-        raise InputError(f"workers of {engine} are 1 to 64, not 0; leave the engine out to ingest in this process")
+        raise InputError(
+            f"workers of {engine} must be 1 to {_MAX_WORKERS}, not 0; to ingest in this process, remove the engine"
+        )
     reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
     reader = SourceReader(destination, format, reading_options, workers, engine, limits)
     run = _IngestRun(destination, reader, format, include, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
+        """Run the ingest, then call ``on_finish``."""
         yield from run.iter_steps(paths, prune)
         on_finish()
 
@@ -103,9 +109,10 @@ def create_ingestion(
 
 @dataclass(frozen=True, slots=True)
 class _SeenDocument:
-    """A document of this ingest: its place and its digest, which is empty if the store has it.
+    """A document of this ingest; ``place`` names it in messages, and ``location`` is its file.
 
-    ``is_stored``: true if the store had the same document, possibly from another file.
+    ``digest`` is empty if the file was not read. ``is_stored`` is true if the store had the same document, possibly
+    from another file.
     """
 
     place: str
@@ -115,6 +122,8 @@ class _SeenDocument:
 
 
 class _IngestRun:
+    """One run of an ingest: it takes the items of files in order, and commits the documents in batches."""
+
     def __init__(
         self,
         destination: Destination,
@@ -129,15 +138,15 @@ class _IngestRun:
         self._include = include
         self._pace = Pace()
         self._files_done = 0
-        self.report = self._report = IngestReport()
+        self.report = IngestReport()
         self._start_time = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
         self._batch_bytes = 0
-        #: The arrival time of the batch's first document, and whether all documents are embedded.
-        self._batch_start = 0.0
+        self._batch_start = 0.0  # the arrival time of its first document
         self._is_batch_embedded = True
         self._stored_chunks: int | None = None
+        #: The records of files for the next commit, with the digests of their documents.
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
         self._reading_digest = compute_reading_digest(format, options)
         self._seen_documents: dict[str, _SeenDocument] = {}
@@ -146,7 +155,7 @@ class _IngestRun:
         self._languages = DocumentLanguages()
         self._unread_roots: set[str] = set()
         self._unchanged_origins: dict[str, str | None] = {}
-        # The facts about documents by key: those that wait for the next commit, and the keys with committed facts.
+        #: The facts about documents by key: those for the next commit, and the keys with committed facts.
         self._facts: dict[str, list[RawFact]] = {}
         self._stored_fact_keys: set[str] = set()
 
@@ -160,9 +169,10 @@ class _IngestRun:
             raise
 
     def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
+        """Take the items of all files in order, commit them, and yield the progress after each change."""
         visits = [FileVisit(source, self._reading_digest) for source in sources]
         known_files = [self._find_known_file(visit) for visit in visits]
-        self._report.known = len(known_files) - known_files.count(None)
+        self.report.known = len(known_files) - known_files.count(None)
         unread = [source for source, file in zip(sources, known_files, strict=True) if not file]
         self._pace.start(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
         with closing(self._reader.iter_items(unread)) as items:
@@ -174,11 +184,11 @@ class _IngestRun:
                         self._take_item(FileDocument(key, visit.source.place, b"", None), visit)
                     continue
                 while (item := next(items)) is not None:
-                    chunks_before = self._report.chunks
+                    chunks_before = self.report.chunks
                     self._take_item(item, visit)
                     if isinstance(item, FileDocument) and item.extracted is not None:
                         self._pace.add_partial(len(item.extracted.text), visit.size)
-                    if self._report.chunks > chunks_before:
+                    if self.report.chunks > chunks_before:
                         yield self._build_progress(number, len(sources), visit.source.key)
                 self._pace.end_file(visit.size)
                 record = visit.build_record()
@@ -192,11 +202,12 @@ class _IngestRun:
         self._destination.settle_origins(self._unchanged_origins)
         self._report_duplicates()
         self._report_unused_plugins(sources)
-        self._report.remarks += self._languages.remarks(self._destination.settings, self._reader.chosen_settings)
-        self._report.seconds = time.monotonic() - self._start_time
+        self.report.remarks += self._languages.iter_remarks(self._destination.settings, self._reader.chosen_settings)
+        self.report.seconds = time.monotonic() - self._start_time
         yield self._build_progress(len(sources), len(sources), "")
 
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
+        """Return the files of all paths, each once, and add skipped files and failures to the report."""
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
             try:
@@ -206,12 +217,12 @@ class _IngestRun:
                 continue
             # A file that several paths refer to is read once, unless they give it several keys.
             sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
-            self._report.skipped_by += path_sources.skipped
-            self._report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
+            self.report.skipped_by += path_sources.skipped
+            self.report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
             self._coverages += path_sources.covered
             if path_sources.failures:
                 self._unread_roots |= {covered.root for covered in path_sources.covered}
-        self._report.skipped = self._report.skipped_by.total()
+        self.report.skipped = self.report.skipped_by.total()
         return list(sources_by_location.values())
 
     def _find_known_file(self, visit: FileVisit) -> IngestedFile | None:
@@ -221,8 +232,9 @@ class _IngestRun:
         return file if visit.matches_record(file) else None
 
     def _take_item(self, item: FileItem, visit: FileVisit) -> None:
+        """Add an item of a file to the batch, the facts or the report."""
         if isinstance(item, RawFact):
-            # A file may describe a document in several lines.
+            # A file can describe a document in several lines.
             self._facts.setdefault(item.key, []).append(item)
             if len(self._facts) > BATCH_DOCUMENTS:
                 self._store_facts()
@@ -231,21 +243,26 @@ class _IngestRun:
         elif isinstance(item, SkippedPart):
             self._count_skipped(item.reason)
             if item.detail:
-                self._report.remarks.append(f"{item.place}: {item.detail}")
+                self.report.remarks.append(f"{item.place}: {item.detail}")
         else:
-            self._report.failures.append(item)
+            self.report.failures.append(item)
             self._unread_roots.add(visit.source.root or "")
             visit.failed = True
 
     def _count_skipped(self, reason: str) -> None:
-        self._report.skipped_by[reason] += 1
-        self._report.skipped += 1
+        self.report.skipped_by[reason] += 1
+        self.report.skipped += 1
 
     def _take_document(self, file_document: FileDocument, visit: FileVisit) -> None:
+        """Add a document to the batch unless the store has it, and commit the batch if it is full.
+
+        A document whose key was already used in this ingest is skipped if it is the same, gets its other key if it has
+        one, and is a failure otherwise.
+        """
         if file_document.key in self._seen_documents:
             seen = self._seen_documents[file_document.key]
             # The outcome for this document depends on another file, which may change or vanish.
-            visit.settled = visit.settled and seen.location == visit.location
+            visit.is_independent = visit.is_independent and seen.location == visit.location
             if self._is_duplicate(file_document, seen):
                 self._count_skipped("the same document again")
                 return
@@ -254,9 +271,9 @@ class _IngestRun:
                 or file_document.other_key is None
                 or file_document.other_key in self._seen_documents
             ):
-                remedy = "run the ingest again" if file_document.extracted is None else "give each its own key"
-                reason = f"the key {file_document.key!r} was used in this ingest already, by {seen.place}; {remedy}"
-                self._report.failures.append(Failure(file_document.place, reason))
+                remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
+                reason = f"the key {file_document.key!r} was already used in this ingest, by {seen.place}; {remedy}"
+                self.report.failures.append(Failure(file_document.place, reason))
                 visit.failed = True
                 return
             file_document = replace(
@@ -275,24 +292,25 @@ class _IngestRun:
             file_document.place, visit.location, file_document.digest, is_stored
         )
         if file_document.left_out:
-            self._report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
+            self.report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
         if document is None or unchanged:
-            self._report.unchanged += 1
+            self.report.unchanged += 1
             self._unchanged_origins[file_document.key] = visit.root
             return
         self._languages.add(document)
         if record is None:
-            self._report.added += 1
+            self.report.added += 1
             self._note_other_key(file_document.key, visit)
         else:
-            self._report.changed += 1
+            self.report.changed += 1
         if not self._batch:
-            self._batch_start, self._is_batch_embedded = time.monotonic(), True
+            self._batch_start = time.monotonic()
+            self._is_batch_embedded = True
         self._is_batch_embedded &= bool(file_document.vectors or not document.chunks)
         self._batch.append((file_document, visit.root))
         self._batch_chunks += len(document.chunks)
-        chunk = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
-        self._batch_bytes += BYTES_PER_EXTRACTED_CHARACTER * len(document.text) + chunk * len(document.chunks)
+        chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
+        self._batch_bytes += BYTES_PER_EXTRACTED_BYTE * len(document.text) + chunk_bytes * len(document.chunks)
         if self._is_batch_full():
             self._write_batch()
 
@@ -309,9 +327,9 @@ class _IngestRun:
         if self._stored_chunks is None:
             with self._destination.open_state() as state:
                 self._stored_chunks = state.counters.chunks
-        batch_limit = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
+        batch_limit = min(self._stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)
         if self._is_batch_embedded and time.monotonic() < self._batch_start + self._get_max_wait():
-            batch_limit = MOST_TOGETHER
+            batch_limit = MAX_BATCH_SIZE
         return (
             len(self._batch) >= max(BATCH_DOCUMENTS, batch_limit)
             or self._batch_chunks >= max(BATCH_CHUNKS, batch_limit)
@@ -319,72 +337,78 @@ class _IngestRun:
         )
 
     def _get_max_wait(self) -> float:
-        """Return the seconds that a batch waits for more. The wait shrinks towards the end: workers continue during
-        a commit, but none runs during the last one."""
-        seconds_left = self._pace.seconds_left()
-        return QUICK_SECONDS if seconds_left is None else min(QUICK_SECONDS, seconds_left)
+        """Return the seconds that a batch waits for more documents.
+
+        The wait shrinks toward the end: workers continue during a commit, but none runs during the last one.
+        """
+        seconds_left = self._pace.estimate_seconds_left()
+        return MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
 
     def _note_other_key(self, key: str, visit: FileVisit) -> None:
         """Note a file that is already stored under another key, because another parent folder was named then."""
         if not key.startswith(visit.source.key):
             return
-        row = key.removeprefix(visit.source.key)
+        key_suffix = key.removeprefix(visit.source.key)
         parts = visit.location.strip("/").split("/")
         with self._destination.open_state() as state:
             for start in range(len(parts)):
-                other_key = "/".join(parts[start:]) + row
+                other_key = "/".join(parts[start:]) + key_suffix
                 record = None if other_key == key else state.documents.find_by_key(other_key)
                 if record is not None and record.source == visit.location:
                     self._duplicate_keys.append(f"{key!r} and {other_key!r}")
 
     def _report_duplicates(self) -> None:
+        """Add a remark on files that are stored under two keys."""
         if self._duplicate_keys:
             keys_text = ", ".join(self._duplicate_keys[:_MAX_DUPLICATES_SHOWN])
             num_more = len(self._duplicate_keys) - _MAX_DUPLICATES_SHOWN
             keys_text += f", and {num_more:,} more" if num_more > 0 else ""
-            self._report.remarks.append(
-                f"the same file is in the store under two keys now: {keys_text}; delete one of them, and name the same "
+            self.report.remarks.append(
+                f"the same file is now stored under two keys: {keys_text}; delete one of them, and name the same "
                 "folder every time"
             )
 
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
         """Add remarks on broken readers of installed packages, if one of them could have read a skipped file."""
-        has_unknown_suffix = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
+        has_unknown_suffix = any(reason.startswith("suffix ") for reason in self.report.skipped_by)
         if has_unknown_suffix or (self._format is None and any(find_format(source.key) is None for source in sources)):
             broken = (plugin for plugin in READERS.list_plugins() if plugin.problem is not None)
-            self._report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
+            self.report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
     def _store_facts(self) -> None:
+        """Commit the facts that were collected, and count the documents that they change."""
         if self._facts:
             outcomes, failures = self._destination.store_facts(self._facts, self._stored_fact_keys)
-            self._report.failures += failures
-            for changed in (changed for key, changed in outcomes.items() if key not in self._stored_fact_keys):
-                self._report.changed += changed
-                self._report.unchanged += not changed
-                self._report.documents += changed
+            self.report.failures += failures
+            num_changed = sum(changed for key, changed in outcomes.items() if key not in self._stored_fact_keys)
+            num_new = len(outcomes.keys() - self._stored_fact_keys)
+            self.report.changed += num_changed
+            self.report.unchanged += num_new - num_changed
+            self.report.documents += num_changed
             self._stored_fact_keys |= outcomes.keys()
             self._facts = {}
 
     def _write_batch(self, deleted: Sequence[str] = ()) -> None:
+        """Commit the batch and the records of files, and delete the documents of the keys ``deleted``."""
         if self._batch or deleted or self._files:
             self._destination.write(self._batch, deleted, self._files)
-            self._report.documents += len(self._batch)
-            self._report.chunks += self._batch_chunks
+            self.report.documents += len(self._batch)
+            self.report.chunks += self._batch_chunks
             self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
             self._stored_chunks = None
 
     def _list_vanished_keys(self) -> list[str]:
-        """Return the keys of the documents to prune."""
+        """Return the keys of the stored documents whose files no longer exist, and count them as removed."""
         vanished: list[str] = []
-        roots: dict[str, list[Coverage]] = {}
+        coverages_by_root: dict[str, list[Coverage]] = {}
         for covered in self._coverages:
-            roots.setdefault(covered.root, []).append(covered)
-        for root, coverages in sorted(roots.items()):
+            coverages_by_root.setdefault(covered.root, []).append(covered)
+        for root, coverages in sorted(coverages_by_root.items()):
             if root in self._unread_roots:
                 reason = (
-                    "nothing of this folder is pruned, because some of it could not be read; mend that and run again"
+                    "nothing of this folder is pruned, because some of it could not be read; correct that and run again"
                 )
-                self._report.failures.append(Failure(root, reason))
+                self.report.failures.append(Failure(root, reason))
                 continue
             with self._destination.open_state() as state:
                 vanished += [
@@ -393,21 +417,22 @@ class _IngestRun:
                     if record.key not in self._seen_documents
                     and any(covered.is_covered(record.source or record.key) for covered in coverages)
                 ]
-        self._report.removed += len(vanished)
+        self.report.removed += len(vanished)
         return vanished
 
     def _add_failure(self, place: str, error: Exception) -> None:
-        self._report.failures.append(make_failure(place, error))
+        self.report.failures.append(make_failure(place, error))
 
     def _build_progress(self, done: int, total: int, current: str) -> IngestProgress:
+        """Return the progress after ``done`` of ``total`` files; ``current`` is the key of the current file."""
         elapsed = max(time.monotonic() - self._start_time, 1e-9)
-        report, pace = self._report, self._pace
+        report, pace = self.report, self._pace
         return IngestProgress(
             done,
             total,
             report.chunks,
             report.chunks / elapsed,
-            pace.seconds_left(),
+            pace.estimate_seconds_left(),
             current,
             report.known,
             pace.done,

@@ -22,8 +22,11 @@ _WILDCARD_PATTERN = re.compile(r"[*?]")
 
 
 class RemoteListing(NamedTuple):
-    """The files at an address: the named folder, or the part of a pattern without wildcards, and the sorted paths of
-    its files without hidden ones."""
+    """The files at an address.
+
+    ``root`` is the named folder, or the part of a pattern before its first wildcard; ``pattern`` is the rest of it.
+    ``files`` are the sorted paths of all files below the root, without hidden ones.
+    """
 
     root: str
     is_folder: bool
@@ -41,7 +44,7 @@ def is_address(value: str) -> bool:
 
 
 def list_remote(address: str) -> RemoteListing:
-    """List the files at an address. Raises ReaderError if there are none, or if it cannot be reached."""
+    """List the files at an address. Raises ReaderError if it does not exist or cannot be reached."""
     parts = address.split("/")
     num_fixed = next(
         (index for index, part in enumerate(parts) if index > 2 and _WILDCARD_PATTERN.search(part)), len(parts)
@@ -79,8 +82,10 @@ def open_remote(address: str) -> BinaryIO:
 
 
 def compute_signature(address: str) -> list[int]:
-    """Return numbers that change when a file changes: its size, and part of a digest of its other file system
-    metadata. The list is empty if the file does not exist."""
+    """Return numbers that change when a file changes: its size, and part of a digest of its other metadata.
+
+    The list is empty if the file does not exist.
+    """
     try:
         info = _get_info(address)
     except (OSError, ReaderError):
@@ -91,6 +96,7 @@ def compute_signature(address: str) -> list[int]:
 
 
 def _get_info(address: str) -> dict[str, Any]:
+    """Return the metadata of a file from its file system; raises OSError, or ReaderError if it is unreachable."""
     file_system, path = _open_file_system(address)
     try:
         file_system.invalidate_cache()
@@ -102,17 +108,19 @@ def _get_info(address: str) -> dict[str, Any]:
 
 
 def _open_file_system(address: str) -> tuple[Any, str]:
+    """Return the fsspec file system of an address, and the path in it; raises ReaderError."""
     if address.startswith(_WEB_SCHEMES):
         raise ReaderError(
-            f"{address}: pages of the web are not fetched; mirror them into a folder (wget --mirror), and ingest that"
+            f"{address}: web pages are not fetched; mirror them to a folder (wget --mirror), and ingest the folder"
         )
     url_to_fs = import_extra("fsspec.core", "remote", f"{address}: reading an address", error=ReaderError).url_to_fs
     try:
         file_system, path = url_to_fs(address)
     except (ImportError, ValueError) as error:
-        raise ReaderError(f"{address}: fsspec cannot read such an address: {error}") from None
+        raise ReaderError(f"{address}: fsspec cannot read this address: {error}; check the address") from None
     return file_system, str(path)
 
 
 def _make_unreachable_error(address: str, error: Exception) -> ReaderError:
-    return ReaderError(f"{address}: cannot be read: {type(error).__name__}: {error}")
+    """Return the error for an address that a file system cannot read."""
+    return ReaderError(f"{address}: cannot be read ({type(error).__name__}: {error}); check the address and its access")

@@ -39,9 +39,9 @@ MAX_WORKERS = 4
 
 
 class SourceReader:
-    """Reads, extracts and possibly embeds the sources of one ingest, with ``workers`` processes of an engine.
+    """The reader of the sources of one ingest: it reads and extracts them in this process or by workers.
 
-    ``options`` and ``limits``: see :func:`~kvstore.ingest.pipeline.create_ingestion`.
+    Workers can also embed the texts. The parameters are those of :func:`~kvstore.ingest.pipeline.create_ingestion`.
     """
 
     def __init__(
@@ -63,15 +63,18 @@ class SourceReader:
         self.chosen_settings: dict[str, str] = {}
 
     def iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """Yield the items of each source in order, with None after each source, and possibly once more when the
-        workers have ended."""
-        workers, embed = self._workers, True
+        """Yield the items of each source in order, and None after each source.
+
+        If there were workers, a last None is yielded after they have ended.
+        """
+        workers = self._workers
+        embed = True
         if workers is None and self._engine == PROCESSES:
             workers, embed = self._estimate_workers(sources)
         if workers != 0 and sources:
             from .worker_pool import WorkerPool
 
-            with closing(self._sample(sources[:FIRST_DOCUMENTS])) as documents:
+            with closing(self._iter_sample(sources[:FIRST_DOCUMENTS])) as documents:
                 self._decide_settings(documents)
             with start_engine(self._engine, workers, self._destination.open_state) as engine:
                 # Keys and addresses of endpoints may exist only in the ingesting process.
@@ -84,35 +87,37 @@ class SourceReader:
             return
         if not sources:
             return
-        items, first = self._read_sources(sources), list[ReadItem]()
+        items = self._read_sources(sources)
+        first_items: list[ReadItem] = []
 
-        def first_documents() -> Iterator[ValidDocument]:
+        def iter_first_documents() -> Iterator[ValidDocument]:
+            """Yield the first documents, and keep their items for extraction."""
             for item in islice(items, 2 * FIRST_DOCUMENTS):  # a document and an end of each file
-                first.append(item)
+                first_items.append(item)
                 if isinstance(item[1], NewDocument):
                     yield item[1].validated
 
-        self._decide_settings(first_documents())
-        for portion in split_portions(chain(first, items)):
-            for _, found in extract_portion(portion, self._destination.settings):
-                yield found
+        self._decide_settings(iter_first_documents())
+        for portion in split_portions(chain(first_items, items)):
+            for _, extracted_item in extract_portion(portion, self._destination.settings):
+                yield extracted_item
 
     def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
-        """Give a new store the settings for the language of the first documents, before anything is derived from
-        them."""
+        """Give a new store the settings for the language of the first documents, before they are extracted."""
 
         def choose() -> dict[str, str]:
+            """Return the settings that fit the documents; called only if the store is new."""
             languages = DocumentLanguages()
             for document in documents:
                 languages.add(document)
-                if languages.full:
+                if languages.is_full:
                     break
-            return languages.settings()
+            return languages.choose_settings()
 
         self.chosen_settings = self._destination.decide_settings(choose)
 
-    def _sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
-        """Read the documents of some files before the workers read them with the chosen settings."""
+    def _iter_sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
+        """Yield the documents of some files, which the workers read again after the settings are chosen."""
         if not any(map(self._is_risky, sources)):
             for _, item in self._read_sources(sources):
                 if isinstance(item, NewDocument):
@@ -129,6 +134,7 @@ class SourceReader:
                     yield item.extracted
 
     def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
+        """Yield the numbered items of each source, read in this process, and None after each source."""
         for number, source in enumerate(sources):
             for item in read_documents(source, self._format, self._options, self.get_stored_digest):
                 yield number, item
@@ -141,7 +147,7 @@ class SourceReader:
         return None if record is None else record.digest
 
     def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
-        """Return the number of workers for the files, and whether they should load the embedder too."""
+        """Return the number of workers for the files, and True if the work pays off loading the embedder in them."""
         total = 0
         has_risky_file = False
         for source in sources:

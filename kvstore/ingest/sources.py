@@ -40,10 +40,10 @@ _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 class Source:
     """A file to read: ``key`` names its document, ``format`` is the format to read (None: detect it).
 
-    ``path`` is the path or address to display. ``location`` is the address, or the absolute path with the links in its
-    folders resolved; it can be opened if it is text. ``root`` is the named folder, or the fixed prefix of the pattern.
-    It is an address or an absolute path without links, so that it does not depend on how it was written; None for a
-    single file. All but ``path`` are valid Unicode, even if the names contain other bytes.
+    ``place`` is the path or address as it was found: it can be opened, and names the file in messages. ``location`` is
+    the address, or the absolute path with the links in its folders resolved. ``root`` is the named folder, or the fixed
+    prefix of the pattern. It is an address or an absolute path without links, so that it does not depend on how it was
+    written; None for a single file. All but ``place`` are valid Unicode, even if the names contain other bytes.
     """
 
     place: str
@@ -136,6 +136,8 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
 
 
 class _FileSearch:
+    """A search for the files of several paths; see :class:`Sources` for its results."""
+
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
         self.files: list[Source] = []
         self.covered: list[Coverage] = []
@@ -148,7 +150,7 @@ class _FileSearch:
     def add_path(self, requested: str) -> None:
         """Add the files of one path."""
         if not requested:
-            raise InputError("an empty path names nothing; write . for the current folder")
+            raise InputError("the path is empty; write . for the current folder")
         if is_address(requested):
             self._add_address(requested)
             return
@@ -158,19 +160,21 @@ class _FileSearch:
         elif os.path.isfile(path):
             self._add_file(str(path), path.name, None, _get_location(path))
         elif "\0" not in requested and os.path.lexists(path):
-            raise ReaderError(f"{requested}: is neither a file nor a folder (a device, or a link to nothing)")
+            raise ReaderError(f"{requested}: is a device or a broken link; name a file or a folder")
         else:
-            fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None)
-            if fixed is None:
+            num_fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None)
+            if num_fixed is None:
                 raise ReaderError(f"{requested!r}: there is no such file or folder (from {Path.cwd()}); check the path")
-            self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), requested)
+            self._add_matches(Path(*path.parts[:num_fixed]), "/".join(path.parts[num_fixed:]), requested)
 
     def _add_file(self, path: str, relative: str, root: str | None, location: str) -> None:
+        """Add a file; its content is inspected if neither the caller nor its name determines the format."""
         self._append_source(
             path, relative, root, location, self._format or find_format(relative) or _detect_format(path)
         )
 
     def _append_source(self, path: str, relative: str, root: str | None, location: str, format: str | None) -> None:
+        """Add a file with its format; ``relative`` is its path in the root, which becomes its key."""
         self.files.append(Source(path, _to_text(relative), format, root, location))
 
     def _has_known_format(self, relative: str) -> bool:
@@ -181,6 +185,7 @@ class _FileSearch:
         self.skipped[describe_skipped(relative)] += 1
 
     def _add_address(self, address: str) -> None:
+        """Add the file at an address, or the files in its folder that are taken or match its pattern."""
         listing = remote_files.list_remote(address)
         if listing.pattern is None and not listing.is_folder:
             self._add_file(address, address.rpartition("/")[2], None, address)
@@ -198,6 +203,7 @@ class _FileSearch:
             raise ReaderError(f"{address!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
+        """Add the files of a folder that can be read, and count the others."""
         real_root = _to_text(os.path.realpath(root))
         self.covered.append(Coverage(real_root, self._accepts))
         for path, relative in self._walk_folder(root, None):
@@ -213,6 +219,7 @@ class _FileSearch:
                 self._count_skipped(relative)
 
     def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
+        """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages."""
         if not os.path.isdir(root):
             raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _compile_glob(pattern)
@@ -253,12 +260,13 @@ class _FileSearch:
             pending += [(path / name, prefix + name, level + 1) for name in visible_names]
 
     def _is_readable(self, path: Path, real_root: str) -> bool:
+        """True if a path is a file in the root; otherwise count it, or record a failure."""
         if not os.path.exists(path):
-            self.failures.append(ReadFailure(str(path), "cannot be looked at: a link to nothing, or no permission"))
+            self.failures.append(ReadFailure(str(path), "cannot be accessed: a broken link, or no permission"))
         elif os.path.islink(path) and not Path(os.path.realpath(path)).is_relative_to(real_root):
             self.skipped["links out of the folder"] += 1
         elif not os.path.isfile(path):
-            self.skipped["no regular files"] += 1
+            self.skipped["not a regular file"] += 1
         else:
             return True
         return False
@@ -294,8 +302,10 @@ def _detect_format(path: str) -> str | None:
 
 
 def _compile_glob(pattern: str) -> re.Pattern[str]:
-    """Translate a glob to a regular expression: ``**`` matches any number of folders, ``*`` and ``?`` match within a
-    name."""
+    """Translate a glob to a regular expression.
+
+    ``**`` matches any number of folders; ``*`` and ``?`` match within a name.
+    """
     expression = ""
     parts = pattern.split("/")
     for index, part in enumerate(parts):
@@ -310,12 +320,14 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def _get_location(path: Path) -> str:
+    """Return the absolute path of a file as text, with the links in its folders resolved."""
     return _to_text(os.path.join(os.path.realpath(path.parent), path.name))
 
 
 def _to_text(path: str) -> str:
-    r"""Return a path as text, unique for every path: bytes that are not UTF-8 become ``\xNN``, and a backslash before a
-    similar sequence becomes ``\x5c``.
+    r"""Return a path as text that is unique for every path.
+
+    Bytes that are not UTF-8 become ``\xNN``, and a backslash before a similar sequence becomes ``\x5c``.
 
     >>> [_to_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
     ['café', 'caf\\xe9', 'caf\\x5cxe9']

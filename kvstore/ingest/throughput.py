@@ -17,17 +17,18 @@ _STEP_SECONDS = 0.25
 
 
 class Pace:
-    """The speed of one ingest; ``done`` bytes of ``total``."""
+    """The progress of one ingest in bytes, and an estimate of the time it still needs."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._bytes_ended = 0
-        self._bytes_within = 0
-        self._points: deque[tuple[float, int]] = deque()
+        self._finished_bytes = 0  # of finished files
+        self._current_bytes = 0  # of the current file
+        self._points: deque[tuple[float, int]] = deque()  # times, and the bytes done by then
 
     @property
     def done(self) -> int:
-        return self._bytes_ended + self._bytes_within
+        """The number of bytes that are done."""
+        return self._finished_bytes + self._current_bytes
 
     def start(self, total: int) -> None:
         """Start with ``total`` bytes to do."""
@@ -35,17 +36,17 @@ class Pace:
         self._add_point()
 
     def add_partial(self, size: int, file_size: int) -> None:
-        """Add ``size`` bytes of the current file, up to ``file_size`` for the whole file."""
-        self._bytes_within = min(self._bytes_within + size, file_size)
+        """Count ``size`` more bytes of the current file as done, up to ``file_size`` in all."""
+        self._current_bytes = min(self._current_bytes + size, file_size)
         self._add_point()
 
     def end_file(self, size: int) -> None:
-        """Finish a file of ``size`` bytes."""
-        self._bytes_ended += size
-        self._bytes_within = 0
+        """Finish the current file, of ``size`` bytes."""
+        self._finished_bytes += size
+        self._current_bytes = 0
         self._add_point()
 
-    def seconds_left(self) -> float | None:
+    def estimate_seconds_left(self) -> float | None:
         """Return the estimated seconds for the remaining bytes; None while the speed is unknown."""
         if self.done >= self.total:
             return 0.0
@@ -58,6 +59,7 @@ class Pace:
         return seconds / (self.done - start_bytes) * (self.total - self.done)
 
     def _add_point(self) -> None:
+        """Note the time and the bytes done, and drop points before the window; the first bytes restart the clock."""
         now = time.monotonic()
         if self._points and not self._points[-1][1] and self.done:
             self._points.clear()

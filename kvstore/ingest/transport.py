@@ -73,7 +73,8 @@ class Inbox:
     def feed(self, data: bytes) -> list[tuple[Any, int]]:
         """Add bytes; return the messages that are now complete, each with its size in bytes."""
         self._buffer += data
-        messages, start = [], 0
+        messages: list[tuple[Any, int]] = []
+        start = 0
         while len(self._buffer) - start >= _LENGTH.size:
             size = _LENGTH.unpack_from(self._buffer, start)[0]
             body = start + _LENGTH.size
@@ -86,6 +87,7 @@ class Inbox:
 
 
 def _pack(value: object) -> bytes:
+    """Encode a value with msgpack; raises ValueError for a type that is not sent."""
     packed: bytes = msgpack.packb(value, default=_encode, strict_types=True, unicode_errors="surrogatepass")
     return packed
 
@@ -95,6 +97,7 @@ def _unpack(data: bytes) -> Any:
 
 
 def _encode(value: Any) -> object:
+    """Return a value that msgpack can encode for one that it cannot."""
     tag = _TAGS.get(type(value))
     if tag is not None:
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]
@@ -107,10 +110,11 @@ def _encode(value: Any) -> object:
         return dict(value)
     if isinstance(value, np.ndarray):
         return msgpack.ExtType(_MATRIX, _pack([list(value.shape), value.astype("<f4").tobytes()]))
-    raise ValueError(f"{type(value).__name__} is nothing that is sent between processes")
+    raise ValueError(f"a {type(value).__name__} cannot be sent between processes")
 
 
 def _decode(tag: int, data: bytes) -> object:
+    """Return the object of a tag; raises EngineError for an unknown tag or other fields."""
     body = _unpack(data)
     if tag == _TUPLE:
         return tuple(body)

@@ -1,7 +1,7 @@
 """A worker process, which reads, extracts and embeds files for the ingesting process.
 
 In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, Source)``. Out: ``("ready",)`` first;
-``("begin", number)`` when it reads a file, ``("busy",)`` when it does something else; ``("found", number, Found)`` in
+``("begin", number)`` when it reads a file, ``("busy",)`` when it does something else; ``("found", number, item)`` in
 the order of the file; ``("done", number)``, or ``("absent", number)`` for a file that it cannot see; ``("loading",)``
 and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for an error that ends the ingest.
 
@@ -57,10 +57,10 @@ from .transport import frame_message, read_message
 #: The minimum memory of a worker in bytes, if no limit is given.
 MIN_MEMORY = 2 << 30
 
-#: The error message if the models need more megabytes than a worker may use.
+#: The error message if the models need more memory than a worker may use, with a field for this limit in megabytes.
 SHORTAGE_MESSAGE = (
-    "the models need more memory than a worker may take ({:,.0f} MB): raise the memory limit; what was committed is "
-    "kept, and the same ingest goes on from there"
+    "the models need more memory than a worker may use ({:,.0f} MB); raise the memory limit; committed documents are "
+    "kept, and the same ingest continues from there"
 )
 
 
@@ -111,8 +111,10 @@ class WorkerContext(Protocol):
         ...
 
     def get_content(self, source: Source) -> bytes | None:
-        """Return the bytes of a file if they were sent, else None. Raises FileNotFoundError if the worker cannot see
-        the file."""
+        """Return the bytes of a file if they were sent with the task, else None: the worker reads the file itself.
+
+        Raises FileNotFoundError if the worker cannot see the file.
+        """
         ...
 
 
@@ -140,7 +142,7 @@ Send = Callable[[tuple[Any, ...]], None]
 
 
 def limit_memory(memory: int) -> None:
-    """Limit this process to so many bytes of private memory; mapped files do not count."""
+    """Limit the private memory of this process to ``memory`` bytes; mapped files do not count."""
     with suppress(OSError, ValueError):  # the system does not support the limit, or has a lower one
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
@@ -153,7 +155,11 @@ def run_worker(
     *,
     has_one_processor: bool = False,
 ) -> None:
-    """Process one task after another until an error, which is sent to the ingesting process or printed."""
+    """Process one task after another until an error, which is sent to the ingesting process or printed.
+
+    ``memory`` is the limit in bytes for the message about a shortage. With ``has_one_processor``, embedding does not
+    run in parallel with reading.
+    """
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
         send(("ready",))
@@ -170,8 +176,10 @@ def run_worker(
 
 
 def main(memory: int) -> None:
-    """Work until standard input ends, with at most ``memory`` bytes of private memory (the store's map does not
-    count)."""
+    """Work until standard input ends, with at most ``memory`` bytes of private memory.
+
+    The memory map of the store does not count.
+    """
     limit_memory(memory)
     tasks = sys.stdin.buffer
     # Standard output is for messages, so output of libraries goes to standard error.
@@ -182,6 +190,7 @@ def main(memory: int) -> None:
     threading.Thread(target=_receive_tasks, args=(tasks, queued_tasks), daemon=True).start()
 
     def send_message(message: tuple[Any, ...]) -> None:
+        """Write a message to the ingesting process."""
         results.write(frame_message(message))
         results.flush()
 
@@ -197,6 +206,7 @@ def main(memory: int) -> None:
 
 
 def _receive_tasks(tasks: BinaryIO, queued_tasks: queue.SimpleQueue[list[Any]]) -> None:
+    """Queue the tasks that arrive on a stream; at its end, exit the process."""
     while True:
         try:
             queued_tasks.put(read_message(tasks))
@@ -250,7 +260,7 @@ class Worker:
             delivery.result()
 
     def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
-        job = self._job
+        """Yield the items of the files of a task, without those that the ingesting process already has."""
         for number, num_known, source in task:
             self._send_message(("begin", number))
             try:
@@ -258,7 +268,8 @@ class Worker:
             except FileNotFoundError:
                 self._send_message(("absent", number))
                 continue
-            for index, item in enumerate(read_documents(source, job.format, job.options, context.get_digest, content)):
+            documents = read_documents(source, self._job.format, self._job.options, context.get_digest, content)
+            for index, item in enumerate(documents):
                 if index >= num_known:
                     yield number, item
             yield number, None

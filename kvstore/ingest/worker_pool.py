@@ -119,8 +119,7 @@ class WorkerPool:
                 worker.handle.assign(worker.next_task)
 
     def _can_queue_task(self, worker: _WatchedWorker) -> bool:
-        """True if a worker gets its next task before it finishes the current one, so that it need not wait during a
-        commit.
+        """True if a worker gets its next task early, so that it need not wait for one during a commit.
 
         False if few tasks are left, which are better shared, or if a file is being retried in its own task.
         """
@@ -162,15 +161,17 @@ class WorkerPool:
                 worker.handle.end()
                 self._remove_worker(
                     worker,
-                    f"took longer than {self._limits.seconds:g} seconds; raise the time limit if it is worth the time",
+                    f"took longer than {self._limits.seconds:g} seconds; raise the time limit to read it",
                     worker.current_file,
                 )
 
     def _handle_messages(self, worker: _WatchedWorker, data: bytes) -> None:
+        """Process the messages in some bytes of a worker's output (see :mod:`.worker` for their forms)."""
         for message, size in worker.inbox.feed(data):
             match message:
                 case ("ready",):
-                    worker.is_ready, self._failed_starts = True, 0
+                    worker.is_ready = True
+                    self._failed_starts = 0
                 case ("begin", number):
                     worker.current_file = number
                 case ("busy",):
@@ -190,6 +191,7 @@ class WorkerPool:
                     raise getattr(errors, kind)(reason)
 
     def _add_item(self, number: int, item: FileItem, size: int) -> None:
+        """Queue an item of a file, whose message had ``size`` bytes."""
         self._items_by_source[number].append((item, size))
         self._waiting_bytes += size
 
@@ -203,6 +205,7 @@ class WorkerPool:
             self._fail_file(source, number, reason)
 
     def _fail_file(self, source: Source, number: int, reason: str) -> None:
+        """End a file with a failure."""
         self._add_item(number, Failure(source.place, reason), 0)
         self._is_done[number] = True
 
@@ -240,21 +243,23 @@ class WorkerPool:
             self._tasks.extendleft([item] for item in reversed(unfinished.values()))
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
+        """Return the error for workers that end before they are ready."""
         if worker.is_loading:
             shortage = SHORTAGE_MESSAGE.format(self._limits.get_memory_bytes(self._engine.workers) / 1e6)
             return errors.OutOfMemoryError(f"a worker ended while it loaded its models: {shortage}")
-        return errors.KvstoreError(f"{reason}; it could not even start: ingest with workers = 0, in this process")
+        return errors.KvstoreError(f"a worker could not start ({reason}); ingest with workers = 0, in this process")
 
     def _describe_ending(self, ending: str) -> str:
+        """Return the reason why a file failed whose worker ended; ``ending`` says how it ended."""
         limit = f"{self._limits.get_memory_bytes(self._engine.workers) / 1e6:,.0f} MB"
         return (
-            f"the process that read it {ending}; it may need more memory than a worker may take ({limit}: raise the "
-            "memory limit), or make its reader crash"
+            f"the process that read it {ending}; the file may crash its reader, or need more memory than a worker may "
+            f"use ({limit}): raise the memory limit"
         )
 
 
 def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[SourceRanges]:
-    """Yield the files in tasks, which get smaller towards the end so that all workers end together."""
+    """Yield the files in tasks, which get smaller toward the end so that all workers end together."""
     task: SourceRanges = []
     size = max_files = 0
     for number, source in enumerate(sources):

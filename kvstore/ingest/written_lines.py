@@ -25,17 +25,20 @@ def get_written_readers() -> dict[str, FormatReader]:
 
 
 def _read_fact(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    def make_items(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+    """Yield a fact for each line with texts of the kind ``fact``, and a failure for each invalid line."""
+
+    def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:
+        """Yield the fact of one line; ``position`` is ``path:line``."""
         key_field, key = take_field(fields, options.key, _KEY_FIELDS)
         if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
             raise BadLineError(f"the field {key_field} must be the key of a document")
         texts, model = fields.get(fact.name), fields.get("model", USER_SOURCE)
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise BadLineError(f"the field {fact.name} must be a list of texts, none of them blank")
+            raise BadLineError(f"the field {fact.name} must be a list of texts that are not blank")
         if not isinstance(model, str) or not model.strip():
-            raise BadLineError("the field model must be a name")
+            raise BadLineError("the field model must be the name of a model")
         rows: list[JSON] = [[None, model, texts]]
         key_name, passages_name = fact.fields
-        yield RawFact(str(key), {key_name: str(key), passages_name: rows}, place)
+        yield RawFact(str(key), {key_name: str(key), passages_name: rows}, position)
 
     return read_lines(stream, origin, make_items, options)

@@ -26,7 +26,7 @@ _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
 
 
 class WorkerHandle(Protocol):
-    """The engine's handle of a worker."""
+    """A worker as seen by the pool."""
 
     def assign(self, task: SourceRanges) -> None:
         """Send the worker a task. A dead worker is noticed by :meth:`read`."""
@@ -68,8 +68,10 @@ class Engine(Protocol):
         ...
 
     def send_content(self, source: Source) -> str | None:
-        """Send a file that a worker cannot see along with its tasks from now on. Returns the reason if that is
-        impossible."""
+        """From now on, send the content of a file that a worker cannot see along with its tasks.
+
+        Return the reason if this is impossible, else None.
+        """
         ...
 
     def release(self) -> None:
@@ -84,13 +86,15 @@ class Engine(Protocol):
 def check_engine(name: str) -> None:
     """Raise InputError for an invalid engine name."""
     if name != PROCESSES and not (isinstance(name, str) and _RAY_PATTERN.fullmatch(name)):
-        raise InputError(f"an engine is {PROCESSES}, ray://local or ray://HOST:PORT, not {name!r}")
+        raise InputError(f"the engine must be {PROCESSES}, ray://local or ray://HOST:PORT, not {name!r}")
 
 
 def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
-    """Return the engine with a name and so many workers (None: its capacity). Workers that cannot open the store
-    receive data from ``open_state``. Raises InputError for an invalid name, and EngineError if the engine is
-    unavailable."""
+    """Start the engine of a name with ``workers`` workers (None: its capacity).
+
+    Workers that cannot open the store receive its data from ``open_state``. Raises InputError for an invalid name, and
+    EngineError if the engine is unavailable.
+    """
     check_engine(name)
     if name == PROCESSES:
         from .processes import ProcessEngine

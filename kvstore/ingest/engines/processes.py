@@ -48,8 +48,8 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def send_content(self, source: Source) -> str | None:
-        """Return an error: a local process sees every file, so the file was deleted."""
-        return "it is not there any more"
+        """Return a reason: a local process sees every file, so the file was deleted."""
+        return "the file was deleted during the ingest"
 
     def release(self) -> None:
         """Do nothing: only workers were started."""
@@ -65,6 +65,7 @@ class WorkerProcess:
     """A worker process."""
 
     def __init__(self, job: Job, threads: int, memory: int) -> None:
+        """Start the process with ``threads`` threads for models and at most ``memory`` bytes of private memory."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START_CODE.format("kvstore.ingest.worker"), json.dumps(sys.path), str(memory)],
             stdin=subprocess.PIPE,
@@ -88,7 +89,7 @@ class WorkerProcess:
         self._send_message(task)
 
     def read(self) -> bytes | None:
-        """Return the data in its pipe."""
+        """Return the data in its pipe, None if there are none, or empty bytes if the process has ended."""
         return self.output.read(_READ_BYTES)
 
     def end(self) -> str:

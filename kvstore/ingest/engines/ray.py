@@ -85,7 +85,7 @@ class RayEngine:
             self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
         except Exception as error:
             raise EngineError(
-                f"the engine {name} cannot be had: {error}; check its address, and the token if it asks for one"
+                f"the engine {name} is unavailable: {error}; check its address, and the token if it needs one"
             ) from error
         self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(WorkerActor)
 
@@ -124,8 +124,8 @@ class RayEngine:
         except Exception as error:
             self.is_lost = True
             raise EngineError(
-                f"the engine {self._name} was lost ({error}); what was committed is kept, and the same ingest goes on "
-                "from there"
+                f"the engine {self._name} was lost ({error}); committed documents are kept, and the same ingest "
+                "continues from there"
             ) from error
         return [workers_by_fetch[fetch] for fetch in ready]
 
@@ -140,8 +140,8 @@ class RayEngine:
         """Send files along from now on. Returns a reason if the file is remote or too large."""
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
-                f"the worker does not see it, and more than {MAX_SENT_BYTES >> 20} MB are not sent: put it where all "
-                "workers see it under the same path, or give its address (s3://..., file://...)"
+                f"the worker cannot see it, and files of more than {MAX_SENT_BYTES >> 20} MB are not sent; put it "
+                "where all workers see it under the same path, or name its address (s3://..., file://...)"
             )
         self._sends_content = True
         return None
@@ -182,6 +182,7 @@ class RayEngine:
             self._release_thread.start()
 
     def _shut_down(self) -> None:
+        """Close the connection or cluster that this engine opened."""
         with suppress(Exception):
             self._ray.shutdown()
 
@@ -301,22 +302,24 @@ class _SentContext:
         return self._derivations
 
     def get_content(self, source: Source) -> bytes | None:
-        found = self._contents.get(source.place)
-        if found is None and not source.is_remote and source.place in self._signatures:
+        content = self._contents.get(source.place)
+        if content is None and not source.is_remote and source.place in self._signatures:
             try:
                 signature = _compute_signature(source.place)
             except OSError:
                 signature = None
             if signature != tuple(self._signatures[source.place]):
                 raise FileNotFoundError(source.place)
-        return found
+        return content
 
 
 def _compute_signature(path: str) -> tuple[int, int]:
+    """Return the size and the time of the last change of a file."""
     stat = os.stat(path)
     return stat.st_size, stat.st_mtime_ns
 
 
 def _read_message(framed: bytes) -> Any:
+    """Decode a single framed message."""
     ((message, _),) = Inbox().feed(framed)
     return message
