@@ -258,9 +258,9 @@ def test_an_empty_path_is_an_error_and_nothing_is_ingested(store: kvstore.Store,
     for paths in ("", [folder, ""]):
         with pytest.raises(errors.InputError, match="empty path"):
             store.ingest(paths)
-    with pytest.raises(errors.InputError, match="path is empty"):
+    with pytest.raises(errors.InputError, match="empty path"):
         store.execute("INGEST ''")
-    with pytest.raises(errors.InputError, match="path is empty"):
+    with pytest.raises(errors.InputError, match="empty path"):
         store.execute("EXPLAIN INGEST ''")
     assert store.keys() == []
 

@@ -145,7 +145,7 @@ def test_what_cannot_be_looked_at_does_not_stop_the_rest(tree: Path, monkeypatch
         ("d", "cannot be listed: Permission denied"),
         ("dangling.md", "cannot be accessed: a broken link, or no permission"),
     ]
-    with pytest.raises(ReaderError, match="neither a file nor a folder"):
+    with pytest.raises(ReaderError, match="is a device or a broken link"):
         find_sources([tree / "pipe.md"])
 
 
