@@ -31,7 +31,7 @@ from ..structures.state import State
 if TYPE_CHECKING:
     from ..changes.trace_cache import TraceCache
     from ..models.embedder import Embedder
-    from ..models.vector_cache import VectorCache
+    from ..models.embedding_cache import EmbeddingCache
     from ..settings import FixedSettings
     from ..structures.vectors.vectors import Matrix
     from .index_worker import IndexManager
@@ -122,11 +122,11 @@ class OpenStore:
         return TraceCache()
 
     @cached_property
-    def _vector_cache(self) -> VectorCache:
+    def _embedding_cache(self) -> EmbeddingCache:
         """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
-        from ..models.vector_cache import VectorCache
+        from ..models.embedding_cache import EmbeddingCache
 
-        return VectorCache()
+        return EmbeddingCache()
 
     def remove_handle(self, handle: object, temperature_sort: bool) -> None:
         """Remove a handle, and close the store with the last one.
@@ -253,7 +253,7 @@ class OpenStore:
 
     def embed_cached(self, texts: Sequence[str]) -> Matrix:
         """Return the same vectors as :meth:`embed`, those of recently embedded texts from memory."""
-        return self._vector_cache.embed(texts, self._embedder.embed)
+        return self._embedding_cache.embed(texts, self._embedder.embed)
 
     def embed_query(self, text: str) -> Matrix:
         """Return the unit vector of a question, shape (dimension,); loads the embedder if needed."""

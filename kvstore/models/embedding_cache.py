@@ -19,7 +19,7 @@ from .protocol import Embeddings
 MAX_BYTES = 4 << 20
 
 
-class VectorCache:
+class EmbeddingCache:
     """The vectors of recently embedded texts; it is thread-safe."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:

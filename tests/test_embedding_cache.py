@@ -9,9 +9,9 @@ import numpy as np
 
 import kvstore
 from kvstore.answering.answer import Answer
+from kvstore.models.embedding_cache import EmbeddingCache
 from kvstore.models.hashing import HashingEmbedder
 from kvstore.models.protocol import Embeddings
-from kvstore.models.vector_cache import VectorCache
 
 TEXTS = ["The lamp was lit in 1861.", "The keeper is Ewan Strand.", "Tea is made from leaves."]
 
@@ -34,7 +34,7 @@ def describe_answer(answer: Answer) -> tuple[object, ...]:
 
 
 def test_each_text_is_embedded_once() -> None:
-    embedder, cache = CountingEmbedder(), VectorCache()
+    embedder, cache = CountingEmbedder(), EmbeddingCache()
     expected = HashingEmbedder().embed(TEXTS)
     assert np.array_equal(cache.embed(TEXTS[:2], embedder.embed), expected[:2])
     assert np.array_equal(cache.embed([TEXTS[2], TEXTS[0], TEXTS[2]], embedder.embed), expected[[2, 0, 2]])
@@ -44,7 +44,7 @@ def test_each_text_is_embedded_once() -> None:
 
 def test_the_least_recently_used_vectors_are_dropped() -> None:
     embedder = CountingEmbedder()
-    cache = VectorCache(max_bytes=2 * embedder.embed(["one"]).nbytes)
+    cache = EmbeddingCache(max_bytes=2 * embedder.embed(["one"]).nbytes)
     embedder.embedded_texts.clear()
     for text in (TEXTS[0], TEXTS[1], TEXTS[0], TEXTS[2], TEXTS[0], TEXTS[1]):
         cache.embed([text], embedder.embed)
@@ -53,7 +53,7 @@ def test_the_least_recently_used_vectors_are_dropped() -> None:
 
 def test_a_call_larger_than_the_limit_returns_every_vector() -> None:
     embedder = HashingEmbedder()
-    cache = VectorCache(max_bytes=1)
+    cache = EmbeddingCache(max_bytes=1)
     for _ in range(2):
         assert np.array_equal(cache.embed(TEXTS, embedder.embed), embedder.embed(TEXTS))
 
