@@ -96,5 +96,5 @@ def test_chunks_that_state_relations_are_found_and_say_so(store: kvstore.Store) 
 
 
 def test_options_are_checked(fleet: kvstore.Store) -> None:
-    with pytest.raises(InputError, match="relatives lies between 1 and 100"):
+    with pytest.raises(InputError, match="relatives must be between 1 and 100"):
         fleet.retrieve("tug", using="cft", options={"relatives": 0})

@@ -142,7 +142,7 @@ def test_the_best_are_those_of_a_plain_evaluation(
         postings_of(tmp_path_factory.mktemp("words") / "store", texts, gone) as state,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(lexical_search, "_LONG", long)
+        patch.setattr(lexical_search, "_MAX_WHOLE_BLOCKS", long)
         assert state.postings.count_chunks_by_term(list(SHARES)) == {term: holding[term] for term in SHARES}
         chunks, scores = find_best_by_words(state, weights, top, allowed)
         assert dict(zip(chunks.tolist(), scores.tolist(), strict=True)) == {

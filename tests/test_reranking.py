@@ -82,7 +82,7 @@ def test_options_take_what_with_takes(filled: kvstore.Store) -> None:
     assert "rerank" not in [step.name for step in plain.steps]
     with pytest.raises(errors.InputError, match="'none' and, in options, 'combination'; leave one out"):
         filled.retrieve(QUESTION, reranker="none", options={"reranker": "combination"})
-    with pytest.raises(errors.InputError, match="option reranker is a name: none, combination or .*, not 7"):
+    with pytest.raises(errors.InputError, match="option reranker must be a name .none, combination or .*., not 7"):
         filled.retrieve(QUESTION, options={"reranker": 7})
     with pytest.raises(errors.InputError, match=r"no option 'rerank'; it has: .*fill, reranker"):
         filled.retrieve(QUESTION, options={"rerank": "none"})
@@ -93,7 +93,7 @@ def test_a_bad_name_is_told_what_would_do(filled: kvstore.Store) -> None:
         filled.execute("SET reranker = combinaton")
     with pytest.raises(errors.RerankerError, match="cross-encoders by their name"):
         filled.retrieve(QUESTION, reranker="bm25")
-    with pytest.raises(errors.StatementError, match="option reranker is a name"):
+    with pytest.raises(errors.StatementError, match="option reranker must be a name"):
         filled.execute("RETRIEVE 'x' WITH (reranker = 7)")
 
 

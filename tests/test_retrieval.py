@@ -105,9 +105,9 @@ def test_a_retired_option_warns_and_has_no_effect(filled: kvstore.Store) -> None
 
 
 def test_options_are_checked(filled: kvstore.Store) -> None:
-    with pytest.raises(errors.InputError, match="lies between"):
+    with pytest.raises(errors.InputError, match="must be between"):
         filled.retrieve("x", using="bridge", options={"pool": 7})
-    with pytest.raises(errors.InputError, match="is a number"):
+    with pytest.raises(errors.InputError, match="must be a number"):
         filled.retrieve("x", using="lexical", options={"k1": "high"})
     for wrong in ({"top": 0}, {"depth": -1}, {"within": 0}):
         with pytest.raises(errors.InputError):

@@ -200,10 +200,11 @@ def test_the_clause_stands_anywhere_and_needs_its_options(filled: kvstore.Store)
     assert one == other
     assert {row[6] for row in one} <= {"chunk", "segment"}
     with pytest.raises(
-        errors.InputError, match="no option 'penalty'; it has: exact, fill, reranker; AS SEGMENTS has that one"
+        errors.InputError,
+        match="it has: exact, fill, reranker; penalty is an option of AS SEGMENTS",
     ):
         filled.retrieve("x", using="vector", options={"penalty": 0.1})
-    with pytest.raises(errors.InputError, match="option longest lies between 1 and 1000"):
+    with pytest.raises(errors.InputError, match="option longest must be between 1 and 1000"):
         filled.execute("ASK 'x' AS SEGMENTS WITH (longest = 0)")
     steps = [step.name for step in filled.explain("RETRIEVE 'sentence number 3' AS SEGMENTS")]
     assert "take segments" in steps and "read chunks" not in steps

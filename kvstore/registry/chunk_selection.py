@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..retrieval.lexical_search import find_best_by_words, get_term_weights
+from ..retrieval.lexical_search import find_best_by_words, read_term_weights
 from ..structures.clustering.nearest_rows import find_nearest_rows
 from ..structures.state import State
 from ..text.words import get_stemmer, list_content_terms, segment_words
@@ -204,7 +204,7 @@ def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.N
     for number, chunk in enumerate(chunks.tolist()):
         terms = dict.fromkeys(list_content_terms(state.read_chunk_text(chunk), stem))
         shared = [(n, term) for term, n in state.postings.count_chunks_by_term(list(terms)).items() if n > 1]
-        weights = get_term_weights(state, [term for _, term in sorted(shared)[:_NUM_TERMS]])
+        weights = read_term_weights(state, [term for _, term in sorted(shared)[:_NUM_TERMS]])
         ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBOURS + 1)
         others = order[np.searchsorted(chunks, ids, sorter=order)]
         ranked = np.lexsort((others, -scores))

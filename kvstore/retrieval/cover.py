@@ -53,29 +53,27 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
         if document not in formats:
             formats[document] = "text" if state.documents.get(document).format == "text" else "markdown"
         text = state.documents.text_slice(document, record.start, record.end)
-        for start, end, text_shown, words in list_content_sentences(text, formats[document]):
-            candidates.append(
-                CoverSentence(document, chunk, record.start + start, record.start + end, text_shown, words)
-            )
+        for start, end, sentence, words in iter_content_sentences(text, formats[document]):
+            candidates.append(CoverSentence(document, chunk, record.start + start, record.start + end, sentence, words))
     return candidates
 
 
-def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
-    """Yield the sentences of the paragraphs and list items of a text: start, end, text, and the words they can add."""
+def iter_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
+    """Yield the sentences of the paragraphs and list items of a text: first and last byte, the sentence without markup,
+    and the words that it can add to a cover."""
     is_ascii = text.isascii()
     for part in split_parts(text, format):
         if part.kind not in ("prose", "item"):
             continue
         content_start = skip_marker(text, part.start, part.end)
         for first, last in split_sentences(text[content_start : part.end]):
-            begin, stop = content_start + first, content_start + last
-            text_shown = format_summary_sentence(text[begin:stop])
-            words = extract_sentence_words(text_shown)
+            start, end = content_start + first, content_start + last
+            sentence = format_summary_sentence(text[start:end])
+            words = extract_sentence_words(sentence)
             if words.length >= _MIN_WORDS:
-                start, length = (
-                    (begin, stop - begin) if is_ascii else (len(text[:begin].encode()), len(text[begin:stop].encode()))
-                )
-                yield start, start + length, text_shown, words
+                if not is_ascii:  # offsets in characters become offsets in bytes
+                    start, end = len(text[:start].encode()), len(text[:end].encode())
+                yield start, end, sentence, words
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:

@@ -16,16 +16,21 @@ from ..text.blocks import to_plain_text
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
     """Return the most confident assertion of each edge, which must exist; ties go by document key and offset."""
-    return {edge: _select_surest(state, assertions) for edge, assertions in state.forest.get_assertions(edges).items()}
+    assertions_by_edge = state.forest.get_assertions(edges)
+    return {edge: _select_most_confident(state, assertions) for edge, assertions in assertions_by_edge.items()}
 
 
-def _select_surest(state: State, assertions: Sequence[Assertion]) -> Assertion:
+def _select_most_confident(state: State, assertions: Sequence[Assertion]) -> Assertion:
     max_confidence = max(assertion.confidence for assertion in assertions)
-    surest = [assertion for assertion in assertions if assertion.confidence == max_confidence]
-    if len(surest) == 1:  # no document key needs to be read
-        return surest[0]
-    keys = state.documents.get_keys(one.document for one in surest if one.document != USER)
-    return min(surest, key=lambda one: ("" if one.document == USER else keys[one.document], one.start))
+    candidates = [assertion for assertion in assertions if assertion.confidence == max_confidence]
+    if len(candidates) == 1:  # no document key needs to be read
+        return candidates[0]
+    keys = state.documents.get_keys(assertion.document for assertion in candidates if assertion.document != USER)
+
+    def build_sort_key(assertion: Assertion) -> tuple[str, int]:
+        return "" if assertion.document == USER else keys[assertion.document], assertion.start
+
+    return min(candidates, key=build_sort_key)
 
 
 def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[str, str]) -> str:

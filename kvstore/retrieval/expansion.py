@@ -51,13 +51,11 @@ def expand_entity(
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
     for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
         rows.append(Relative(display_name, tree_name, 0, display_name, "", ""))
-        for is_wanted, up in ((go_up, True), (go_down, False)):
-            if is_wanted:
-                steps, has_more = _select_steps(state.forest, nodes, up, depth, limit - len(rows))
-                rows += _iter_forest_relatives(
-                    state, display_name, tree_name, dict.fromkeys(nodes, display_name), steps, up
-                )
-                is_truncated = is_truncated or has_more
+        for up in [True] * go_up + [False] * go_down:
+            steps, has_more = _select_steps(state.forest, nodes, up, depth, limit - len(rows))
+            start_names = dict.fromkeys(nodes, display_name)
+            rows += _iter_forest_relatives(state, display_name, tree_name, start_names, steps, up)
+            is_truncated = is_truncated or has_more
     for row in _iter_abstract_relatives(state, abstracts, display_name, go_up, go_down, depth, tree):
         if len(rows) >= limit:
             is_truncated = True
@@ -80,7 +78,7 @@ def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> di
 
 
 def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
-    """Return the nearest steps, at most ``limit``, and whether there are more.
+    """Return the nearest steps of a walk from some nodes, at most ``limit``, and True if there are more.
 
     The path to the nearest root is always included if it fits. Of several roots at the same distance, the first by name
     is used.
@@ -114,13 +112,13 @@ def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit:
 
 
 def _iter_forest_relatives(
-    state: State, display_name: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
+    state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], up: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step; ``names`` maps the start nodes to their names."""
+    """Yield a row for each step; ``start_names`` are the names of the nodes where the walk starts."""
     forest = state.forest
-    new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in names))
+    new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))
     records = state.entities.get_many([forest.get_node(node).entity for node in new_nodes])
-    names |= {node: record.name for node, record in zip(new_nodes, records, strict=True)}
+    names = start_names | {node: record.name for node, record in zip(new_nodes, records, strict=True)}
     edges = [(step.via, step.node) if up else (step.node, step.via) for step in steps]
     assertions = select_best_assertions(state, edges)
     for step, (child, parent) in zip(steps, edges, strict=True):
@@ -139,10 +137,10 @@ def _iter_abstract_relatives(
     tree: str | None,
 ) -> Iterator[Relative]:
     """Yield the abstract trees around the best addresses of the entity, for at most ``_MAX_DOCUMENTS`` documents."""
-    seen: set[int] = set()
+    shown_abstracts: set[int] = set()
     documents: set[int] = set()
     for _, entity_abstract, record in addresses:
-        if entity_abstract in seen:
+        if entity_abstract in shown_abstracts:
             continue
         document = state.documents.get(record.document)
         if tree is not None and tree != document.key:
@@ -152,15 +150,15 @@ def _iter_abstract_relatives(
                 continue
             documents.add(document.id)
         start_label = format_abstract_label(state, entity_abstract)
-        seen.add(entity_abstract)
+        shown_abstracts.add(entity_abstract)
         yield Relative(display_name, document.key, 0, start_label, "", state.abstracts.read_text(record))
         queue = [(record.parent, -1, start_label)] if go_up and record.parent is not None else []
         queue += [(child, 1, start_label) for child in record.children] if go_down else []
         while queue:
             abstract, level, via = queue.pop(0)
-            if abs(level) > depth or abstract in seen:
+            if abs(level) > depth or abstract in shown_abstracts:
                 continue
-            seen.add(abstract)
+            shown_abstracts.add(abstract)
             related_record = state.abstracts.get(abstract)
             name = format_abstract_label(state, abstract)
             yield Relative(display_name, document.key, level, name, via, state.abstracts.read_text(related_record))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..structures.filter import addresses
 from ..structures.state import State
 
+#: The first address that is not a node. Addresses sort by rank, and nodes have the lowest.
 _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
@@ -21,7 +22,7 @@ class Hierarchy:
     def __init__(self, state: State, relatives: int) -> None:
         self._state = state
         self._relatives = relatives
-        self._place_cache = state.get_decoded_nodes(relatives)
+        self._decoded_nodes = state.get_decoded_nodes(relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the forest nodes of each name (normal form); an empty tuple if the name is unknown."""
@@ -29,14 +30,13 @@ class Hierarchy:
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
         """Return a sentence for each node."""
-        return self._place_cache.sentences(nodes, self._load_node)
+        return self._decoded_nodes.sentences(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
+        """Read a node: its name, the name of its tree, its parents, and its first children by name."""
         forest = self._state.forest
         tree, entity = forest.get_node(node)
         name = self._state.entities.get(entity).name
-        parents, children = (
-            forest.sort_by_name(forest.iter_parents(node)),
-            forest.sort_by_name(forest.iter_children(node)),
-        )
+        parents = forest.sort_by_name(forest.iter_parents(node))
+        children = forest.sort_by_name(forest.iter_children(node))
         return name.encode(), forest.get_tree_name(tree).encode(), tuple(parents), tuple(children[: self._relatives])

@@ -23,8 +23,8 @@ K1 = 1.2
 B = 0.75
 #: The share of a quoted phrase in the score, relative to its single words (see :mod:`.phrase_search`).
 PHRASE_SHARE = 0.5
-#: A term with at least this many blocks is read only where its postings are needed.
-_LONG = 512
+#: The posting list of a term with more blocks is read in part: only the blocks that can change the result.
+_MAX_WHOLE_BLOCKS = 512
 
 Scores = npt.NDArray[np.float64]
 
@@ -81,8 +81,8 @@ def build_term_weights(
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
-def get_term_weights(state: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
-    """Return the weights of terms in a store."""
+def read_term_weights(state: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
+    """Return the weights of terms, reading how many chunks of a state contain each."""
     return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms), k1, b)
 
 
@@ -99,7 +99,7 @@ def find_best_by_words(
     terms = _sort_rarest_first(weights)
     sizes = state.postings.get_sizes(terms)
     block_lists = [
-        state.postings.get_blocks(term) if size.blocks <= _LONG else None
+        state.postings.get_blocks(term) if size.blocks <= _MAX_WHOLE_BLOCKS else None
         for term, size in zip(terms, sizes, strict=True)
     ]
     try:
@@ -147,10 +147,11 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
 
 
 def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
+    """Return the ids of the best chunks, ascending, and their scores."""
     chunks, scores = search.best()
     return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
 
 
 def score_by_terms(state: State, terms: Sequence[str], chunks: Ids) -> Scores:
     """Return the BM25 scores of chunks for some terms, 0 for chunks without any of them."""
-    return score_by_weights(state, get_term_weights(state, terms), chunks)
+    return score_by_weights(state, read_term_weights(state, terms), chunks)

@@ -60,22 +60,22 @@ class LoadedChunk:
                 yield section.title
 
     @staticmethod
-    def build_abstract_notes(passages: Sequence[LoadedChunk]) -> list[AbstractNote]:
+    def build_abstract_notes(chunks: Sequence[LoadedChunk]) -> list[AbstractNote]:
         """Return the leaf abstracts above some chunks, each once, in the order of the chunks."""
-        first_passages: dict[int, LoadedChunk] = {}
-        for passage in passages:
-            first_passages.setdefault(passage.chunk // GROUP_SIZE, passage)
-        if not first_passages:
+        first_chunks: dict[int, LoadedChunk] = {}
+        for chunk in chunks:
+            first_chunks.setdefault(chunk.chunk // GROUP_SIZE, chunk)
+        if not first_chunks:
             return []
-        abstracts = passages[0]._state.abstracts
+        abstracts = chunks[0]._state.abstracts
         return [
             AbstractNote(
-                passage.document.get_abstract_ordinal(leaf),
-                passage.document.key,
+                chunk.document.get_abstract_ordinal(leaf),
+                chunk.document.key,
                 record.level,
                 abstracts.read_text(record),
             )
-            for (leaf, passage), record in zip(first_passages.items(), abstracts.get_many(first_passages), strict=True)
+            for (leaf, chunk), record in zip(first_chunks.items(), abstracts.get_many(first_chunks), strict=True)
         ]
 
 

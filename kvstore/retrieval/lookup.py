@@ -25,6 +25,8 @@ from .ordered_addresses import AbstractAddress, get_tree_names, list_ranked_addr
 
 #: The number of addresses read beyond the limit, so that ties are broken by their content.
 _NUM_EXTRA_ADDRESSES = 64
+#: The maximum number of children that the text of a tree location names.
+_MAX_NAMED_CHILDREN = 3
 
 
 def find_locations(state: State, name: str, limit: int) -> Iterator[Location]:
@@ -35,28 +37,23 @@ def find_locations(state: State, name: str, limit: int) -> Iterator[Location]:
         return
     display_name = state.entities.get(identity.entry.entity).name
     nodes, abstract_addresses = list_ranked_addresses(state, identity, limit + _NUM_EXTRA_ADDRESSES)
-    stated_nodes, prose_nodes = _split_nodes(state, nodes)
+    stated_nodes, prose_nodes = _split_by_tree(state, nodes)
     max_tree_rows = max(limit - len(abstract_addresses), (limit + 1) // 2)
-    stated_locations = list(
-        islice(
-            (row for node in stated_nodes for row in _iter_tree_locations(state, node, display_name, identity)),
-            max_tree_rows,
-        )
-    )
+    stated_rows = (row for node in stated_nodes for row in _iter_tree_locations(state, node, display_name, identity))
+    stated_locations = list(islice(stated_rows, max_tree_rows))
     prose_rows = (row for node in prose_nodes for row in _iter_tree_locations(state, node, display_name, identity))
     prose_locations = list(islice(prose_rows, max_tree_rows - len(stated_locations)))
     abstract_addresses = abstract_addresses[: limit - len(stated_locations) - len(prose_locations)]
-    heading_addresses = [address for address in abstract_addresses if address[0] < addresses.MIN_BODY_RANK]
+    num_headings = sum(rank < addresses.MIN_BODY_RANK for rank, _, _ in abstract_addresses)  # they come first
     yield from stated_locations
-    yield from (_build_abstract_location(state, address, display_name, identity) for address in heading_addresses)
+    for address in abstract_addresses[:num_headings]:
+        yield _build_abstract_location(state, address, display_name, identity)
     yield from prose_locations
-    yield from (
-        _build_abstract_location(state, address, display_name, identity)
-        for address in abstract_addresses[len(heading_addresses) :]
-    )
+    for address in abstract_addresses[num_headings:]:
+        yield _build_abstract_location(state, address, display_name, identity)
 
 
-def _split_nodes(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
+def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
     """Return the nodes of stated trees, and the nodes of the tree of relations extracted from prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
@@ -64,11 +61,13 @@ def _split_nodes(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:
+    """Yield one location for each parent of a node; its text names the parent and some children."""
     forest = state.forest
     tree = forest.get_tree_name(forest.get_node(node).tree)
     level = forest.compute_level(node)
-    children = _list_node_names(state, forest.sort_by_name(forest.iter_children(node))[:4])
-    children_text = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
+    children = forest.sort_by_name(forest.iter_children(node))
+    children_text = ", ".join(_list_node_names(state, children[:_MAX_NAMED_CHILDREN]))
+    children_text += ", …" if len(children) > _MAX_NAMED_CHILDREN else ""
     parents: list[str | None] = [*_list_node_names(state, forest.sort_by_name(forest.iter_parents(node)))] or [None]
     for parent in parents:
         text = f"{display_name} is under {parent}" if parent else f"{display_name} is a root"
@@ -81,20 +80,23 @@ def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
 
 
 def _build_abstract_location(state: State, address: AbstractAddress, display_name: str, identity: Identity) -> Location:
+    """Return the location of an abstract. For a leaf abstract, the text is the sentence that mentions the entity."""
     rank, abstract, record = address
     document = state.documents.get(record.document)
     parent_record = None if record.parent is None else state.abstracts.get(record.parent)
     parent = None if parent_record is None else state.abstracts.get_heading(parent_record)
-    is_leaf_mention = rank >= addresses.MIN_BODY_RANK and abstract < FIRST_UPPER_ABSTRACT
-    text = (
-        _find_mention_sentence(state, abstract, identity.entities) if is_leaf_mention else None
-    ) or state.abstracts.read_text(record)
+    text = None
+    if rank >= addresses.MIN_BODY_RANK and abstract < FIRST_UPPER_ABSTRACT:
+        text = _find_mention_sentence(state, abstract, identity.entities)
+    if text is None:
+        text = state.abstracts.read_text(record)
     ordinal = document.get_abstract_ordinal(abstract)
     return Location(display_name, identity.entry.temperature, None, record.level, parent, document.key, ordinal, text)
 
 
 def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str | None:
-    """Return the first sentence of a leaf abstract that mentions one of the entities, or a heading that does."""
+    """Return the first sentence below a leaf abstract that mentions one of the entities, else the first heading that
+    does, or None."""
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)
     for chunk, mentions in zip(chunks, state.mentions.get_in_chunks(chunks), strict=True):

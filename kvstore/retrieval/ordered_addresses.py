@@ -19,15 +19,15 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return nodes and abstracts of an entity. If there are more than ``limit``, return the first ones, at least that
-    many together."""
+    """Return the nodes and the abstracts of an entity, each in order. If it has more than ``limit`` addresses, only the
+    first ones are returned, at least ``limit`` in all."""
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]
     ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE_RANK]
     records = state.abstracts.get_many(target for _, target in ranked_abstracts)
     abstracts = [(rank, target, record) for (rank, target), record in zip(ranked_abstracts, records, strict=True)]
     keys = state.documents.get_keys(record.document for record in records)
-    return sort_nodes(state, nodes), sorted(abstracts, key=lambda place: _build_sort_key(place, keys))
+    return sort_nodes(state, nodes), sorted(abstracts, key=lambda address: _build_sort_key(address, keys))
 
 
 def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:

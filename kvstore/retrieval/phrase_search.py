@@ -38,10 +38,10 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
 
 
 def _list_term_words(phrase: Phrase) -> list[str]:
-    """Return the words of a phrase that a question is looked up by."""
-    return list_term_words(
-        "".join(word if is_unspaced(word) else f" {word} " for word in (p.word for p in phrase.words))
-    )
+    """Return the words by which the postings know a phrase. Writing without spaces is split into pairs of characters,
+    so its words are joined first."""
+    words = [pattern.word for pattern in phrase.words]
+    return list_term_words("".join(word if is_unspaced(word) else f" {word} " for word in words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +74,23 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
             max_bonuses[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
         candidates = np.flatnonzero(scores + max_bonuses >= min_score)
-        for index, passage in zip(
-            candidates.tolist(), ChunkReadRequest(chunks[candidates].tolist()).fetch(state), strict=True
-        ):
-            texts = dict.fromkeys([passage.document.title or "", *passage.headings, passage.text])
+        loaded_chunks = ChunkReadRequest(chunks[candidates].tolist()).fetch(state)
+        for index, loaded in zip(candidates.tolist(), loaded_chunks, strict=True):
+            texts = dict.fromkeys([loaded.document.title or "", *loaded.headings, loaded.text])
             score = float(scores[index])
             for phrase, rarity in weighted_phrases:
                 num_occurrences = sum(count_occurrences(phrase, text, stem) for text in texts)
-                score += rarity * self._compute_weight(num_occurrences, passage.record.words)
-            scores_by_chunk[passage.chunk] = score
+                score += rarity * self._compute_weight(num_occurrences, loaded.record.words)
+            scores_by_chunk[loaded.chunk] = score
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
 
     def _compute_weight(self, num_occurrences: int, num_words: int) -> float:
-        """How much of its rarity a run counts that a chunk of so many words has so many times."""
+        """Return the factor of BM25 for a phrase that occurs ``num_occurrences`` times in a chunk of ``num_words``
+        words; its score is this factor times its rarity."""
+        if not num_occurrences:
+            return 0.0
         k1, b, average_length = self.weights.k1, self.weights.b, max(self.weights.average_length, 1e-9)
-        return (
-            num_occurrences * (k1 + 1) / (num_occurrences + k1 * (1 - b + b * num_words / average_length))
-            if num_occurrences
-            else 0.0
-        )
+        return num_occurrences * (k1 + 1) / (num_occurrences + k1 * (1 - b + b * num_words / average_length))
 
     def list_chunks(self, answer: Ranking) -> Iterable[int]:
         return (chunk for chunk, _ in answer)

@@ -29,7 +29,7 @@ from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_h
 #: The minimum number of chunks that a reranker scores.
 MAX_RERANK_CANDIDATES = 50
 #: An option that every strategy has.
-FILL_OPTION = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
+FILL_OPTION = Choice("none", ("none", "hybrid"), "the strategy that adds hits if fewer than TOP are found")
 #: The name of the option that selects a reranker; every strategy has it.
 RERANKER_OPTION = "reranker"
 
@@ -135,8 +135,8 @@ class Query:
         chunk_ids = list(chunks)
         missing = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
         if missing:
-            found = self.reading.fetch(ChunkReadRequest(missing))
-            self._loaded_chunks.update(zip(missing, found, strict=True))
+            loaded_chunks = self.reading.fetch(ChunkReadRequest(missing))
+            self._loaded_chunks.update(zip(missing, loaded_chunks, strict=True))
         return [self._loaded_chunks[chunk] for chunk in chunk_ids]
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
@@ -197,7 +197,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
                 continue
             option_names = ", ".join([*all_options, RERANKER_OPTION])
             if name in SEGMENT_OPTIONS:
-                option_names += "; AS SEGMENTS has that one"
+                option_names += f"; {name} is an option of AS SEGMENTS"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {option_names}")
         if isinstance(option, Choice):
             option.parse_choice(f"{strategy.name}: option {name}", value)
@@ -205,17 +205,19 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{strategy.name}: option {name} is a number, not {value!r}") from None
+            raise InputError(f"{strategy.name}: option {name} must be a number, not {value!r}") from None
         if not option.low <= number <= option.high:
             low, high = f"{option.low:g}", f"{option.high:g}"
-            raise InputError(f"{strategy.name}: option {name} lies between {low} and {high}, not {value!r}")
+            raise InputError(f"{strategy.name}: option {name} must be between {low} and {high}, not {value!r}")
 
 
 def get_reranker(options: Mapping[str, Any]) -> str | None:
     """Return the reranker named in ``options``, or None; raise InputError if it is not a name."""
     reranker = options.get(RERANKER_OPTION)
     if not (reranker is None or isinstance(reranker, str)):
-        raise InputError(f"option {RERANKER_OPTION} is a name: none, combination or a cross-encoder, not {reranker!r}")
+        raise InputError(
+            f"option {RERANKER_OPTION} must be a name (none, combination or a cross-encoder), not {reranker!r}"
+        )
     return reranker
 
 
@@ -239,7 +241,8 @@ def evidence_of(
     """Return evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above
     them.
 
-    The hits are segments instead of chunks if the query or the strategy (``as_segments``) asks for them.
+    ``paths`` explain why each chunk was found; ``pool`` is the number of chunks that were ranked. The hits are segments
+    instead of chunks if the query or the strategy (``as_segments``) asks for them.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
@@ -271,6 +274,7 @@ def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within:
         int(values["longest"]),
     )
     with query.trace.step("take segments") as step:
-        found = select_segments(query.view, ranking, plan)
-        step.detail, step.count = describe_segments(ranking, plan, found), len(found)
-        return build_segment_hits(query.load_chunks([segment.best_chunk for segment in found]), found, paths)
+        segments = select_segments(query.view, ranking, plan)
+        step.detail, step.count = describe_segments(ranking, plan, segments), len(segments)
+        best_chunks = query.load_chunks([segment.best_chunk for segment in segments])
+        return build_segment_hits(best_chunks, segments, paths)

@@ -43,35 +43,35 @@ def build_chunk_hits(
     while num_read < len(ranking) and len(hits) < top:
         batch = ranking[num_read : num_read + top - len(hits)]
         num_read += len(batch)
-        for passage, (chunk, score) in zip(load_chunks([chunk for chunk, _ in batch]), batch, strict=True):
+        for loaded, (chunk, score) in zip(load_chunks([chunk for chunk, _ in batch]), batch, strict=True):
             if within is not None:
-                size = count_text_tokens(passage.text)
+                size = count_text_tokens(loaded.text)
                 if size > within:
                     continue
                 within -= size
-            hits.append(_build_chunk_hit(len(hits) + 1, score, passage, _get_path(paths, passage)))
+            hits.append(_build_chunk_hit(len(hits) + 1, score, loaded, _get_path(paths, loaded)))
             chunk_ids.append(chunk)
     return RankedHits(hits, chunk_ids)
 
 
-def _build_chunk_hit(rank: int, score: float, passage: LoadedChunk, path: str) -> Hit:
-    record, document = passage.record, passage.document
-    heading = " > ".join(passage.headings)
-    fields = (document.key, record.ordinal, passage.text, path, record.start, record.end, heading)
+def _build_chunk_hit(rank: int, score: float, loaded: LoadedChunk, path: str) -> Hit:
+    record, document = loaded.record, loaded.document
+    heading = " > ".join(loaded.headings)
+    fields = (document.key, record.ordinal, loaded.text, path, record.start, record.end, heading)
     return Hit(rank, score, *fields, document.title)
 
 
-def build_segment_hits(passages: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
-    """Return segments as hits, in their order. ``load_chunks`` are their best chunks. A segment that is one whole chunk
-    becomes a chunk hit."""
+def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
+    """Return segments as hits, in their order; ``best_chunks`` are their best-ranked chunks. A segment that is one
+    whole chunk becomes a chunk hit."""
     hits = []
-    for rank, (segment, passage) in enumerate(zip(segments, passages, strict=True), 1):
+    for rank, (segment, loaded) in enumerate(zip(segments, best_chunks, strict=True), 1):
         record, chunks = segment.record, segment.chunks
-        heading = " > ".join(passage.list_headings(chunks[0].section))
-        path, kind = _get_path(paths, passage), _classify_segment(segment)
+        heading = " > ".join(loaded.list_headings(chunks[0].section))
+        path, kind = _get_path(paths, loaded), _classify_segment(segment)
         if kind == "segment":
             chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
-            path = f"segment of {chunk_count} around chunk {passage.record.ordinal}: {path}"
+            path = f"segment of {chunk_count} around chunk {loaded.record.ordinal}: {path}"
         spans = tuple(
             TextSpan(record.key, chunk.ordinal, max(chunk.start, segment.start), min(chunk.end, segment.end))
             for chunk in chunks
@@ -85,7 +85,7 @@ def _classify_segment(segment: Segment) -> HitKind:
     return "chunk" if segment.is_whole_chunk else "segment"
 
 
-def _get_path(paths: HitPaths, passage: LoadedChunk) -> str:
+def _get_path(paths: HitPaths, loaded: LoadedChunk) -> str:
     if isinstance(paths, str):
         return paths
-    return paths.get(passage.chunk, "") if isinstance(paths, Mapping) else paths(passage)
+    return paths.get(loaded.chunk, "") if isinstance(paths, Mapping) else paths(loaded)

@@ -6,7 +6,6 @@ In: the ranking of a strategy. Out: its first candidates in the order of new sco
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,9 @@ def make_reranker(name: str) -> RerankFunction | None:
     if name == COMBINATION:
         return rerank_combined
     if "/" not in name and not _path_exists(name):
-        suggestions = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
+        from difflib import get_close_matches
+
+        suggestions = get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
         hint = f"did you mean {suggestions[0]}? " if suggestions else ""
         raise RerankerError(
             f"there is no reranker {name!r}; {hint}valid are none, combination, and cross-encoders by their name "
@@ -55,7 +56,7 @@ def make_reranker(name: str) -> RerankFunction | None:
 def _path_exists(name: str) -> bool:
     try:
         return Path(name).exists()
-    except (OSError, ValueError):  # no path
+    except (OSError, ValueError):  # not a valid path
         return False
 
 

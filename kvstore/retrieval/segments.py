@@ -37,24 +37,26 @@ if TYPE_CHECKING:
 MAX_CONSIDERED = 100
 #: The share of a chunk's size below which the remaining room is not filled.
 _MIN_CHUNK_SHARE = 0.25
-#: The relevance of the best chunk before the penalty (dsRAG's relevance if scores are not probabilities), and the
-#: weight
-#: of the share of the best score relative to the rank: the scores of strategies fall differently.
-_BEST_RELEVANCE, _SCORE_EXPONENT = 0.8, 0.25
+#: The relevance of the best chunk before the penalty: that of dsRAG if scores are not probabilities.
+_BEST_RELEVANCE = 0.8
+#: The exponent of a chunk's share of the best score. It is small, because the scores of strategies fall differently.
+_SCORE_EXPONENT = 0.25
 
-#: Options of WITH for segments, in addition to those of the strategy. The defaults were chosen on
-#: the even questions of meetings (answers of a page) and excerpts (of a sentence).
+#: Options of WITH for segments, in addition to those of the strategy. The defaults were chosen on the even questions of
+#: meetings (answers of a page) and excerpts (answers of a sentence).
 SEGMENT_OPTIONS: Mapping[str, Option] = {
-    "penalty": Option(0.12, 0, 1, "what each chunk of a segment has to be worth: more makes segments shorter"),
-    "decay": Option(1, 0.01, 100, "over how many times the chunks that there is room for worth falls to a third"),
-    "longest": Option(15, 1, 1000, "chunks of a segment at most"),
+    "penalty": Option(0.12, 0, 1, "the value subtracted from each chunk; a larger one makes segments shorter"),
+    "decay": Option(1, 0.01, 100, "the rank, relative to the room, at which the value of a chunk falls to a third"),
+    "longest": Option(15, 1, 1000, "the maximum number of chunks of a segment"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """How to build segments: at most ``top``, of ``within`` tokens together. ``token_limit`` is the number of chunks
-    read otherwise. The other fields are those of ``SEGMENT_OPTIONS``."""
+    """The parameters of segments: at most ``top``, and at most ``within`` tokens together (None: no limit).
+
+    ``room`` is the number of chunks that fit. The other fields are those of :data:`SEGMENT_OPTIONS`.
+    """
 
     top: int
     room: float
@@ -84,8 +86,8 @@ class Segment:
 
 
 class _ChunkRun(NamedTuple):
-    """The chunks ``first_byte`` to ``last_byte`` of a document, by ordinal; ``ranking_index`` is the position of the
-    best of them in the ranking."""
+    """The chunks ``first`` to ``last`` of a document, by ordinal; ``ranking_index`` is the position of the best of them
+    in the ranking."""
 
     ranking_index: int
     document: int
@@ -109,28 +111,31 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
 def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
     """Return runs of the chunks of one document, in no order, that together contain every chunk with a value once.
 
-    ``values`` are values of chunks by ordinal, less the penalty.
+    ``values`` are the relevances of ranked chunks by ordinal, less the penalty. A run is its first and last ordinal.
+    Its value is the sum of the values of its chunks, and an unranked chunk in it costs the penalty. The runs with the
+    largest values are taken first.
     """
-    numbers = sorted(values)
+    ordinals = sorted(values)
     runs: list[tuple[float, int, int]] = []
-    for index, first in enumerate(numbers):
+    for index, first in enumerate(ordinals):
         if values[first] < 0:
             continue
-        worth, previous = 0.0, first - 1
-        for last in numbers[index:]:
+        run_value, previous = 0.0, first - 1
+        for last in ordinals[index:]:
             if last >= first + plan.longest:
                 break
-            worth += values[last] - plan.penalty * (last - previous - 1)
+            num_unranked = last - previous - 1
+            run_value += values[last] - plan.penalty * num_unranked
             previous = last
             if values[last] >= 0:
-                runs.append((-worth, first, last))
+                runs.append((-run_value, first, last))
     used: set[int] = set()
     selected = []
     for _, first, last in sorted(runs):
         if used.isdisjoint(range(first, last + 1)):
             used.update(range(first, last + 1))
             selected.append((first, last))
-    return selected + [(number, number) for number in numbers if number not in used]
+    return selected + [(ordinal, ordinal) for ordinal in ordinals if ordinal not in used]
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
@@ -154,15 +159,14 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
-    """Describe segments for EXPLAIN: how many chunks the shape of the scores admits, and the resulting segments."""
+    """Describe segments for EXPLAIN: the number of chunks worth extending a segment to, and the resulting segments."""
     considered = ranking[: max(MAX_CONSIDERED, plan.top)]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
     return (
-        f"as the scores fall, {num_worthwhile} of {len(considered)} chunks are worth more than the penalty "
-        f"{plan.penalty:g}, "
-        f"with room for {plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
+        f"{num_worthwhile} of {len(considered)} chunks are worth more than the penalty {plan.penalty:g}, with room for "
+        f"{plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
     )
 
 
@@ -188,17 +192,18 @@ class _SegmentBuilder:
         self._ranked_chunks = chunks
 
     def list_runs(self) -> list[_ChunkRun]:
+        """Return the best runs of all documents, in the order of their best-ranked chunks."""
         values_by_document: dict[int, dict[int, float]] = {}
-        for chunk, worth in zip(self._ranked_chunks, compute_relevances(self._ranking, self._plan), strict=True):
-            values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
-        found = []
+        for chunk, relevance in zip(self._ranked_chunks, compute_relevances(self._ranking, self._plan), strict=True):
+            values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = relevance - self._plan.penalty
+        runs = []
         for document, chunk_values in values_by_document.items():
             for first, last in select_best_runs(chunk_values, self._plan):
                 ranking_index = min(
-                    self._ranking_indexes[document, number] for number in chunk_values if first <= number <= last
+                    self._ranking_indexes[document, ordinal] for ordinal in chunk_values if first <= ordinal <= last
                 )
-                found.append(_ChunkRun(ranking_index, document, first, last))
-        return sorted(found)
+                runs.append(_ChunkRun(ranking_index, document, first, last))
+        return sorted(runs)
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
         """Build the segment of a run, within ``tokens_left`` tokens. Return None if there is no room for its best chunk
@@ -213,8 +218,9 @@ class _SegmentBuilder:
                 return None
         used_spans = self._used_spans.setdefault(record.id, [])
         start, end = chunks[0].start, chunks[-1].end
-        low = max((stop for begin, stop in used_spans if begin <= best_record.start), default=0)
-        high = min((begin for begin, _ in used_spans if begin >= best_record.start), default=record.size)
+        # The segment lies between its neighbors.
+        low = max((used_end for used_start, used_end in used_spans if used_start <= best_record.start), default=0)
+        high = min((used_start for used_start, _ in used_spans if used_start >= best_record.start), default=record.size)
         if low > best_record.start or high < best_record.end:
             return None
         max_tokens = self._plan.longest * self._state.settings.chunk_tokens

@@ -50,7 +50,7 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
 class WordSearchResult:
     """The best chunks by words, best first, and requested scores of further chunks.
 
-    ``other_scores`` holds the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the
+    ``other_scores`` are the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the
     best chunks, in order, if a vector was given.
     """
 
@@ -63,8 +63,8 @@ class WordSearchResult:
 class WordSearchRequest(ReadRequest[WordSearchResult]):
     """The ``top`` chunks by BM25 among those that may answer; chunks without any of the terms are omitted.
 
-    The result also has the scores of the chunks in ``other_scores``, which are distinct, and the cosines of the best
-    with a unit ``vector``.
+    The result also has the scores of ``other_chunks``, which are distinct, and the cosines of the best chunks with a
+    unit ``vector``.
     """
 
     weights: TermWeights
@@ -104,23 +104,22 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
 class TermSetCountRequest(ReadRequest[list[int]]):
     """The number of allowed chunks that contain all terms of each set; 0 for an empty set."""
 
-    terms: Sequence[Collection[str]]
+    term_sets: Sequence[Collection[str]]
 
     def fetch(self, state: State) -> list[int]:
         if state.allowed is not None:
-            matching_chunks = (state.postings.containing(terms) for terms in self.terms)
+            matching_chunks = (state.postings.containing(terms) for terms in self.term_sets)
             return [int(state.allowed.mask(chunks).sum()) for chunks in matching_chunks]
-        single_counts = state.postings.count_chunks_by_term(
-            [term for terms in self.terms if len(terms) == 1 for term in terms]
-        )
-        return [
-            single_counts[next(iter(terms))]
-            if len(terms) == 1
-            else len(state.postings.containing(terms))
-            if terms
-            else 0
-            for terms in self.terms
-        ]
+        # The count of a single term is stored, so its postings need not be read.
+        single_terms = [term for terms in self.term_sets if len(terms) == 1 for term in terms]
+        single_counts = state.postings.count_chunks_by_term(single_terms)
+
+        def count_chunks(terms: Collection[str]) -> int:
+            if len(terms) == 1:
+                return single_counts[next(iter(terms))]
+            return len(state.postings.containing(terms)) if terms else 0
+
+        return [count_chunks(terms) for terms in self.term_sets]
 
 
 def build_count_request(words: QuestionWords) -> TermCountRequest:
@@ -155,7 +154,7 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases:
             from .phrase_search import PhraseSearchRequest
 
             ranking = reading.fetch(PhraseSearchRequest(weights, tuple(quoted_phrases), phrases, top, query.allowed))
-            quotations = ('"' + " ".join(pattern.word for pattern in run.words) + '"' for run in quoted_phrases)
+            quotations = ('"' + " ".join(pattern.word for pattern in phrase.words) + '"' for phrase in quoted_phrases)
             step.detail += f"; word for word {', '.join(quotations)}"
         else:
             ranking = reading.fetch(WordSearchRequest(weights, top, query.allowed)).ranking

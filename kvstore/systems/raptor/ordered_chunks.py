@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.cover import list_content_sentences
+from ...retrieval.cover import iter_content_sentences
 from ...storage.scratch_file import ScratchFile
 from ...structures.clustering.affinity import Partition
 from ...structures.state import State
@@ -122,7 +122,7 @@ class OrderedChunks:
     def iter_sentences(self, position: int) -> Iterator[TopicSentence]:
         """Yield the sentences of a chunk."""
         format = "text" if self.is_plain[position] else "markdown"
-        for start, end, _, words in list_content_sentences(self.read_text(position).decode(), format):
+        for start, end, _, words in iter_content_sentences(self.read_text(position).decode(), format):
             yield TopicSentence(position, start, end, words)
 
     def build_sentence(self, position: int, start: int, end: int) -> TopicSentence:
