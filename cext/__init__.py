@@ -1,1 +1,1 @@
-"""The kernels: Cython over plain buffers."""
+"""Kernels in Cython that work on plain buffers."""

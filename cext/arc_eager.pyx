@@ -1,12 +1,12 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Greedy arc-eager parsing (Nivre 2008, section 4) as spaCy does it: the same moves by the same sums.
+"""Greedy arc-eager parsing (Nivre 2008, section 4), with the same moves and the same arithmetic as spaCy.
 
-In: what a network's first layer says of each token in each of 13 places of a state, float32, and the weights above it.
-Out: the head of each token and the move that gave it its label. A document's parse depends on nothing but its rows.
-Besides the four moves there is one that says a sentence begins after the next word, and a word without a head that is
-to leave the stack goes back to the buffer, once (Honnibal and Johnson 2015, "An Improved Non-monotonic Transition
-System for Dependency Parsing").
+In: the outputs of a network's first layer for each token in each of the 13 positions of a state, float32, and the
+weights of the upper layer. Out: the head of each token and the move that assigned its label. The parse of a document
+depends only on its rows. Besides the four moves, BREAK begins a sentence after the next word. A word without a head
+that is about to leave the stack returns to the buffer, once (Honnibal and Johnson 2015, "An Improved Non-monotonic
+Transition System for Dependency Parsing").
 """
 
 from libc.stdint cimport int32_t, uint8_t
@@ -19,7 +19,7 @@ cdef extern from *:
 
     namespace {
 
-    /* Places of a state that the network looks at; scores that are kept in registers together. */
+    /* Positions of a state that the network reads; scores that are kept in registers together. */
     constexpr int64_t PLACES = 13, TOGETHER = 32;
 
     struct Network {
@@ -27,7 +27,7 @@ cdef extern from *:
         int64_t hidden, pieces, width;  /* width: columns of upper, a multiple of TOGETHER */
     };
 
-    /* On x86-64 no sum is fused with a product, as in the library that spaCy takes its products from. */
+    /* On x86-64, no product is fused with an addition, as in the library that spaCy uses. */
     __attribute__((always_inline)) inline void score_with(
         const Network &net, const int32_t *tokens, float *sums, float *scores
     ) {
@@ -35,9 +35,9 @@ cdef extern from *:
         for (int64_t i = 0; i < row; i++)
             sums[i] = 0;
         for (int64_t place = 0; place < PLACES; place++) {
-            const float *given = tokens[place] < 0 ? net.padding : net.rows + tokens[place] * PLACES * row;
+            const float *source = tokens[place] < 0 ? net.padding : net.rows + tokens[place] * PLACES * row;
             for (int64_t i = 0; i < row; i++)
-                sums[i] += given[place * row + i];
+                sums[i] += source[place * row + i];
         }
         for (int64_t i = 0; i < row; i++)
             sums[i] += net.bias[i];
@@ -98,7 +98,7 @@ cdef enum:
     BREAK
     MOVES
 
-#: The first letters of the names of moves, in the order of the numbers that :func:`parse` is given.
+#: The first letters of the names of moves, in the order of the numbers in the argument ``kinds`` of :func:`parse`.
 MOVE_LETTERS = "SDLRB"
 
 
@@ -106,12 +106,12 @@ cdef struct State:
     int32_t length
     int32_t following  # the first token that was never on the stack
     vector[int32_t] stack
-    vector[int32_t] returned  # tokens that are in the buffer again, the next one last
+    vector[int32_t] returned  # tokens that returned to the buffer, the next one last
     vector[uint8_t] returned_once
-    vector[uint8_t] begins  # a sentence
-    vector[int32_t] last_left  # the child of a token that it got last, on each side
+    vector[uint8_t] begins  # 1 if a sentence begins at the token
+    vector[int32_t] last_left  # the latest child of a token on each side
     vector[int32_t] last_right
-    vector[int32_t] before  # of a child: the one that its head got before it, on the same side
+    vector[int32_t] before  # by child: the previous child of its head on the same side
 
 
 cdef inline int32_t stacked(const State &state, size_t depth) noexcept nogil:
@@ -128,14 +128,14 @@ cdef inline int32_t buffered(const State &state, size_t ahead) noexcept nogil:
 cdef inline int32_t child(
     const vector[int32_t] &last, const vector[int32_t] &before, int32_t head, int back
 ) noexcept nogil:
-    """The child that a token got last, or (``back`` 1) the one before it; -1 for none."""
+    """Return the latest child of a token, or with ``back`` 1 the one before it; -1 if there is none."""
     if head < 0 or last[head] < 0:
         return -1
     return before[last[head]] if back else last[head]
 
 
-cdef void look(const State &state, int32_t *tokens) noexcept nogil:
-    """The tokens in the places that the network was trained to look at."""
+cdef void fill_tokens(const State &state, int32_t *tokens) noexcept nogil:
+    """Set ``tokens`` to the tokens in the positions that the network was trained on."""
     cdef int32_t top = stacked(state, 0), below = stacked(state, 1), first = buffered(state, 0)
     tokens[0] = first
     tokens[1] = buffered(state, 1)
@@ -152,8 +152,8 @@ cdef void look(const State &state, int32_t *tokens) noexcept nogil:
     tokens[12] = child(state.last_right, state.before, below, 1)
 
 
-cdef void allow(const State &state, bint *allowed) noexcept nogil:
-    """Which moves are possible."""
+cdef void find_allowed(const State &state, bint *allowed) noexcept nogil:
+    """Set ``allowed`` for the moves that are possible."""
     cdef size_t left = state.length - state.following + state.returned.size()
     cdef int32_t first = buffered(state, 0), second = buffered(state, 1)
     cdef bint within = left > 0 and not state.begins[first]
@@ -172,8 +172,8 @@ cdef void push(State &state) noexcept nogil:
         state.returned.pop_back()
 
 
-cdef void make(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
-    """Make a move that is possible."""
+cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
+    """Make a possible move."""
     cdef int32_t top = stacked(state, 0), first = buffered(state, 0)
     if kind == SHIFT:
         push(state)
@@ -183,7 +183,7 @@ cdef void make(State &state, int kind, int32_t move, int32_t *heads, int32_t *la
             state.returned.push_back(top)
             state.returned_once[top] = True
     elif kind == LEFT:
-        if heads[top] >= 0:  # it is the last that its head got: others could come only after it was gone
+        if heads[top] >= 0:  # it is the latest child of its head, because others come only after it has left
             state.last_right[heads[top]] = state.before[top]
         heads[top], labels[top] = first, move
         state.before[top], state.last_left[first] = state.last_left[first], top
@@ -211,27 +211,27 @@ cdef void parse_one(Network &net, int32_t length, const uint8_t *kinds, Py_ssize
     state.last_right.assign(length, -1)
     state.before.assign(length, -1)
     while state.following < length or not state.returned.empty() or not state.stack.empty():
-        look(state, tokens)
+        fill_tokens(state, tokens)
         score(net, tokens, sums, scores)
-        allow(state, allowed)
+        find_allowed(state, allowed)
         best = -1
         for move in range(moves):
             if allowed[kinds[move]] and (best < 0 or scores[move] > scores[best]):
                 best = move
-        make(state, kinds[best], <int32_t>best, heads, labels)
+        apply_move(state, kinds[best], <int32_t>best, heads, labels)
 
 
 def parse(const float[:, ::1] rows not None, const float[::1] bias not None, const float[:, ::1] upper not None,
           const float[::1] upper_bias not None, const uint8_t[::1] kinds not None, const int32_t[::1] lengths not None,
           int32_t[::1] heads not None, int32_t[::1] labels not None) -> None:
-    """Parse documents that stand one after the other.
+    """Parse consecutive documents.
 
-    ``rows``: first the row of no token, then one a token: what the network's first layer says of it in each place, one
-    place after the other; with ``bias`` the inputs of the hidden units, the pieces of a unit (of which the largest
-    counts) beside each other. ``upper``, shape (hidden units, moves filled up with zeros to a multiple of 32), and
-    ``upper_bias``: the scores of moves; ``kinds``: of each move its number in :data:`MOVE_LETTERS`, all of them there.
-    To ``heads`` and ``labels`` goes of each token its head in its document and the move that gave it, -1 for none.
-    Raises ValueError where the shapes do not fit.
+    ``rows``: first the row for "no token", then one row per token: the outputs of the network's first layer for each
+    position, one after the other. With ``bias`` added, they are the inputs of the hidden units. The pieces of a unit,
+    of which the largest counts, are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
+    32), and ``upper_bias``: the weights of the moves. ``kinds``: the number of each move in :data:`MOVE_LETTERS`; all
+    kinds must occur. Writes to ``heads`` and ``labels`` the head of each token within its document and the move that
+    assigned it, -1 for none. Raises ValueError if the shapes do not match.
     """
     cdef Network net
     cdef Py_ssize_t document, first = 0, tokens = rows.shape[0] - 1, row = bias.shape[0], total = 0
@@ -240,7 +240,7 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
         there[document] = False
     for document in range(kinds.shape[0]):
         if kinds[document] >= MOVES:
-            raise ValueError(f"there is no move of kind {kinds[document]}")
+            raise ValueError(f"{kinds[document]} is not a kind of move")
         there[kinds[document]] = True
     for document in range(lengths.shape[0]):
         if lengths[document] < 0:
@@ -251,16 +251,16 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
         and rows.shape[1] == PLACES * row and upper.shape[1] % TOGETHER == 0 and upper.shape[1] >= kinds.shape[0]
         and upper_bias.shape[0] == upper.shape[1] and total == tokens == heads.shape[0] == labels.shape[0]
     ):
-        raise ValueError("the weights, rows, moves and documents of a parse do not fit one another")
+        raise ValueError("the weights, rows, moves and documents of a parse do not match in shape")
     cdef vector[float] sums = vector[float](row), scores = vector[float](upper.shape[1])
-    # What is counted by is the kernel's own: the arrays that are given may share memory with those that are written.
-    cdef vector[int32_t] sizes, found, moves
+    # The kernel uses its own copies of the sizes, because the input arrays may share memory with the output arrays.
+    cdef vector[int32_t] sizes, parsed_heads, moves
     cdef vector[uint8_t] kind
     if not tokens:
         return
     sizes.assign(&lengths[0], &lengths[0] + lengths.shape[0])
     kind.assign(&kinds[0], &kinds[0] + kinds.shape[0])
-    found.assign(tokens, -1)
+    parsed_heads.assign(tokens, -1)
     moves.assign(tokens, -1)
     net.padding, net.bias, net.upper, net.upper_bias = &rows[0, 0], &bias[0], &upper[0, 0], &upper_bias[0]
     net.hidden, net.pieces, net.width = upper.shape[0], row // upper.shape[0], upper.shape[1]
@@ -269,7 +269,7 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
             if sizes[document]:
                 net.rows = &rows[1 + first, 0]
                 parse_one(net, sizes[document], kind.data(), <Py_ssize_t> kind.size(), sums.data(), scores.data(),
-                          &found[first], &moves[first])
+                          &parsed_heads[first], &moves[first])
                 first += sizes[document]
-        memcpy(&heads[0], found.data(), tokens * sizeof(int32_t))
+        memcpy(&heads[0], parsed_heads.data(), tokens * sizeof(int32_t))
         memcpy(&labels[0], moves.data(), tokens * sizeof(int32_t))

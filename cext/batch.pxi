@@ -1,9 +1,8 @@
-# Many names at once.
+# Lookup of many names at once.
 #
-# A batch goes through passes, each of which prefetches what the next one reads, so that the misses of many names
-# overlap: find the bucket page, compare the tags, find the record, compare the key. No pass holds the interpreter's
-# lock; it is taken only to read a page that has not been read before, and to follow a chain.
-
+# A batch is processed in passes. Each pass prefetches what the next one reads, so that the cache misses of many names
+# overlap: find the bucket page, compare the tags, find the record, compare the key. The passes run without the GIL.
+# They take it only to read a page for the first time and to follow a chain.
 cdef enum:
     _BATCH = 256
 
@@ -14,16 +13,16 @@ cdef struct Query:
     uint64_t hash
     const uint64_t* first
     const uint64_t* second
-    const uint8_t* record   # the answer; NULL for an absent name
+    const uint8_t* record   # the result; NULL for an absent name
 
 
-cdef int answer(EntityIndex index, Query* queries, int n) except -1 nogil:
-    """Fill in the records of up to ``_BATCH`` queries, whose hashes, keys and lengths are given."""
+cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
+    """Find the records of up to ``_BATCH`` queries whose hashes, keys and lengths are set."""
     cdef int i
     cdef uint32_t tag, bucket, reference
     cdef const uint8_t* page
     cdef const uint8_t* record
-    candidates_of(index, queries, n)
+    find_heads(index, queries, n)
     for i in range(n):
         queries[i].record = NULL
         reference = queries[i].reference
@@ -41,20 +40,20 @@ cdef int answer(EntityIndex index, Query* queries, int n) except -1 nogil:
                 queries[i].record = record
             elif record == NULL or kv_get32(record + _R_NEXT):
                 with gil:
-                    queries[i].record = index._chained(reference, queries[i].key, queries[i].length, NULL)
+                    queries[i].record = index._find_in_chain(reference, queries[i].key, queries[i].length, NULL)
     return 0
 
 
-cdef int candidates_of(EntityIndex index, Query* queries, int n) except -1 nogil:
-    """Fill in the heads under the tags of the queries' hashes; 0 where a name is certainly absent."""
+cdef int find_heads(EntityIndex index, Query* queries, int n) except -1 nogil:
+    """Set each query's reference to the head of the chain with its tag, or to 0 if the name is certainly absent."""
     cdef int i
     cdef uint32_t tag, bucket
     cdef const uint8_t* page
     for i in range(n):
-        page = index.directory.fast(queries[i].hash)
+        page = index.directory.get_cached_page(queries[i].hash)
         if page == NULL:
             with gil:
-                page = index.directory.page_of(queries[i].hash)
+                page = index.directory.get_page(queries[i].hash)
         tag, bucket = tag_of(queries[i].hash), first_bucket(queries[i].hash)
         queries[i].first = bucket_at(page, bucket)
         queries[i].second = bucket_at(page, other_bucket(tag, bucket))
@@ -70,20 +69,20 @@ cdef int candidates_of(EntityIndex index, Query* queries, int n) except -1 nogil
     return 0
 
 
-def find_many(EntityIndex index not None, keys, uint32_t[::1] found not None,
+def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
               uint64_t[::1] first_addresses=None) -> list:
-    """Write the entity of each name (0 when absent) and, on request, its first address.
+    """Write the entity of each name (0 if absent) to ``entities`` and, if requested, the first address of each.
 
-    Returns the positions of names with long lists, whose first addresses are not written. Raises ValueError where an
-    array is not as long as the names are many.
+    Returns the positions of the names with long lists, whose first addresses are not written. Raises ValueError if an
+    array does not have one element for each name.
     """
     cdef Query queries[_BATCH]
     cdef PyObject* held[_BATCH]
     cdef Py_ssize_t total = len(keys), start, length
     cdef int i, n
     cdef const uint8_t* record
-    if found.shape[0] != total or (first_addresses is not None and first_addresses.shape[0] != total):
-        raise ValueError(f"what is found of {total} names does not go into arrays of other lengths")
+    if entities.shape[0] != total or (first_addresses is not None and first_addresses.shape[0] != total):
+        raise ValueError(f"the arrays must have one element for each of the {total} names")
     long_lists = []
     for start in range(0, total, _BATCH):
         n = 0
@@ -91,7 +90,7 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] found not None,
             while n < <int> _BATCH and start + n < total:
                 key = keys[start + n]
                 queries[n].key = utf8_of(key, &length)
-                # A name too long to be stored is asked for under a length that no record has.
+                # A name that is too long to be stored gets length 0, which no record has.
                 queries[n].length = <uint32_t> length if length <= _KEY_BYTES else 0
                 Py_INCREF(key)
                 held[n] = <PyObject*> key
@@ -99,10 +98,10 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] found not None,
             with nogil:
                 for i in range(n):
                     queries[i].hash = index.hasher.of(queries[i].key, queries[i].length)
-                answer(index, queries, n)
+                find_records(index, queries, n)
                 for i in range(n):
                     record = queries[i].record
-                    found[start + i] = kv_get32(record + _R_ENTITY) if record != NULL else 0
+                    entities[start + i] = kv_get32(record + _R_ENTITY) if record != NULL else 0
             if first_addresses is not None:
                 for i in range(n):
                     record = queries[i].record
@@ -119,33 +118,33 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] found not None,
     return long_lists
 
 
-def addresses_below(EntityIndex index not None, keys, uint64_t stop) -> list:
-    """The addresses below ``stop`` of each name, ascending, as a tuple; None in place of a long list."""
+def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> list:
+    """Return the addresses of each name below ``stop``, ascending, as a tuple; None for a long list."""
     cdef Query query
     cdef Py_ssize_t length
     cdef uint32_t count, i, n
     cdef const uint8_t* at
-    found = []
+    results = []
     for key in keys:
         query.key = utf8_of(key, &length)
         query.length = <uint32_t> length if length <= _KEY_BYTES else 0
         query.hash = index.hasher.of(query.key, query.length)
-        answer(index, &query, 1)
+        find_records(index, &query, 1)
         count = kv_get32(query.record + _R_COUNT) if query.record != NULL else 0
         if count and query.record[_R_LONG]:
-            found.append(None)
+            results.append(None)
             continue
         n = 0
         if count:
             at = query.record + _R_HEADER + kv_get16(query.record + _R_KEY_LENGTH)
             while n < count and kv_get64(at + 8 * n) < stop:
                 n += 1
-        found.append(tuple([kv_get64(at + 8 * i) for i in range(n)]))
-    return found
+        results.append(tuple([kv_get64(at + 8 * i) for i in range(n)]))
+    return results
 
 
-def probe(EntityIndex index not None, const uint64_t[::1] hashes not None) -> int:
-    """How many of these hashes of names have a candidate: the filter alone, with no look at any key."""
+def count_candidates(EntityIndex index not None, const uint64_t[::1] hashes not None) -> int:
+    """Count the hashes that have a candidate in the filter, without comparing keys."""
     cdef Query queries[_BATCH]
     cdef Py_ssize_t start = 0, total = hashes.shape[0], candidates = 0
     cdef int i, n
@@ -154,7 +153,7 @@ def probe(EntityIndex index not None, const uint64_t[::1] hashes not None) -> in
             n = <int> min(<Py_ssize_t> _BATCH, total - start)
             for i in range(n):
                 queries[i].hash = hashes[start + i]
-            candidates_of(index, queries, n)
+            find_heads(index, queries, n)
             for i in range(n):
                 candidates += queries[i].reference != 0
             start += n

@@ -1,15 +1,16 @@
-# Block-list pages: the heads of the entities' block lists, many to a page.
+# Block-list pages: the heads of the entities' block lists, many on one page.
 #
-# A page is slotted: 24 bytes of header, the offsets of the records (two bytes each, 0 where there is none), free space,
-# and the records, packed at the end. A record has 20 bytes of header, the name's key, and, for a short list, its
-# addresses in ascending order; the addresses of a long list are blocks of their own (table address_blocks). FORMAT.md
-# has the layout. A reference to a record is 32 bits: 24 of page number, 8 of slot; page 0 is never used, so 0 is none.
+# A page is slotted: 24 bytes of header, the offsets of the records (two bytes each, 0 for an empty slot), free space,
+# and the records, packed at the end. A record has 20 bytes of header, the name's key, and, if its list is short, the
+# addresses in ascending order. The addresses of a long list are separate blocks (table address_blocks). FORMAT.md
+# has the layout. A reference to a record has 32 bits: 24 of page number, 8 of slot. Page 0 is never used, so 0 is no
+# reference.
 
 cdef enum:
     _LP_SLOTS = 12
     _LP_TOP = 14      # offset of the lowest record
     _LP_USED = 16     # bytes of all records
-    _LP_ROOMY = 18    # 1 while the page is on the list of pages with room
+    _LP_ROOMY = 18    # 1 if the page is on the list of pages with room
     _LP_HEADER = 24
     _R_ENTITY = 0
     _R_TEMPERATURE = 4
@@ -28,7 +29,7 @@ cdef inline size_t record_size(const uint8_t* record) noexcept nogil:
 
 
 cdef inline const uint8_t* record_at(const uint8_t* page, uint32_t slot) noexcept nogil:
-    """The record in ``slot`` of a sound page; NULL when there is none."""
+    """Return the record in ``slot`` of a sound page; NULL if the slot is empty."""
     cdef uint32_t offset
     if slot >= kv_get16(page + _LP_SLOTS):
         return NULL
@@ -36,8 +37,8 @@ cdef inline const uint8_t* record_at(const uint8_t* page, uint32_t slot) noexcep
     return page + offset if offset else NULL
 
 
-cdef bint block_page_sound(const uint8_t* page) noexcept nogil:
-    """Whether all records lie in the page above its offsets, and take as many bytes as the header says."""
+cdef bint is_block_page_sound(const uint8_t* page) noexcept nogil:
+    """True if all records lie in the page after its offsets, and their sizes add up to the number in the header."""
     cdef uint32_t slots = kv_get16(page + _LP_SLOTS), top = kv_get16(page + _LP_TOP), slot, offset
     cdef size_t used = 0
     if slots > 256 or top < _LP_HEADER + 2 * slots or top > _PAGE_BYTES:
@@ -52,31 +53,31 @@ cdef bint block_page_sound(const uint8_t* page) noexcept nogil:
     return used == kv_get16(page + _LP_USED) and used <= _PAGE_BYTES - top
 
 
-cdef bint records_apart(const uint8_t* page) noexcept nogil:
-    """Whether no two records of a sound page overlap, so that a change of one leaves the others as they are."""
-    cdef uint8_t taken[_PAGE_BYTES]
+cdef bint are_records_disjoint(const uint8_t* page) noexcept nogil:
+    """True if no two records of a sound page overlap, so that changing one leaves the others unchanged."""
+    cdef uint8_t used[_PAGE_BYTES]
     cdef uint32_t slot, offset
     cdef size_t i, size
-    memset(taken, 0, _PAGE_BYTES)
+    memset(used, 0, _PAGE_BYTES)
     for slot in range(kv_get16(page + _LP_SLOTS)):
         offset = kv_get16(page + _LP_HEADER + 2 * slot)
         if offset == 0:
             continue
         size = record_size(page + offset)
         for i in range(size):
-            if taken[offset + i]:
+            if used[offset + i]:
                 return False
-        memset(taken + offset, 1, size)
+        memset(used + offset, 1, size)
     return True
 
 
 cdef inline int free_bytes(const uint8_t* page) noexcept nogil:
-    """Bytes that records and offsets of this page may still take, once it is packed."""
+    """Return the bytes that are free for records and offsets once the page is packed."""
     return _PAGE_BYTES - _LP_HEADER - 2 * kv_get16(page + _LP_SLOTS) - kv_get16(page + _LP_USED)
 
 
 cdef void pack_records(uint8_t* page) noexcept nogil:
-    """Close the gaps between the records; what is free then is zeros."""
+    """Close the gaps between the records, and zero the free bytes."""
     cdef uint8_t copy[_PAGE_BYTES]
     cdef uint32_t top = _PAGE_BYTES, first = _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS), slot, offset
     cdef size_t size
@@ -92,8 +93,8 @@ cdef void pack_records(uint8_t* page) noexcept nogil:
     kv_put16(page + _LP_TOP, top)
 
 
-cdef uint8_t* take_space(uint8_t* page, uint32_t slot, size_t size) noexcept nogil:
-    """Room for a record of ``size`` bytes in ``slot``, which is empty; the caller knows that it fits."""
+cdef uint8_t* reserve_space(uint8_t* page, uint32_t slot, size_t size) noexcept nogil:
+    """Reserve ``size`` bytes for the record of an empty ``slot``. The caller has verified that they fit."""
     cdef uint32_t top = kv_get16(page + _LP_TOP)
     if top < _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS) + size:
         pack_records(page)
@@ -106,7 +107,7 @@ cdef uint8_t* take_space(uint8_t* page, uint32_t slot, size_t size) noexcept nog
 
 
 cdef void clear_slot(uint8_t* page, uint32_t slot) noexcept nogil:
-    """Empty ``slot``; nothing of its record stays, which has a name in it."""
+    """Empty ``slot``, and zero its record, because it contains a name."""
     cdef uint32_t offset = kv_get16(page + _LP_HEADER + 2 * slot)
     cdef uint32_t size = <uint32_t> record_size(page + offset)
     memset(page + offset, 0, size)
@@ -116,8 +117,8 @@ cdef void clear_slot(uint8_t* page, uint32_t slot) noexcept nogil:
         kv_put16(page + _LP_TOP, offset + size)
 
 
-cdef void give_space(uint8_t* page, uint32_t slot) noexcept nogil:
-    """Empty ``slot``, and forget empty slots at the end."""
+cdef void free_slot_space(uint8_t* page, uint32_t slot) noexcept nogil:
+    """Empty ``slot``, and drop empty slots at the end."""
     cdef uint32_t slots = kv_get16(page + _LP_SLOTS)
     clear_slot(page, slot)
     while slots and kv_get16(page + _LP_HEADER + 2 * (slots - 1)) == 0:
@@ -130,28 +131,28 @@ cdef class BlockStore:
     """The records of all block-list pages; ``more(after)`` lists some numbers of stored pages with room."""
 
     cdef PageTable pages
-    cdef object _more
+    cdef object _list_more
     cdef list _roomy
     cdef int64_t _last_roomy
     cdef uint32_t _current
 
     def __cinit__(self, PageTable pages not None, more) -> None:
         if pages._encoding != BLOCK_ENCODING:
-            raise ValueError(f"table {pages._table} has no block-list pages, but those of {pages._encoding!r}")
+            raise ValueError(f"table {pages._table} has pages of {pages._encoding!r}, not block-list pages")
         self.pages = pages
-        self._more = more
+        self._list_more = more
         self.forget()
 
     cpdef int settle(self) except -1:
         """Stop filling the current page, and list it if it has room."""
-        cdef uint32_t left = self._current
+        cdef uint32_t number = self._current
         self._current = 0
-        if left:
-            self._note_room(left)
+        if number:
+            self._note_room(number)
         return 0
 
     def forget(self) -> None:
-        """Start again with what is stored about pages with room."""
+        """Forget the known pages with room, and read the stored list again from its beginning."""
         self._roomy = []
         self._last_roomy = -1
         self._current = 0
@@ -163,28 +164,28 @@ cdef class BlockStore:
         return record
 
     cdef uint8_t* own(self, uint32_t reference) except NULL:
-        """The record, to be changed within its size."""
+        """Return a record that the caller may change within its size."""
         cdef const uint8_t* record
         self.pages.own(reference >> 8)
         record = self.record(reference)
         return <uint8_t*> record
 
     cdef uint32_t add(self, size_t size, uint8_t** record) except 0:
-        """Room for a new record of ``size`` bytes; its reference, and where it is."""
+        """Reserve ``size`` bytes for a new record, set ``record`` to them, and return the reference."""
         cdef uint32_t number = self._current, slot
         cdef uint8_t* page
         if number == 0 or not self._fits(number, size):
-            number = self._with_room(size)
+            number = self._choose_page(size)
         page = self.pages.own(number)
         slot = self._free_slot(page)
-        record[0] = take_space(page, slot, size)
+        record[0] = reserve_space(page, slot, size)
         return number << 8 | slot
 
     cdef int remove(self, uint32_t reference) except -1:
         cdef uint32_t number = reference >> 8
         cdef uint8_t* page = self.pages.own(number)
         self.record(reference)
-        give_space(page, reference & 0xFF)
+        free_slot_space(page, reference & 0xFF)
         if kv_get16(page + _LP_SLOTS) == 0:
             if number == self._current:
                 self._current = 0
@@ -194,7 +195,7 @@ cdef class BlockStore:
         return 0
 
     cdef uint32_t resize(self, uint32_t reference, size_t size, uint8_t** record) except 0:
-        """Give a record another size, of its bytes as many as fit; it may move, so returns its reference."""
+        """Change the size of a record, keep the bytes that fit, and return its reference, because it may move."""
         cdef uint8_t copy[_PAGE_BYTES]
         cdef uint32_t number = reference >> 8, slot = reference & 0xFF
         cdef size_t old
@@ -204,9 +205,9 @@ cdef class BlockStore:
         old = record_size(self.record(reference))
         memcpy(copy, self.record(reference), old)
         if <size_t> free_bytes(page) + old >= size:
-            # The slot stays, even where it is the last: its offset is written again by take_space.
+            # The slot stays, even if it is the last: take_space writes its offset again.
             clear_slot(page, slot)
-            record[0] = take_space(page, slot, size)
+            record[0] = reserve_space(page, slot, size)
             memcpy(record[0], copy, min(old, size))
             if size < old:
                 self._note_room(number)
@@ -223,7 +224,7 @@ cdef class BlockStore:
         )
 
     cdef uint32_t _free_slot(self, uint8_t* page) noexcept:
-        """An empty slot, made at the end where there is none; 256 when all are taken."""
+        """Return an empty slot, appended if necessary; 256 if all are in use."""
         cdef uint32_t slot, slots = kv_get16(page + _LP_SLOTS)
         for slot in range(slots):
             if kv_get16(page + _LP_HEADER + 2 * slot) == 0:
@@ -235,18 +236,18 @@ cdef class BlockStore:
             kv_put16(page + _LP_HEADER + 2 * slots, 0)
         return slots
 
-    cdef uint32_t _with_room(self, size_t size) except 0:
-        """Choose another page to fill, with room for ``size`` bytes: a stored one, or a new one."""
+    cdef uint32_t _choose_page(self, size_t size) except 0:
+        """Choose the next page to fill: a stored or new one with room for ``size`` bytes."""
         cdef uint32_t number
         cdef uint8_t* page
         cdef int tries
         self.settle()
-        passed = []
+        skipped = []
         for tries in range(_CANDIDATE_PAGES):
             if not self._roomy and self._last_roomy < self.pages.count:
-                found = self._more(self._last_roomy)
-                self._roomy.extend(reversed(found))
-                self._last_roomy = max(found) if found else self.pages.count
+                numbers = self._list_more(self._last_roomy)
+                self._roomy.extend(reversed(numbers))
+                self._last_roomy = max(numbers) if numbers else self.pages.count
             if not self._roomy:
                 break
             number = self._roomy.pop()
@@ -259,15 +260,15 @@ cdef class BlockStore:
                 self.pages.own(number)[_LP_ROOMY] = 0
                 self._current = number
                 break
-            passed.append(number)
-        self._roomy.extend(passed)
+            skipped.append(number)
+        self._roomy.extend(skipped)
         if self._current == 0:
             self._current = self.pages.allocate()
             kv_put16(self.pages.own(self._current) + _LP_TOP, _PAGE_BYTES)
         return self._current
 
     cdef int _note_room(self, uint32_t number) except -1:
-        """Put a page on the list when it has room and is not the one being filled."""
+        """Add a page to the list of pages with room, unless it is full or the page being filled."""
         cdef uint8_t* page = <uint8_t*> self.pages.read(number)
         if number != self._current and not page[_LP_ROOMY] and free_bytes(page) >= _ROOMY_BYTES:
             self.pages.own(number)[_LP_ROOMY] = 1

@@ -4,7 +4,7 @@
 # Of a name's hash, bits 0..19 ("further bits") and 52..63 (the fingerprint) are its tag, kept in the slot's upper half;
 # bits 20..51 choose its first bucket. The second is (2 (fingerprint mod 63) + 1 - first) mod 126, an involution whose
 # two buckets always differ, because their sum is odd and 126 is even. The slot's lower half is the head of the block
-# list. The taken slots of a bucket come first, in the order of their temperatures when they were last sorted.
+# list. The used slots of a bucket come first, in the order of their temperatures when they were last sorted.
 
 cdef enum:
     _BUCKETS = 126
@@ -18,15 +18,15 @@ cdef enum:
     _BP_HEADER = 48
 
 
-cdef bint bucket_page_sound(const uint8_t* page) noexcept nogil:
-    """Whether the header agrees with the buckets and taken slots come first."""
+cdef bint is_bucket_page_sound(const uint8_t* page) noexcept nogil:
+    """True if the header agrees with the buckets, and used slots come first in each bucket."""
     cdef const uint64_t* buckets = <const uint64_t*> (page + _BP_HEADER)
-    cdef int b, taken = 0
+    cdef int b, used = 0
     for b in range(_BUCKETS):
-        taken += taken_in(buckets + 4 * b)
-        if taken_in(buckets + 4 * b) < 4 and buckets[4 * b + taken_in(buckets + 4 * b)]:
+        used += count_used(buckets + 4 * b)
+        if count_used(buckets + 4 * b) < 4 and buckets[4 * b + count_used(buckets + 4 * b)]:
             return False
-    return (taken == kv_get16(page + _BP_ENTRIES) and page[_BP_DEPTH] <= 64
+    return (used == kv_get16(page + _BP_ENTRIES) and page[_BP_DEPTH] <= 64
             and kv_get64(page + _BP_PREFIX) == low_bits(kv_get64(page + _BP_PREFIX), page[_BP_DEPTH]))
 
 
@@ -52,16 +52,16 @@ cdef inline const uint64_t* bucket_at(const uint8_t* page, uint32_t bucket) noex
 
 
 cdef inline uint32_t head_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
-    """The head under ``tag`` in one bucket; 0 when there is none."""
-    cdef uint32_t found = 0
+    """Return the head for ``tag`` in one bucket; 0 if it is absent."""
+    cdef uint32_t head = 0
     cdef int k
     for k in range(4):
-        found |= <uint32_t> bucket[k] if <uint32_t> (bucket[k] >> 32) == tag else 0
-    return found
+        head |= <uint32_t> bucket[k] if <uint32_t> (bucket[k] >> 32) == tag else 0
+    return head
 
 
 cdef inline int slot_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
-    """The position of ``tag`` in one bucket; -1 when it is not there."""
+    """Return the position of ``tag`` in one bucket; -1 if it is absent."""
     cdef int k
     for k in range(4):
         if bucket[k] != 0 and <uint32_t> (bucket[k] >> 32) == tag:
@@ -69,36 +69,36 @@ cdef inline int slot_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
     return -1
 
 
-cdef inline int taken_in(const uint64_t* bucket) noexcept nogil:
+cdef inline int count_used(const uint64_t* bucket) noexcept nogil:
     return (bucket[0] != 0) + (bucket[1] != 0) + (bucket[2] != 0) + (bucket[3] != 0)
 
 
 cdef void remove_slot(uint64_t* bucket, int k) noexcept nogil:
-    """Take slot ``k`` out; the others keep their order."""
+    """Remove slot ``k``; the others keep their order."""
     while k < 3:
         bucket[k] = bucket[k + 1]
         k += 1
     bucket[3] = 0
 
 
-cdef int place_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogil:
-    """Put a slot into one of its two buckets, moving others along the shortest path if need be.
+cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogil:
+    """Put a slot into one of its two buckets, moving others along the shortest path if necessary.
 
-    Returns the number of slots moved ("kicks"), or -1 with the page unchanged when both buckets and all that can be
-    reached from them are full. The search is breadth-first and meets each of the 126 buckets at most once, so it is
-    bounded, and it prefers to move the coldest slots.
+    Returns the number of moved slots ("kicks"), or -1 with the page unchanged if both buckets and all that can be
+    reached from them are full. The search is breadth-first and visits each of the 126 buckets at most once, so it is
+    bounded. It prefers to move the coldest slots.
     """
     cdef uint64_t* buckets = <uint64_t*> (page + _BP_HEADER)
     cdef uint8_t queue[_BUCKETS]
-    cdef uint8_t parent[_BUCKETS]   # position in the queue of the bucket whose slot would move here
+    cdef uint8_t parent[_BUCKETS]   # queue position of the bucket whose slot would move here
     cdef uint8_t parent_slot[_BUCKETS]
     cdef uint8_t seen[_BUCKETS]
     cdef uint32_t second = other_bucket(<uint32_t> (slot >> 32), first)
     cdef uint32_t bucket, target
     cdef int head = 0, tail = 2, at, k, kicks = 0
-    if taken_in(buckets + 4 * second) < taken_in(buckets + 4 * first):
+    if count_used(buckets + 4 * second) < count_used(buckets + 4 * first):
         first, second = second, first
-    k = taken_in(buckets + 4 * first)
+    k = count_used(buckets + 4 * first)
     if k < 4:
         buckets[4 * first + k] = slot
         kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) + 1)
@@ -120,7 +120,7 @@ cdef int place_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogil
                 at = tail - 1
                 while parent[at] != 0xFF:
                     target, bucket, k = queue[at], queue[parent[at]], parent_slot[at]
-                    buckets[4 * target + taken_in(buckets + 4 * target)] = buckets[4 * bucket + k]
+                    buckets[4 * target + count_used(buckets + 4 * target)] = buckets[4 * bucket + k]
                     remove_slot(buckets + 4 * bucket, k)
                     kicks += 1
                     at = parent[at]
@@ -134,7 +134,7 @@ cdef int place_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogil
 
 
 cdef void divide_page(uint8_t* page, uint8_t* new_page, int bit) noexcept nogil:
-    """Move the slots whose further bit ``bit`` is set to the same buckets of ``new_page``."""
+    """Move the slots whose stored bit ``bit`` is set to the same buckets of ``new_page``."""
     cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
     cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
     cdef int b, k, stay, go, moved = 0

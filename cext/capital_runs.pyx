@@ -1,20 +1,20 @@
 # cython: wraparound=False
-"""Runs of capitalised words in the sentences of a document, and the names that they make.
+"""Runs of capitalized words in the sentences of a document, and the names that they form.
 
-In: the pieces of sentences (:func:`kvstore_cext.words.name_pieces`), and the words that the rules name. Out: runs, and
-forms of names in order. The rules are those of kvstore.text.names, which says what they are for; here they are carried
-out for every capitalised word of a corpus.
+In: the pieces of sentences (:func:`kvstore_cext.words.name_pieces`), and the words used by the rules. Out: runs, and
+the forms of names in order. kvstore.text.names describes the rules and their purpose; this module applies them to every
+capitalized word of a corpus.
 """
 
 from cpython.unicode cimport PyUnicode_Tailmatch
 
 cdef enum:
-    LONGEST_NUMBER = 4  # digits of the longest number inside a name
-    SHOUTED = 2  # an everyday word in capitals is a name where it stands alone more often than one shouts
+    MAX_NUMBER_DIGITS = 4  # digits of the longest number inside a name
+    MIN_ALONE = 2  # a common word in capitals is a name if it occurs alone more often than this
 
 
 cdef class RunRules:
-    """The words, and ends of words, by which a run is told to be a name."""
+    """The words and word endings that decide whether a run is a name."""
 
     cdef frozenset function_words, particles, bridges, bodies, counted, calendar, calendar_short, beside_names
     cdef frozenset peoples, numerals, parts_of_text, broken, opening, saints, keeping_dot
@@ -23,8 +23,8 @@ cdef class RunRules:
     cdef object kind_of, is_digest, is_contraction
 
     def __init__(self, words, ends, Py_ssize_t longest, kind_of, is_digest, is_contraction):
-        """``words`` and ``ends`` by what they are; a name has ``longest`` words at most; ``kind_of`` says of what kind an everyday word is, ``is_digest`` and
-        ``is_contraction`` what a word looks like."""
+        """``words`` and ``ends`` are grouped by purpose. A name has at most ``longest`` words. ``kind_of`` returns the
+        kind of a common word; ``is_digest`` and ``is_contraction`` test the form of a word."""
         if None in words.values() or None in ends.values():
             raise TypeError("words are a frozenset and ends a tuple, not None")
         self.function_words, self.particles = words["function"], words["particles"]
@@ -38,32 +38,32 @@ cdef class RunRules:
         self.ends_of_fields, self.longest = ends["fields"], longest
         self.kind_of, self.is_digest, self.is_contraction = kind_of, is_digest, is_contraction
 
-    def is_of_people(self, str word not None) -> bool:
-        """Whether a word behind others is an adjective of a people: ``South Korean``, ``African American``."""
+    def is_adjective_of_people(self, str word not None) -> bool:
+        """True if a word that follows others is an adjective of a people: ``South Korean``, ``African American``."""
         return self._is_of_people(word)
 
-    def is_heading_of_page(self, list run not None) -> bool:
-        """Whether the heading of a page of a manual is set before a text: ``SUPPORT Limited``, ``NOTES The``."""
+    def starts_with_page_heading(self, list run not None) -> bool:
+        """True if a run begins with the page heading of a manual, before a text: ``SUPPORT Limited``, ``NOTES The``."""
         if not all(isinstance(word, str) for word in run[:2]):
-            raise TypeError("a run is of words")
+            raise TypeError("a run must be a list of words")
         return self._is_heading_of_page(run)
 
     # -- Words
 
-    cdef bint _everyday(self, str word) except -1:
+    cdef bint _is_common(self, str word) except -1:
         return self.kind_of(word) is not None
 
-    cdef bint _all_everyday(self, list run) except -1:
+    cdef bint _are_all_common(self, list run) except -1:
         cdef str word
         for word in run:
-            if not self._everyday(word):
+            if not self._is_common(word):
                 return False
         return True
 
-    cdef bint _any_everyday(self, list run) except -1:
+    cdef bint _is_any_common(self, list run) except -1:
         cdef str word
         for word in run:
-            if self._everyday(word):
+            if self._is_common(word):
                 return True
         return False
 
@@ -76,12 +76,12 @@ cdef class RunRules:
         return _ends(lower, "an") and self.kind_of(word) == "adjective"
 
     cdef bint _is_of_date(self, str word, bint short) except -1:
-        """Whether a word is that of a month or a day, shortened ones among them."""
+        """True if a word is the name of a month or a day, possibly shortened."""
         cdef str lower = word.lower()
         return lower in self.calendar or (short and lower.rstrip(".") in self.calendar_short)
 
     cdef bint _keeps_dot(self, str word) except -1:
-        """Whether the dot at the end belongs to the word: an initial or an abbreviation of letters."""
+        """True if the dot at the end belongs to the word: an initial or an abbreviation of letters."""
         return len(word) == 2 or word.find(".", 0, len(word) - 1) >= 0 or word in self.keeping_dot
 
     cdef bint _is_contracted(self, str word) except -1:
@@ -89,44 +89,44 @@ cdef class RunRules:
 
     # -- Runs
 
-    cdef list _found(self, list pieces):
-        """The runs of capitalised words of a sentence, each with whether it opens the sentence, and its pieces of code
-        and emphasis."""
-        cdef list found = [], run = [], pending = []
+    cdef list _find_runs(self, list pieces):
+        """Return the runs of capitalized words of a sentence, each with a flag that it opens the sentence, and the
+        pieces of code and emphasis."""
+        cdef list runs = [], run = [], pending = []
         cdef bint first = True, at_start = True, ended
-        cdef bint stroked = False  # whether a stroke stands right before the run
+        cdef bint after_slash = False  # a slash directly precedes the run
         cdef Py_ssize_t number
         cdef str piece, word, before
         cdef Py_UCS4 c
         for number in range(len(pieces)):
             piece = pieces[number]
             if not piece:
-                raise ValueError("a piece of a sentence has a character or more")
+                raise ValueError("a piece of a sentence must not be empty")
             c = piece[0]
-            if not run and c.islower():  # as most are
+            if not run and c.islower():  # most pieces
                 first = "_" in piece
                 continue
             if c.isalnum():
                 ended = _ends(piece, ".") and not self._keeps_dot(piece)
                 word = piece[:len(piece) - 1] if ended else piece
                 if "_" in word or self._is_contracted(word):
-                    ended = True  # an identifier, or what is no name
-                elif word[0].isupper() or (run and not pending and len(word) <= LONGEST_NUMBER and word.isdigit()):
-                    if len(pending) == 1 and pending[0] == "and" and not self._goes_on(run, pieces, number):
-                        found.append((run, at_start))
+                    ended = True  # an identifier or another piece that is not a name
+                elif word[0].isupper() or (run and not pending and len(word) <= MAX_NUMBER_DIGITS and word.isdigit()):
+                    if len(pending) == 1 and pending[0] == "and" and not self._continues(run, pieces, number):
+                        runs.append((run, at_start))
                         run, pending = [], []
                     elif run and not pending and _last(run).isdigit() and word.isupper() and (<str> run[0]).isupper():
-                        found.append((run[:len(run) - 1], at_start))  # columns of a table
+                        runs.append((run[:len(run) - 1], at_start))  # columns of a table
                         run = []
-                    if stroked and len(run) == 1 and not pending:
-                        run = []  # "Tool/API Name": the stroke joins it to what is before
+                    if after_slash and len(run) == 1 and not pending:
+                        run = []  # "Tool/API Name": the slash joins it to the previous word
                     if not run:
                         at_start = first
                     if number:
                         before = <str> pieces[number - 1]
-                        stroked = before == "/" or before in self.broken
+                        after_slash = before == "/" or before in self.broken
                     else:
-                        stroked = False
+                        after_slash = False
                     run += pending
                     run.append(word)
                     pending = []
@@ -141,35 +141,35 @@ cdef class RunRules:
                 pending.append(piece)
                 continue
             elif run and not pending and (piece in self.broken or (piece == "/" and len(run) > 1)):
-                # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to what is behind.
+                # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to the next word.
                 run = _without_last(run)
             if run:
-                found.append((run, at_start))
+                runs.append((run, at_start))
                 run, pending = [], []
             if c == u" " or piece in self.opening:
                 first = True
             elif len(piece) > 1 and (c == u"`" or c == u"*"):
                 first = False
-                found.append(piece)
+                runs.append(piece)
         if run:
-            found.append((run, at_start))
-        return found
+            runs.append((run, at_start))
+        return runs
 
     cdef bint _joins_two(self, list run, list pending, str word) except -1:
-        """Whether an ``and`` may join two everyday words behind an ``of`` (``Bureau of Weights and Measures``), or
-        before a body of people (``Food and Drug Administration``)."""
-        return word == "and" and not pending and self._everyday(_last(run))
+        """True if an ``and`` may join two common words after an ``of`` (``Bureau of Weights and Measures``), or before
+        a word such as ``Administration`` (``Food and Drug Administration``)."""
+        return word == "and" and not pending and self._is_common(_last(run))
 
     cdef bint _may_bridge(self, list run, list pending, str word) except -1:
         cdef str lower = word.lower()
-        if lower == "for" and not pending and not self._everyday(_last(run)) and _last(run).lower() not in self.bodies:
+        if lower == "for" and not pending and not self._is_common(_last(run)) and _last(run).lower() not in self.bodies:
             return False  # "Slovenia for Ljubljana"
         if lower not in self.particles or lower == "the":
             return len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.bridges
         return not pending or (len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.bridges)
 
-    cdef bint _goes_on(self, list run, list pieces, Py_ssize_t at) except -1:
-        """Whether a run goes on over an ``and`` with the word at a place."""
+    cdef bint _continues(self, list run, list pieces, Py_ssize_t at) except -1:
+        """True if a run continues over an ``and`` with the word at ``at``."""
         cdef Py_ssize_t end = at
         cdef list behind = []
         cdef str piece
@@ -179,12 +179,12 @@ cdef class RunRules:
             end += 1
             if _ends(piece, "."):
                 break
-        if "of" in run[max(0, len(run) - 4):len(run) - 1] and self._everyday(behind[0]):
-            if self._all_everyday(run[_last_place(run, "of") + 1:]):
+        if "of" in run[max(0, len(run) - 4):len(run) - 1] and self._is_common(behind[0]):
+            if self._are_all_common(run[_find_last(run, "of") + 1:]):
                 return True
         if len(behind) == 1:
-            # "Love and Honor": neither stands for itself.
-            return len(run) == 1 and self._everyday(behind[0]) and not (at > 2 and pieces[at - 3] == ",")
+            # "Love and Honor": neither word is a name alone.
+            return len(run) == 1 and self._is_common(behind[0]) and not (at > 2 and pieces[at - 3] == ",")
         return _last(behind).lower() in self.bodies and _last(run).lower() not in self.bodies
 
     # -- Parts of runs
@@ -193,10 +193,10 @@ cdef class RunRules:
         cdef str opening = <str> run[0], second = <str> run[1]
         if not opening.isupper() or (second.isupper() and second != "A"):
             return False
-        return opening.lower() in self.parts_of_text or (len(opening) > 3 and self._everyday(opening))
+        return opening.lower() in self.parts_of_text or (len(opening) > 3 and self._is_common(opening))
 
     cdef list _without_sentence(self, list run, bint at_start):
-        """A run without the sentence that begins behind an identifier in it, as in lists of definitions: ``EFAULT
+        """Return a run without the sentence that begins after an identifier in it, as in lists of definitions: ``EFAULT
         The``, ``VmLib Shared``."""
         cdef Py_ssize_t at
         cdef str before, word
@@ -207,19 +207,19 @@ cdef class RunRules:
                 continue
             marked = at_start and len(run) == 2 and _is_of_code(before)
             marked = marked and not ("-" in before or "'" in before or "’" in before)
-            if (before.isupper() and word.lower() in self.function_words) or (marked and self._everyday(word)):
+            if (before.isupper() and word.lower() in self.function_words) or (marked and self._is_common(word)):
                 return run[:at]
-            if at > 1 and _is_shouted(before) and _is_shouted(<str> run[at - 2]):
-                return run[:at]  # a line in capitals, set before a text
+            if at > 1 and _is_in_capitals(before) and _is_in_capitals(<str> run[at - 2]):
+                return run[:at]  # a line in capitals before a text
         return run
 
     cdef list _without_date(self, list run):
-        """A run without a date at its end, or nothing of one that is a date: ``May 28``, ``July 2000``, ``Mar 2026
+        """Return a run without a date at its end; an empty run if it is a date: ``May 28``, ``July 2000``, ``Mar 2026
         17``."""
         cdef Py_ssize_t end = len(run), at
         cdef bint short = False, dated = False
         if not end or not (_last(run).isdigit() or self._is_of_date(_last(run), True)):
-            return run  # as most are
+            return run  # most runs
         for at in range(end):
             short = short or (<str> run[at]).isdigit()
         while end and ((<str> run[end - 1]).isdigit() or self._is_of_date(<str> run[end - 1], short)):
@@ -228,18 +228,19 @@ cdef class RunRules:
             dated = dated or self._is_of_date(<str> run[at], short)
         return run[:end] if dated and (end == 0 or run[end - 1] not in self.particles) else run
 
-    cdef list _without_place(self, list run):
-        """A run without a place in a text at its end: ``Table 53``, ``Section 34``, ``Figure A``."""
+    cdef list _without_reference(self, list run):
+        """Return a run without a reference to a part of a text at its end: ``Table 53``, ``Section 34``, ``Figure
+        A``."""
         cdef Py_ssize_t end = len(run) - 2
         if end >= 0 and (<str> run[end]).lower().rstrip("s") in self.counted:
             if _last(run).isdigit() or len(_last(run)) == 1:
                 while end and ((<str> run[end - 1])[0].islower() or run[end - 1] == "&"):
-                    end -= 1  # what joins it to the rest: the Museum of Section 34
+                    end -= 1  # the word that joins it to the rest: the Museum of Section 34
                 return run[:end]
         return run
 
     cdef bint _is_adjective(self, list run) except -1:
-        """Whether a run of several words is no name but of a people, or adjectives alone."""
+        """True if a run of several words is only the name of a people or only adjectives."""
         cdef str word
         if len(run) < 2:
             return False
@@ -251,46 +252,47 @@ cdef class RunRules:
         return True
 
     cdef bint _is_of_person(self, list run) except -1:
-        """Whether a run may be the name of a person: several words, none an everyday one."""
-        return len(run) > 1 and "&" not in run and not self._any_everyday(run)
+        """True if a run may be the name of a person: several words, none of them a common one."""
+        return len(run) > 1 and "&" not in run and not self._is_any_common(run)
 
-    cdef bint _is_two(self, list run) except -1:
-        """Whether an ``of the`` tells whose a name is, and is no part of it: ``John Lennon of the Beatles``."""
+    cdef bint _splits_at_of_the(self, list run) except -1:
+        """True if an ``of the`` introduces the group of a person and is not part of the name: ``John Lennon of the
+        Beatles``."""
         cdef Py_ssize_t at
         if "of" not in run:
             return False
-        at = _last_place(run, "of")
+        at = _find_last(run, "of")
         if run[at + 1] != "the":
             return False
         return self._is_of_person(run[:at]) or (at > 1 and len(run) == at + 3 and _last(run).isupper())
 
 
 cdef class CapitalRuns:
-    """The runs of capitalised words of one document, and what they name in it.
+    """The runs of capitalized words of one document, and the names that they form.
 
-    The document as a whole tells common words from names: ``common`` are words that it has in lower case,
-    ``capitalised`` those that it capitalises in the middle of a sentence.
+    The whole document distinguishes common words from names: ``common`` are words that it has in lower case,
+    ``capitalised`` those that it capitalizes in the middle of a sentence.
     """
 
     cdef RunRules rules
     cdef set common, capitalised
-    cdef list found
-    cdef dict alone, made
+    cdef list runs
+    cdef dict alone, names_of_runs
 
     def __init__(
         self, RunRules rules not None, list pieces not None, set common not None, set capitalised not None
     ):
-        """``pieces`` are those of each sentence."""
+        """``pieces`` has the pieces of each sentence."""
         cdef list run
         self.rules, self.common, self.capitalised = rules, common, capitalised
-        self.found = []
+        self.runs = []
         for of_sentence in pieces:
             if not isinstance(of_sentence, list):
-                raise TypeError("the pieces of a sentence are a list")
-            self.found.append(rules._found(<list> of_sentence))
-        # How often each run stands alone in the document, not at the start of a sentence where it is a single word.
-        self.alone, self.made = {}, {}
-        for of_sentence in self.found:
+                raise TypeError("the pieces of a sentence must be a list")
+            self.runs.append(rules._find_runs(<list> of_sentence))
+        # How often each run occurs alone in the document. Single words at the start of a sentence do not count.
+        self.alone, self.names_of_runs = {}, {}
+        for of_sentence in self.runs:
             for item in <list> of_sentence:
                 if type(item) is tuple:
                     run = <list> (<tuple> item)[0]
@@ -298,52 +300,52 @@ cdef class CapitalRuns:
                         key = tuple(run)
                         self.alone[key] = self.alone.get(key, 0) + 1
 
-    def forms(self, Py_ssize_t sentence) -> list:
-        """What a sentence names, in order: for each run of capitalised words a list of forms, and its pieces of code and
-        emphasis as they are."""
-        cdef list every = [], made, run
+    def list_names(self, Py_ssize_t sentence) -> list:
+        """Return the names of a sentence in order: for each run of capitalized words a list of forms, and the pieces of
+        code and emphasis unchanged."""
+        cdef list results = [], names, run
         cdef bint at_start
-        for item in <list> self.found[sentence]:
+        for item in <list> self.runs[sentence]:
             if type(item) is tuple:
                 run, at_start = <list> (<tuple> item)[0], (<tuple> item)[1]
                 key = (at_start, *run)
-                made = <list> self.made.get(key)
-                if made is None:  # a document names the same again and again
-                    made = []
-                    self._finish(run, at_start, made)
-                    self.made[key] = made
-                every.append(made)
+                names = <list> self.names_of_runs.get(key)
+                if names is None:  # documents repeat names
+                    names = []
+                    self._add_names(run, at_start, names)
+                    self.names_of_runs[key] = names
+                results.append(names)
             else:
-                every.append(item)
-        return every
+                results.append(item)
+        return results
 
-    cdef int _finish(self, list run, bint at_start, list names) except -1:
-        """The names a run makes: itself, and what stands for itself inside it."""
+    cdef int _add_names(self, list run, bint at_start, list names) except -1:
+        """Add the names that a run forms: the whole run, and names inside it."""
         cdef RunRules rules = self.rules
-        cdef Py_ssize_t whole = len(run), index
+        cdef Py_ssize_t full_length = len(run), index
         cdef bint opens, own
         cdef str word, bare
         cdef list after
-        if whole == 1:  # as most are
+        if full_length == 1:  # most runs
             word = _without_possessor(<str> run[0])
-            opens = at_start and self._only_opens(run)
+            opens = at_start and self._is_capitalized_by_position(run)
             if not (opens or word.isdigit()) and self._stands_alone(word, at_start):
                 names.append(word)
             return 0
-        while run and at_start and self._only_opens(run):
+        while run and at_start and self._is_capitalized_by_position(run):
             run, at_start = run[1:], False
             while run and ((<str> run[0]).lower() in rules.particles or (<str> run[0]).isdigit()):
                 run = run[1:]  # "In 1901 Ada"
-        if len(run) == 2 and len(<str> run[0]) == 2 and (<str> run[0])[1] == u"." and rules._everyday(<str> run[1]):
-            return 0  # a letter before an item, or at the end of a sentence: "It is module A. Notice it"
+        if len(run) == 2 and len(<str> run[0]) == 2 and (<str> run[0])[1] == u"." and rules._is_common(<str> run[1]):
+            return 0  # the letter of a list item, or of the end of a sentence: "It is module A. Notice it"
         if at_start and len(run) > 1 and rules._is_heading_of_page(run):
             run = run[1:]
             while run and (<str> run[0]).lower() in rules.function_words:
                 run = run[1:]
         run = rules._without_sentence(run, at_start)
-        if 1 < len(run) < whole and rules._all_everyday(run) and tuple(run) not in self.alone:
-            return 0  # "Known Causes of Trouble": what was cut off belonged to it
-        run = rules._without_place(rules._without_date(run))
+        if 1 < len(run) < full_length and rules._are_all_common(run) and tuple(run) not in self.alone:
+            return 0  # "Known Causes of Trouble": the removed part belonged to it
+        run = rules._without_reference(rules._without_date(run))
         for item in run:
             word = <str> item
             if not (word.lower() in rules.function_words or word.isdigit()):
@@ -352,7 +354,7 @@ cdef class CapitalRuns:
             return 0  # SHALL NOT; In 1276
         if rules._is_adjective(run):
             return 0  # South Korean
-        opens = at_start or len(run) < whole
+        opens = at_start or len(run) < full_length
         if len(run) == 1 and not self._stands_alone(_without_possessor(<str> run[0]), opens):
             return 0
         for index in range(len(run)):
@@ -361,36 +363,36 @@ cdef class CapitalRuns:
                 bare = word[:len(word) - 2]
                 after = run[index + 1:]
                 if not after or (<str> after[0])[0].isdigit():
-                    opens = at_start and (len(run) == 1 or rules._everyday(bare))
+                    opens = at_start and (len(run) == 1 or rules._is_common(bare))
                     if index or self._stands_alone(bare, opens):
                         names.append(" ".join([*run[:index], bare]))
                     return 0
                 if index == 1 and run[0] in rules.saints:
-                    continue  # "St Stephen's Green School" is no school of his
-                # "Nolan's Batman" names Nolan and Batman too, "King's College London" one alone.
+                    continue  # "St Stephen's Green School" is not a school of St Stephen
+                # "Nolan's Batman" also names Nolan and Batman; "King's College London" is one name.
                 if (<str> run[0]).lower() in rules.function_words:
                     continue
-                if index or not rules._everyday(bare):
+                if index or not rules._is_common(bare):
                     names.append(" ".join([*run[:index], bare]))
-                own = not (rules._all_everyday(after) if index else rules._any_everyday(after))
+                own = not (rules._are_all_common(after) if index else rules._is_any_common(after))
                 if (own and (<str> after[0]).lower() not in rules.bodies) or self._is_known(after):
                     self._add_part(after, names)
         if run:
-            if len(run) <= rules.longest and not rules._is_two(run):
+            if len(run) <= rules.longest and not rules._splits_at_of_the(run):
                 names.append(" ".join(run))
             self._add_parts(run, names)
         return 0
 
     cdef int _add_parts(self, list run, list names) except -1:
-        """The names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
+        """Add the names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
         cdef list segments, segment, parts, part
         cdef Py_ssize_t number
-        if "of" not in run and "for" not in run:  # as in most
+        if "of" not in run and "for" not in run:  # most runs
             return 0
         segments = _split(run, "for")
         for segment in segments:
             if len(segments) > 1 and ("of" in segment or self._is_known(segment)):
-                # "Best Actress for House of Cards" names House of Cards, "Institute for Advanced Study" no study.
+                # "Best Actress for House of Cards" names House of Cards; "Institute for Advanced Study" does not.
                 names.append(" ".join(segment))
             parts = _split(segment, "of")
             if len(parts) < 2:
@@ -399,7 +401,7 @@ cdef class CapitalRuns:
                 part = <list> parts[number]
                 if number or self._is_known(part):
                     self._add_part(part, names)
-                elif len(part) > 1 and self.rules._is_two(segment):
+                elif len(part) > 1 and self.rules._splits_at_of_the(segment):
                     names.append(" ".join(part))
                 elif len(part) > 1 and part[0] != "The" and self.rules._is_of_person(<list> parts[1]):
                     # The Analytical Engine of Charles Babbage, but not the Second Battle of Bull Run, nor the British
@@ -408,25 +410,25 @@ cdef class CapitalRuns:
         return 0
 
     cdef bint _is_known(self, list part) except -1:
-        """Whether a part of a run stands alone somewhere as well."""
-        return tuple(part) in self.alone and (len(part) > 1 or not self.rules._everyday(<str> part[0]))
+        """True if a part of a run also occurs alone."""
+        return tuple(part) in self.alone and (len(part) > 1 or not self.rules._is_common(<str> part[0]))
 
     cdef int _add_part(self, list part, list names) except -1:
-        """A part of a run, where it stands for itself."""
+        """Add a part of a run if it is a name itself."""
         cdef bint of_field
         if not part or (<str> part[0]).isdigit() or "and" in part or _is_possessor(_last(part)):
             return 0
         of_field = len(part) > 1 and (
             _last(part).lower().endswith(self.rules.ends_of_fields) or self.rules._is_of_people(<str> part[0])
         )
-        if of_field and self.rules._all_everyday(part) and not self._is_known(part):
+        if of_field and self.rules._are_all_common(part) and not self._is_known(part):
             return 0  # "Register of Historic Places", "Museum of American Art"
-        if len(part) > 1 or (not self.rules._everyday(<str> part[0]) and self._stands_alone(<str> part[0], False)):
+        if len(part) > 1 or (not self.rules._is_common(<str> part[0]) and self._stands_alone(<str> part[0], False)):
             names.append(" ".join(part))
         return 0
 
-    cdef bint _only_opens(self, list run) except -1:
-        """Whether the first word of a run at the start of a sentence is capitalised for that alone."""
+    cdef bint _is_capitalized_by_position(self, list run) except -1:
+        """True if the first word of a run at the start of a sentence is capitalized only because of its position."""
         cdef str word = <str> run[0], lower = word.lower()
         if lower in self.rules.function_words:
             return True
@@ -438,7 +440,7 @@ cdef class CapitalRuns:
         return kind == "verb" or kind == "other" or _ends(word, "ing")
 
     cdef bint _stands_alone(self, str word, bint at_start) except -1:
-        """Whether a single capitalised word is a name."""
+        """True if a single capitalized word is a name."""
         cdef RunRules rules = self.rules
         cdef str lower = word.lower(), bare = lower.rstrip(".")
         if lower in rules.function_words or lower in rules.calendar or lower in rules.parts_of_text or len(bare) < 2:
@@ -448,10 +450,10 @@ cdef class CapitalRuns:
         if lower in rules.numerals or rules._is_of_people(word):
             return False
         if word.isupper():
-            return not rules._everyday(word) or self.alone.get((word,), 0) > SHOUTED
+            return not rules._is_common(word) or self.alone.get((word,), 0) > MIN_ALONE
         if at_start and word not in self.capitalised:
             return False
-        # An everyday word is one where it is a noun that the document writes so again and never in lower case.
+        # A common word is a name if it is a noun that the document repeatedly capitalizes and never has in lower case.
         kind = rules.kind_of(word)
         if kind is None:
             return True
@@ -474,12 +476,12 @@ cdef inline str _without_possessor(str word):
     return word[:len(word) - 2] if _is_possessor(word) else word
 
 
-cdef inline bint _is_shouted(str word) except -1:
+cdef inline bint _is_in_capitals(str word) except -1:
     return len(word) > 3 and word.isupper()
 
 
-def is_of_code(str word not None) -> bool:
-    """Whether a word is written as no word of a language is: with a mark, a digit or a capital inside."""
+def is_code(str word not None) -> bool:
+    """True if a word is not written like a word of a language: it has a mark, a digit or a capital inside."""
     return _is_of_code(word)
 
 
@@ -487,8 +489,8 @@ cdef bint _is_of_code(str word) except -1:
     return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
 
 
-cdef Py_ssize_t _last_place(list run, str word) except -1:
-    """The last place of a word in a run that has it."""
+cdef Py_ssize_t _find_last(list run, str word) except -1:
+    """Return the last position of a word that occurs in a run."""
     cdef Py_ssize_t at = len(run) - 1
     while run[at] != word:
         at -= 1
@@ -496,7 +498,7 @@ cdef Py_ssize_t _last_place(list run, str word) except -1:
 
 
 cdef list _without_last(list run):
-    """A run without its last word, and without what joins that to the others."""
+    """Return a run without its last word and without the word that joins it to the others."""
     cdef Py_ssize_t end = len(run) - 1
     while end and not (<str> run[end - 1])[0].isupper():
         end -= 1
@@ -504,7 +506,7 @@ cdef list _without_last(list run):
 
 
 cdef list _split(list run, str connecting):
-    """The parts of a run between the places of a connecting word, without the article behind it."""
+    """Return the parts of a run between the occurrences of a connecting word, without articles after it."""
     cdef list parts = []
     cdef Py_ssize_t start = 0, at
     for at in range(len(run)):

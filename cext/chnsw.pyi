@@ -4,7 +4,7 @@ import numpy.typing as npt
 NONE: int
 WHOLE: int
 
-def checksums(layers: npt.NDArray[np.uint32], vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]: ...
+def compute_checksums(layers: npt.NDArray[np.uint32], vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]: ...
 
 class LayeredGraph:
     def __init__(

@@ -1,21 +1,21 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""C-HNSW: graphs of near neighbours, one a layer, joined by links from each node to the nearest one a layer below.
+"""C-HNSW: a graph of near neighbors per layer, with a link from each node to the nearest one in the layer below.
 
-In: layers of unit vectors, layer 0 first, which is the widest, and the members that each node has in the layer below.
-Built: for each node its links inside the layer and its link down. Searched: the nearest nodes of every layer in one
-descent, over arrays as they lie in a mapped file.
+In: layers of unit vectors, layer 0 first, which is the largest, and the members that each node has in the layer below.
+Built: for each node its links within the layer and its link down. Searched: the nearest nodes of every layer in one
+descent, over arrays that may lie in a mapped file.
 
-ArchRAG (arXiv 2502.09891), section 3.1.3, Algorithms 2 and 3, with these repaired: the walk goes on while there are
-candidates, and ends at one that is farther than the last of ``ef`` results (Malkov, Yashunin 2018, Algorithm 2); the
-link down is the nearest node that a search of the finished layer below finds, not what an insertion happened to meet;
-the next layer is entered at the links of all candidates kept, not of one, and at their members, which lie around them
-and are told by the hierarchy without a search; the first entry of a layer is the node nearest to
-its mean, not a random one, and every node of the layer can be reached from it.
+ArchRAG (arXiv 2502.09891), section 3.1.3, Algorithms 2 and 3, with these corrections. The walk continues while there
+are candidates, and ends at one that is farther than the last of ``ef`` results (Malkov, Yashunin 2018, Algorithm 2).
+The link down is the nearest node that a search of the finished layer below finds, not the nearest that an insertion
+happened to visit. The next layer is entered at the links of all remaining candidates, not of one, and at their members,
+which the hierarchy gives without a search. The first entry of a layer is the node nearest to its mean, not a random
+one, and every node of the layer can be reached from it.
 
-The outcome is a function of the vectors, of the order given and of the options: no random numbers, ties go to the
-smaller number, and a cosine is the same bits wherever it is computed (dots.pxi). Links that lead outside their layer
-are passed over, and a node whose bytes fail their checksum is told, so that a damaged file does no harm.
+The result is a function of the vectors, the given order and the options: there are no random numbers, ties go to the
+smaller number, and a cosine has the same bits wherever it is computed (dots.pxi). Links that lead outside their layer
+are skipped, and a node that fails its checksum is reported, so that a damaged file does no harm.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -30,22 +30,22 @@ import numpy as np
 include "crc32.pxi"
 include "dots.pxi"
 
-#: No link; pads a node's links.
+#: The value of an absent link, which pads the links of a node.
 NONE = 0xFFFFFFFF
-#: Layers of at most so many nodes are compared whole: cheaper than a walk, and exact.
+#: In layers of at most this many nodes, all are compared: this is cheaper than a walk, and exact.
 WHOLE = 64
 
 cdef uint32_t _NONE = 0xFFFFFFFF
-#: Candidates looked at for the link down.
+#: The number of candidates for the link down.
 cdef size_t DOWN_EF = 100
 
-#: A cosine with what orders ties: -(number) where the largest is wanted first.
+#: A cosine and the tie-breaker: -(number) if the largest is wanted first.
 ctypedef pair[float, int64_t] Near
 
 
 cdef struct Layered:
-    # The arrays of a graph. ``first[l]`` is the first node of layer l; a node of layer 0 has a row of ``wide`` links, of
-    # others one of ``narrow``. ``checks`` is NULL while it is built.
+    # The arrays of a graph. ``first[l]`` is the first node of layer l. A node of layer 0 has a row of ``wide`` links,
+    # other nodes one of ``narrow``. ``checks`` is NULL during the build.
     const float* vectors
     uint32_t* links0
     uint32_t* links
@@ -59,7 +59,7 @@ cdef struct Layered:
 
 
 cdef inline uint32_t* row_of(const Layered& graph, uint32_t node) noexcept nogil:
-    """The links of a node."""
+    """Return the links of a node."""
     if node < graph.first[1]:
         return graph.links0 + <Py_ssize_t> node * graph.wide
     return graph.links + <Py_ssize_t> (node - graph.first[1]) * graph.narrow
@@ -73,8 +73,8 @@ cdef inline const float* vector_of(const Layered& graph, uint32_t node) noexcept
     return graph.vectors + <Py_ssize_t> node * graph.dimension
 
 
-cdef uint32_t checksum_of(const Layered& graph, uint32_t node) noexcept nogil:
-    """CRC-32 of a node's vector, links and link down."""
+cdef uint32_t compute_checksum(const Layered& graph, uint32_t node) noexcept nogil:
+    """Return the CRC-32 of a node's vector, links and link down."""
     cdef uint32_t crc = kv_crc(<const uint8_t*> vector_of(graph, node), graph.dimension * sizeof(float))
     crc = kv_crc_further(crc, <const uint8_t*> row_of(graph, node), width_of(graph, node) * sizeof(uint32_t))
     if node >= graph.first[1]:
@@ -83,15 +83,15 @@ cdef uint32_t checksum_of(const Layered& graph, uint32_t node) noexcept nogil:
 
 
 cdef cppclass Walk:
-    # What one search needs, and keeps for the next: marks of nodes met, by epoch; what is looked for, filled up with
-    # zeros; results, best first.
+    # Working memory of one search, reused by the next: marks of visited nodes, by epoch; the query, padded with zeros;
+    # results, best first.
     vector[uint32_t] marks
     uint32_t epoch
     vector[float] wanted
     vector[uint32_t] fresh, starts
     vector[const float*] rows
     vector[float] cosines
-    vector[Near] found
+    vector[Near] results
     int64_t compared
     int64_t damaged
 
@@ -101,15 +101,15 @@ cdef cppclass Walk:
         this.damaged = -1
 
 
-cdef void look_for(Walk* walk, const float* what, Py_ssize_t dimension) noexcept nogil:
-    """Let the walk be for a vector."""
+cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexcept nogil:
+    """Set the query vector of a walk."""
     walk.wanted.assign((dimension + SIDE - 1) // SIDE * SIDE, 0)
     if dimension:
-        memcpy(walk.wanted.data(), what, dimension * sizeof(float))
+        memcpy(walk.wanted.data(), values, dimension * sizeof(float))
 
 
 cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
-    """Forget which nodes were met."""
+    """Forget the visited nodes."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
         walk.marks.assign(nodes, 0)
@@ -117,7 +117,7 @@ cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
 
 
 cdef bint compare(Walk* walk, const Layered& graph) noexcept nogil:
-    """Write the cosines of the fresh nodes; False where one fails its checksum."""
+    """Write the cosines of the fresh nodes; False if one fails its checksum."""
     cdef size_t i
     cdef uint32_t node
     walk.rows.resize(walk.fresh.size())
@@ -126,7 +126,7 @@ cdef bint compare(Walk* walk, const Layered& graph) noexcept nogil:
         node = walk.fresh[i]
         walk.rows[i] = vector_of(graph, node)
         if graph.checks != NULL and not graph.checked[node]:
-            if checksum_of(graph, node) != graph.checks[node]:
+            if compute_checksum(graph, node) != graph.checks[node]:
                 walk.damaged = node
                 return False
             graph.checked[node] = 1
@@ -135,47 +135,47 @@ cdef bint compare(Walk* walk, const Layered& graph) noexcept nogil:
     return True
 
 
-cdef bint compare_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t most) noexcept nogil:
-    """Find the ``most`` nearest nodes of a layer, all compared; False where one fails its checksum."""
+cdef bint compare_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t limit) noexcept nogil:
+    """Find the ``limit`` nearest nodes of a layer by comparing all; False if one fails its checksum."""
     cdef uint32_t node
     cdef size_t i
     walk.fresh.clear()
-    walk.found.clear()
+    walk.results.clear()
     for node in range(graph.first[layer], graph.first[layer + 1]):
         walk.fresh.push_back(node)
     if not compare(walk, graph):
         return False
     for i in range(walk.fresh.size()):
         if walk.cosines[i] == walk.cosines[i]:
-            walk.found.push_back(Near(-walk.cosines[i], <int64_t> walk.fresh[i]))
-    finish(walk, most)
+            walk.results.push_back(Near(-walk.cosines[i], <int64_t> walk.fresh[i]))
+    sort_results(walk, limit)
     return True
 
 
-cdef void finish(Walk* walk, size_t most) noexcept nogil:
-    """Order what was found, given as negated cosines: the largest first, ties by number."""
+cdef void sort_results(Walk* walk, size_t limit) noexcept nogil:
+    """Sort the results, which are negated cosines: the largest cosine first, ties by number."""
     cdef size_t i
-    if walk.found.size() < most:
-        most = walk.found.size()
-    partial_sort(walk.found.begin(), walk.found.begin() + most, walk.found.end())
-    walk.found.resize(most)
-    for i in range(walk.found.size()):
-        walk.found[i].first = -walk.found[i].first
+    if walk.results.size() < limit:
+        limit = walk.results.size()
+    partial_sort(walk.results.begin(), walk.results.begin() + limit, walk.results.end())
+    walk.results.resize(limit)
+    for i in range(walk.results.size()):
+        walk.results[i].first = -walk.results[i].first
 
 
 cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t ef) noexcept nogil:
-    """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False where a node fails its checksum.
+    """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Algorithm 2, SearchLayer: ``ahead`` are nodes whose links were not followed yet, ``kept`` the best so far.
+    Algorithm 2, SearchLayer: ``ahead`` are nodes whose links have not been followed yet, ``best`` the best so far.
     """
-    cdef priority_queue[Near] ahead, kept
+    cdef priority_queue[Near] ahead, best
     cdef Near nearest
     cdef uint32_t node, other, low = graph.first[layer], high = graph.first[layer + 1]
     cdef const uint32_t* links
     cdef Py_ssize_t place, width
     cdef size_t i
     cdef float cosine
-    walk.found.clear()
+    walk.results.clear()
     walk.fresh.clear()
     for i in range(walk.starts.size()):
         node = walk.starts[i]
@@ -191,15 +191,15 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
                 if not cosine == cosine:
                     continue
                 # kept.top() is the worst: negated cosine, and the larger number among equals.
-                if kept.size() < ef or Near(-cosine, <int64_t> node) < kept.top():
+                if best.size() < ef or Near(-cosine, <int64_t> node) < best.top():
                     ahead.push(Near(cosine, -<int64_t> node))
-                    kept.push(Near(-cosine, <int64_t> node))
-                    if kept.size() > ef:
-                        kept.pop()
+                    best.push(Near(-cosine, <int64_t> node))
+                    if best.size() > ef:
+                        best.pop()
         if ahead.empty():
             break
         nearest = ahead.top()
-        if kept.size() == ef and -nearest.first > kept.top().first:
+        if best.size() == ef and -nearest.first > best.top().first:
             break
         ahead.pop()
         node = <uint32_t> (-nearest.second)
@@ -210,21 +210,21 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
             if low <= other < high and walk.marks[other] != walk.epoch:
                 walk.marks[other] = walk.epoch
                 walk.fresh.push_back(other)
-    while not kept.empty():
-        walk.found.push_back(kept.top())
-        kept.pop()
-    finish(walk, ef)
+    while not best.empty():
+        walk.results.push_back(best.top())
+        best.pop()
+    sort_results(walk, ef)
     return True
 
 
 cdef class Searching:
-    # What a search keeps for the next one.
+    # The working memory of a search, which the next one reuses.
     cdef Walk walk
 
 
-def checksums(const uint32_t[::1] layers not None, const float[:, ::1] vectors not None) -> np.ndarray:
-    """The checksums of nodes without links, as :class:`LayeredGraph` wants them; raises ValueError where layers do not
-    hold the vectors."""
+def compute_checksums(const uint32_t[::1] layers not None, const float[:, ::1] vectors not None) -> np.ndarray:
+    """Compute the checksums of nodes without links for :class:`LayeredGraph`. Raises ValueError if the layers do not
+    match the vectors."""
     cdef Py_ssize_t nodes = vectors.shape[0], node
     check_layers(layers, nodes)
     cdef uint32_t none = _NONE
@@ -237,13 +237,14 @@ def checksums(const uint32_t[::1] layers not None, const float[:, ::1] vectors n
 
 
 cdef class LayeredGraph:
-    """A C-HNSW over arrays as they are, for instance of a mapped file; any number of threads may search it.
+    """A C-HNSW over existing arrays, for example of a mapped file. Any number of threads may search it.
 
-    For n nodes of dimension d in layers 0 … L: ``layers`` (L + 2) the first node of each layer and n; ``vectors``
-    (n, d); ``links0`` and ``links`` the links of the nodes of layer 0 and of the others, :data:`NONE` where there is
-    none; ``down`` the link down of the others; ``entry`` (L + 1) where a layer is entered that no link leads to;
-    ``checks`` (n) the checksum of each node, verified when it is first met; ``members`` those of the others, of the
-    first from ``bounds[0]`` to ``bounds[1]`` and so on. Where nodes have no room for links, all are compared. Raises ValueError where shapes do not fit or an entry is not in its layer.
+    For n nodes of dimension d in layers 0 … L: ``layers`` (L + 2): the first node of each layer, and n. ``vectors``
+    (n, d). ``links0`` and ``links``: the links of the nodes of layer 0 and of the others, padded with :data:`NONE`.
+    ``down``: the link down of the others. ``entry`` (L + 1): the node at which a layer is entered without a link from
+    above. ``checks`` (n): the checksum of each node, verified at its first visit. ``members``: the members of the
+    others, those of the first from ``bounds[0]`` to ``bounds[1]`` and so on. If nodes have no room for links, all are
+    compared. Raises ValueError if the shapes do not match or an entry is not in its layer.
     """
 
     cdef const uint32_t[::1] _layers, _down, _entry, _checks, _bounds, _members
@@ -264,10 +265,10 @@ cdef class LayeredGraph:
         if not (links0.shape[0] == layers[1] and links.shape[0] == down.shape[0] == above
                 and entry.shape[0] == layers.shape[0] - 1 and checks.shape[0] == nodes
                 and bounds.shape[0] == above + 1):
-            raise ValueError(f"arrays of {nodes} nodes in layers that begin at {list(layers)} do not fit each other")
+            raise ValueError(f"arrays of {nodes} nodes do not match layers that begin at {list(layers)}")
         for layer in range(entry.shape[0]):
             if layers[layer] < layers[layer + 1] and not layers[layer] <= entry[layer] < layers[layer + 1]:
-                raise ValueError(f"layer {layer} is entered at node {entry[layer]}, which is not in it")
+                raise ValueError(f"the entry of layer {layer} is node {entry[layer]}, which is not in the layer")
         self._layers, self._vectors, self._links0, self._links = layers, vectors, links0, links
         self._down, self._entry, self._checks, self._bounds, self._members = down, entry, checks, bounds, members
         self._checked.assign(nodes, 0)
@@ -286,24 +287,24 @@ cdef class LayeredGraph:
 
     def search(self, const float[::1] query not None, const int64_t[::1] counts not None, Py_ssize_t ef, *,
                bint linked=True, Py_ssize_t whole=WHOLE):
-        """The nearest nodes of each layer, and their cosines, best first: (nodes, cosines, bounds, compared).
+        """Return the nearest nodes of each layer and their cosines, best first: (nodes, cosines, bounds, compared).
 
-        ``counts`` (L + 1) says how many of each layer; a layer of 0 is only passed through, and the descent ends at the
-        lowest that has more. Nodes and cosines of layer l are those from ``bounds[l]`` to ``bounds[l + 1]``;
-        ``compared`` counts the cosines computed. At least ``ef`` candidates are kept in a layer, and in one of at most
-        ``whole`` nodes all are compared. Without ``linked`` each layer is entered where it begins, not where the layer
-        above leads. Raises ValueError for shapes that do not fit, and for a node that fails its checksum.
+        ``counts`` (L + 1) are the numbers of results per layer. A layer with 0 is only traversed, and the descent ends
+        at the lowest layer with more. Nodes and cosines of layer l are at ``bounds[l]`` to ``bounds[l + 1]``.
+        ``compared`` is the number of computed cosines. A layer keeps at least ``ef`` candidates; in a layer of at most
+        ``whole`` nodes all are compared. Without ``linked``, each layer is entered at its entry, not where the layer
+        above leads. Raises ValueError for shapes that do not match, and for a node that fails its checksum.
         """
         cdef Py_ssize_t levels = self._entry.shape[0], layer
         cdef size_t i
         if query.shape[0] != self._graph.dimension or counts.shape[0] != levels or ef < 1:
-            raise ValueError(f"a query of {query.shape[0]} numbers with {counts.shape[0]} counts and ef {ef} fits no "
-                             f"graph of dimension {self._graph.dimension} and {levels} layers")
+            raise ValueError(f"a query of {query.shape[0]} numbers with {counts.shape[0]} counts and ef {ef} does not "
+                             f"match a graph of dimension {self._graph.dimension} and {levels} layers")
         if not (self._graph.wide and self._graph.narrow):
             whole = self._vectors.shape[0]
         cdef Searching searching
         try:
-            searching = self._idle.pop()  # one thread has it at a time
+            searching = self._idle.pop()  # only one thread uses it at a time
         except IndexError:
             searching = Searching()
         cdef Walk* walk = &searching.walk
@@ -334,18 +335,18 @@ cdef class LayeredGraph:
 
 
 cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
-    """Raise ValueError unless layers begin one after the other, from 0 to the number of nodes."""
+    """Raise ValueError unless layers are consecutive, from 0 to the number of nodes."""
     cdef Py_ssize_t layer
     if layers.shape[0] < 2 or layers[0] != 0 or layers[layers.shape[0] - 1] != nodes or nodes >= _NONE:
-        raise ValueError(f"layers that begin at {list(layers)} do not hold {nodes} nodes")
+        raise ValueError(f"layers that begin at {list(layers)} do not match {nodes} nodes")
     for layer in range(layers.shape[0] - 1):
         if layers[layer] > layers[layer + 1]:
-            raise ValueError(f"layers that begin at {list(layers)} do not follow each other")
+            raise ValueError(f"layers that begin at {list(layers)} are not consecutive")
     return 0
 
 
 cdef void enter_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
-    """Let the layer below a node be entered where its link down leads, and at its members."""
+    """Add the target of a node's link down and its members to the starts in the layer below."""
     cdef Py_ssize_t above = node - graph.first[1], place = graph.bounds[above], end = graph.bounds[above + 1]
     walk.starts.push_back(graph.down[above])
     if end > graph.all_members:
@@ -358,51 +359,51 @@ cdef void enter_below(Walk* walk, const Layered& graph, uint32_t node) noexcept 
 cdef bint descend(Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
                   Py_ssize_t levels, size_t ef, bint linked, Py_ssize_t whole,
                   vector[vector[Near]]& results) noexcept nogil:
-    """Search the layers from the highest to the lowest that is wanted; False where a node fails its checksum."""
+    """Search the layers from the highest to the lowest wanted one; False if a node fails its checksum."""
     cdef Py_ssize_t layer, lowest = 0
-    cdef size_t i, count, most
+    cdef size_t i, count, limit
     while lowest < levels and counts[lowest] <= 0:
         lowest += 1
     walk.compared, walk.damaged = 0, -1
     begin(walk, graph.first[levels])
-    look_for(walk, query, graph.dimension)
+    set_query(walk, query, graph.dimension)
     walk.starts.clear()
     for layer in range(levels - 1, lowest - 1, -1):
         if graph.first[layer] == graph.first[layer + 1]:
             walk.starts.clear()
             continue
         count = counts[layer] if counts[layer] > 0 else 1
-        most = ef if ef > count else count
+        limit = ef if ef > count else count
         if graph.first[layer + 1] - graph.first[layer] <= whole:
-            if not compare_layer(walk, graph, layer, most):
+            if not compare_layer(walk, graph, layer, limit):
                 return False
         else:
             if not linked or walk.starts.empty():
                 walk.starts.push_back(entry[layer])
-            if not walk_layer(walk, graph, layer, most):
+            if not walk_layer(walk, graph, layer, limit):
                 return False
-            if walk.found.empty():  # every link down led astray
+            if walk.results.empty():  # no link down leads into the layer
                 walk.starts.push_back(entry[layer])
-                if not walk_layer(walk, graph, layer, most):
+                if not walk_layer(walk, graph, layer, limit):
                     return False
         walk.starts.clear()
         if linked and layer:
-            for i in range(walk.found.size()):
-                enter_below(walk, graph, <uint32_t> walk.found[i].second)
+            for i in range(walk.results.size()):
+                enter_below(walk, graph, <uint32_t> walk.results[i].second)
         if counts[layer] > 0:
-            if walk.found.size() > count:
-                walk.found.resize(count)
-            results[layer] = walk.found
+            if walk.results.size() > count:
+                walk.results.resize(count)
+            results[layer] = walk.results
     return True
 
 
 cdef class LayeredGraphBuilder:
-    """Builds a C-HNSW: :meth:`advance` until nothing is left, then :meth:`arrays`.
+    """Builds a C-HNSW: call :meth:`advance` until it returns 0, then :meth:`arrays`.
 
-    ``layers`` and ``vectors`` as :class:`LayeredGraph` has them; inside a layer nodes are inserted as ``order`` (n)
-    gives them, after the one nearest to the layer's mean. A node gets ``m`` links of its own, and has up to ``m`` with
-    those that link to it, 2 ``m`` in layer 0; ``ef_construction`` candidates are looked at for them. Raises ValueError
-    where the arrays do not fit, ``order`` holds a node twice or mixes layers, or m is below 2.
+    ``layers`` and ``vectors`` are as in :class:`LayeredGraph`. Within a layer, nodes are inserted in the order of
+    ``order`` (n), after the one nearest to the layer's mean. A node gets ``m`` links of its own, and at most ``m`` in
+    all with those from other nodes, 2 ``m`` in layer 0. They are chosen from ``ef_construction`` candidates. Raises
+    ValueError if the arrays do not match, ``order`` has a node twice or mixes layers, or m is below 2.
     """
 
     cdef const uint32_t[::1] _layers
@@ -411,7 +412,7 @@ cdef class LayeredGraphBuilder:
     cdef Layered _graph
     cdef Walk _walk
     cdef size_t _m, _ef
-    # The layer being built (from the top), and how many of its nodes stand.
+    # The layer being built (from the top), and the number of its inserted nodes.
     cdef Py_ssize_t _layer, _inserted
     cdef vector[Near] _candidates
     cdef vector[uint32_t] _chosen, _left
@@ -424,12 +425,12 @@ cdef class LayeredGraphBuilder:
         check_layers(layers, nodes)
         if order.shape[0] != nodes or not 2 <= m <= 1024 or ef_construction < m:
             raise ValueError(f"an order of {order.shape[0]} for {nodes} nodes, m {m} and ef_construction "
-                             f"{ef_construction} do not fit each other")
+                             f"{ef_construction} are not valid together")
         seen.assign(nodes, 0)
         for layer in range(layers.shape[0] - 1):
             for place in range(layers[layer], layers[layer + 1]):
                 if not layers[layer] <= order[place] < layers[layer + 1] or seen[order[place]]:
-                    raise ValueError(f"place {place} of the order has node {order[place]} twice or in another layer")
+                    raise ValueError(f"position {place} of the order repeats node {order[place]} or mixes layers")
                 seen[order[place]] = 1
         self._layers, self._vectors = layers, vectors
         self._m, self._ef = m, ef_construction
@@ -451,7 +452,7 @@ cdef class LayeredGraphBuilder:
         self._inserted = 0
 
     def advance(self, Py_ssize_t count) -> int:
-        """Insert up to so many nodes; how many are left to insert."""
+        """Insert up to ``count`` nodes; return the number of nodes left to insert."""
         with nogil:
             while count > 0 and self._layer >= 0:
                 if self._inserted == <Py_ssize_t> (self._layers[self._layer + 1] - self._layers[self._layer]):
@@ -473,18 +474,19 @@ cdef class LayeredGraphBuilder:
         return self._layers[self._layer + 1] - self._inserted if self._layer >= 0 else 0
 
     def arrays(self):
-        """What was built: (links0, links, down, entry, checks); raises ValueError while nodes are left."""
+        """Return the built arrays (links0, links, down, entry, checks). Raises ValueError while nodes are left."""
         if self._layer >= 0:
             raise ValueError("nodes are left to insert")
         cdef Py_ssize_t nodes = self._vectors.shape[0], above = nodes - self._layers[1], node
         cdef uint32_t[::1] sums = (checks := np.zeros(nodes, np.uint32))
         for node in range(nodes):
-            sums[node] = checksum_of(self._graph, node)
-        return (copied(self._links0).reshape(self._layers[1], 2 * self._m), copied(self._links).reshape(above, self._m),
-                copied(self._down), copied(self._entry), checks)
+            sums[node] = compute_checksum(self._graph, node)
+        return (to_array(self._links0).reshape(self._layers[1], 2 * self._m),
+                to_array(self._links).reshape(above, self._m),
+                to_array(self._down), to_array(self._entry), checks)
 
     cdef void _begin_layer(self) noexcept nogil:
-        """Let the node nearest to the layer's mean be its entry, and the first to be inserted."""
+        """Choose the node nearest to the layer's mean as its entry, and put it first in the order."""
         cdef Py_ssize_t d = self._graph.dimension, place
         cdef uint32_t node, best = self._layers[self._layer]
         cdef vector[double] total
@@ -497,12 +499,12 @@ cdef class LayeredGraphBuilder:
                 total[place] += numbers[place]
         for place in range(d):
             mean.push_back(<float> total[place])
-        look_for(&self._walk, mean.data(), d)
+        set_query(&self._walk, mean.data(), d)
         compare_layer(&self._walk, self._graph, self._layer, 1)
-        if not self._walk.found.empty():
-            best = <uint32_t> self._walk.found[0].second
+        if not self._walk.results.empty():
+            best = <uint32_t> self._walk.results[0].second
         self._entry[self._layer] = best
-        # The others keep their order behind it.
+        # The others keep their order after it.
         place = self._layers[self._layer]
         while self._order[place] != best:
             place += 1
@@ -516,7 +518,7 @@ cdef class LayeredGraphBuilder:
         if not self._inserted:
             return
         self._find(node, self._layer, self._ef)
-        self._candidates = self._walk.found
+        self._candidates = self._walk.results
         self._choose(self._m)
         self._set(node)
         cdef vector[uint32_t] own = self._chosen
@@ -524,14 +526,14 @@ cdef class LayeredGraphBuilder:
             self._link_back(own[i], node)
 
     cdef void _find(self, uint32_t node, Py_ssize_t layer, size_t ef) noexcept nogil:
-        """The nearest nodes of a layer to a node."""
+        """Find the nearest nodes of a layer to a node."""
         begin(&self._walk, self._vectors.shape[0])
-        look_for(&self._walk, vector_of(self._graph, node), self._graph.dimension)
+        set_query(&self._walk, vector_of(self._graph, node), self._graph.dimension)
         self._walk.starts.assign(1, self._entry[layer])
         walk_layer(&self._walk, self._graph, layer, ef)
 
-    cdef void _choose(self, size_t most) noexcept nogil:
-        """Choose links among ``_candidates`` (best first): those that no chosen one is nearer to than the node itself,
+    cdef void _choose(self, size_t limit) noexcept nogil:
+        """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one,
         then the best of the rest (Malkov, Yashunin 2018, Algorithm 4, with keepPrunedConnections)."""
         cdef size_t i
         cdef uint32_t other
@@ -539,7 +541,7 @@ cdef class LayeredGraphBuilder:
         self._chosen_rows.clear()
         self._left.clear()
         for i in range(self._candidates.size()):
-            if self._chosen.size() == most:
+            if self._chosen.size() == limit:
                 break
             other = <uint32_t> self._candidates[i].second
             if self._is_apart(other, self._candidates[i].first):
@@ -548,15 +550,15 @@ cdef class LayeredGraphBuilder:
             else:
                 self._left.push_back(other)
         for i in range(self._left.size()):
-            if self._chosen.size() == most:
+            if self._chosen.size() == limit:
                 break
             self._chosen.push_back(self._left[i])
 
     cdef bint _is_apart(self, uint32_t other, float cosine) noexcept nogil:
-        """Whether every chosen node is farther from another than its cosine with the node that links are chosen for."""
+        """True if a candidate is farther from every chosen node than from the node that links are chosen for."""
         cdef float[4] cosines
         cdef size_t place = 0, count, i
-        look_for(&self._walk, vector_of(self._graph, other), self._graph.dimension)
+        set_query(&self._walk, vector_of(self._graph, other), self._graph.dimension)
         while place < self._chosen_rows.size():
             count = min(<size_t> 4, self._chosen_rows.size() - place)
             dot_gathered(&self._chosen_rows[place], count, self._graph.dimension, self._walk.wanted.data(), cosines)
@@ -567,7 +569,7 @@ cdef class LayeredGraphBuilder:
         return True
 
     cdef void _set(self, uint32_t node) noexcept nogil:
-        """Let a node have the chosen links."""
+        """Store the chosen links as those of a node."""
         cdef uint32_t* row = row_of(self._graph, node)
         cdef size_t i
         for i in range(self._chosen.size()):
@@ -575,30 +577,30 @@ cdef class LayeredGraphBuilder:
         self._used[node] = self._chosen.size()
 
     cdef void _link_back(self, uint32_t node, uint32_t new) noexcept nogil:
-        """Let a node have a link to a new one too, if that is among its best."""
+        """Add to a node a link to a new one, if that is among its best."""
         cdef uint32_t* row = row_of(self._graph, node)
         cdef size_t i, used = self._used[node], width = width_of(self._graph, node)
         if used < width:
             row[used] = new
             self._used[node] = used + 1
             return
-        look_for(&self._walk, vector_of(self._graph, node), self._graph.dimension)
+        set_query(&self._walk, vector_of(self._graph, node), self._graph.dimension)
         self._walk.fresh.assign(row, row + used)
         self._walk.fresh.push_back(new)
         compare(&self._walk, self._graph)
-        self._walk.found.clear()
+        self._walk.results.clear()
         for i in range(self._walk.fresh.size()):
             if self._walk.cosines[i] == self._walk.cosines[i]:
-                self._walk.found.push_back(Near(-self._walk.cosines[i], <int64_t> self._walk.fresh[i]))
-        finish(&self._walk, self._walk.found.size())
-        self._candidates = self._walk.found
+                self._walk.results.push_back(Near(-self._walk.cosines[i], <int64_t> self._walk.fresh[i]))
+        sort_results(&self._walk, self._walk.results.size())
+        self._candidates = self._walk.results
         self._choose(width)
         for i in range(width):
             row[i] = _NONE
         self._set(node)
 
     cdef void _end_layer(self) noexcept nogil:
-        """Let every node of the layer be reached from its entry, and link the layer above down."""
+        """Make every node of the layer reachable from its entry, and set the links down of the layer above."""
         cdef uint32_t node
         if self._layers[self._layer] == self._layers[self._layer + 1]:
             return
@@ -606,13 +608,13 @@ cdef class LayeredGraphBuilder:
         if self._layer + 2 < self._layers.shape[0]:
             for node in range(self._layers[self._layer + 1], self._layers[self._layer + 2]):
                 self._find(node, self._layer, DOWN_EF)
-                if not self._walk.found.empty():
-                    self._down[node - self._layers[1]] = <uint32_t> self._walk.found[0].second
+                if not self._walk.results.empty():
+                    self._down[node - self._layers[1]] = <uint32_t> self._walk.results[0].second
 
     cdef void _join(self) noexcept nogil:
-        """Give nodes that no way leads to a link from the nearest node that can be reached and has one to spare.
+        """Link each unreachable node from the nearest reachable node that has a link to spare.
 
-        A link is spared where it is no link of the tree of first ways from the entry.
+        A link can be spared if it is not part of the tree of first paths from the entry.
         """
         cdef uint32_t low = self._layers[self._layer], high = self._layers[self._layer + 1], node, near
         cdef vector[uint32_t] before
@@ -626,7 +628,7 @@ cdef class LayeredGraphBuilder:
             if before[node - low] != _NONE:
                 continue
             self._find(node, self._layer, DOWN_EF)
-            self._candidates = self._walk.found
+            self._candidates = self._walk.results
             joined = False
             for i in range(self._candidates.size()):
                 near = <uint32_t> self._candidates[i].second
@@ -643,7 +645,7 @@ cdef class LayeredGraphBuilder:
                     break
 
     cdef void _spread(self, vector[uint32_t]& before, uint32_t start) noexcept nogil:
-        """Note what comes before each node on the first way to it, for those newly reached from a node."""
+        """Record the predecessor of each node on the first path to it, for nodes newly reached from ``start``."""
         cdef vector[uint32_t] ahead
         cdef uint32_t low = self._layers[self._layer], node
         cdef uint32_t* row
@@ -660,8 +662,8 @@ cdef class LayeredGraphBuilder:
                     ahead.push_back(row[place])
 
 
-cdef copied(const vector[uint32_t]& numbers):
-    """Numbers as an array."""
+cdef to_array(const vector[uint32_t]& numbers):
+    """Return numbers as an array."""
     cdef uint32_t[::1] out = (array := np.empty(numbers.size(), np.uint32))
     cdef size_t i
     for i in range(numbers.size()):

@@ -1,4 +1,4 @@
-# Inner products of codes, rows of whole numbers between -127 and 127. They are exact, so the same wherever they are taken.
+# Inner products of codes: rows of integers between -127 and 127. They are exact, so every machine computes the same.
 
 cdef extern from *:
     """
@@ -75,8 +75,8 @@ cdef extern from *:
         return _mm512_reduce_add_epi32(sums);
     }
 
-    /* One instruction multiplies four numbers without a sign by four with one: 128 is added to those of the other code,
-       and taken off again. Sums wrap around, so the difference is right whatever they are. */
+    /* The instruction multiplies four unsigned numbers by four signed ones. So 128 is added to the numbers of the other
+       code, and its product is subtracted again. Sums wrap around, so the difference is right even on overflow. */
     __attribute__((target("avx512bw,avx512vnni"))) static int32_t kv_codes_vnni(
         const int8_t *one, const int8_t *other, int64_t k
     ) {
@@ -111,7 +111,7 @@ cdef extern from *:
         for (int64_t i = 0; i < k; i += 64) __builtin_prefetch(code + i);
     }
     """
-    # Codes are so many numbers long, or a multiple of it.
+    # The length of a code is a multiple of this.
     const Py_ssize_t KV_CODE_SIDE
     void kv_codes_begin()
     int32_t kv_product(const int16_t* wide, const int8_t* code, Py_ssize_t k) nogil

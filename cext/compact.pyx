@@ -1,9 +1,9 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Ascending numbers in few bytes, and lists of them in blocks, changed many at a time.
+"""Compressed ascending numbers, and lists of them in blocks, changed many at a time.
 
-In: a block as stored, with the number that its key gives, and what is to go and to come. Out: packed arrays, or the
-blocks that result. Of numbers in order only the distances are written. Bytes that are no such payload raise ValueError.
+In: a block as stored, with the first number from its key, and the numbers to remove and to add. Out: packed arrays, or
+the resulting blocks. Only the differences between consecutive numbers are stored. Invalid bytes raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -22,7 +22,7 @@ cdef bytes _bytes(vector[uint8_t]& out):
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
 
 
-# A payload holds the distances of all numbers but the first, which is in the key.
+# A payload has the distances of all numbers except the first, which is in the key.
 
 
 cdef int _read_numbers(uint64_t first, const uint8_t* at, size_t length, vector[uint64_t]& numbers) except -1:
@@ -36,7 +36,7 @@ cdef int _read_numbers(uint64_t first, const uint8_t* at, size_t length, vector[
 
 
 def unpack_numbers(uint64_t first, payload) -> bytes:
-    """The numbers of a payload, as packed u64."""
+    """Return the numbers of a payload, as packed u64."""
     cdef vector[uint64_t] numbers
     cdef Py_buffer buffer
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
@@ -48,12 +48,12 @@ def unpack_numbers(uint64_t first, payload) -> bytes:
 
 
 def pack_numbers(numbers) -> bytes:
-    """The payload of ascending numbers after 0; raises ValueError where they do not ascend."""
+    """Return the payload of ascending numbers after 0. Raises ValueError if they do not ascend."""
     cdef vector[uint8_t] out
     cdef uint64_t number, last = 0
     for number in numbers:
         if number < last:
-            raise ValueError(f"{number} follows {last}")
+            raise ValueError(f"the numbers do not ascend: {number} follows {last}")
         _write(out, number - last)
         last = number
     return _bytes(out)
@@ -62,15 +62,15 @@ def pack_numbers(numbers) -> bytes:
 cdef int _change(
     vector[uint64_t]& old, vector[uint64_t]& new, gone, added, size_t* removed, size_t* fresh
 ) except -1:
-    """Take numbers out of ``old`` and put others in, both ascending; the result is in ``new``. Raises ValueError where
-    they do not ascend."""
+    """Remove numbers from ``old`` and add others, both ascending; the result is in ``new``. Raises ValueError if they
+    do not ascend."""
     cdef uint64_t number, last = 0
     cdef size_t at = 0
     removed[0] = fresh[0] = 0
     new.clear()
     for number in gone:
         if number < last:
-            raise ValueError(f"{number} follows {last}")
+            raise ValueError(f"the numbers do not ascend: {number} follows {last}")
         last = number
         while at < old.size() and old[at] < number:
             new.push_back(old[at])
@@ -87,7 +87,7 @@ cdef int _change(
         at = last = 0
         for number in added:
             if number < last or (number == last and fresh[0]):
-                raise ValueError(f"{number} follows {last}")
+                raise ValueError(f"the numbers do not ascend: {number} follows {last}")
             last = number
             while at < old.size() and old[at] < number:
                 new.push_back(old[at])
@@ -103,7 +103,7 @@ cdef int _change(
 
 
 cdef bytes _key(uint32_t owner, uint64_t first):
-    """The key of a block: whose it is, and its first number, both big-endian."""
+    """Return the key of a block: its owner and its first number, both big-endian."""
     cdef uint8_t[12] packed
     _put_big_endian(packed, owner, 4)
     _put_big_endian(packed + 4, first, 8)
@@ -114,28 +114,28 @@ cdef uint64_t _last(numbers) except? 0:
     return numbers[len(numbers) - 1] if numbers else 0
 
 
-def last_blocks(dict changes) -> list:
-    """For each owner the keys between which the block lies that its largest number belongs to; ``changes`` are as
-    :func:`change_blocks` takes them."""
+def locate_last_blocks(dict changes) -> list:
+    """Return for each owner the range of keys of the block that contains its largest number. ``changes`` are as in
+    :func:`change_blocks`."""
     cdef uint64_t largest
-    found = []
+    ranges = []
     for owner, (gone, added) in changes.items():
         largest = max(_last(gone), _last(added))
-        found.append((_key(owner, 0)[:4], _key(owner, largest) + b"\0"))
-    return found
+        ranges.append((_key(owner, 0)[:4], _key(owner, largest) + b"\0"))
+    return ranges
 
 
-def change_blocks(dict changes, blocks, size_t most, size_t small, dict written) -> tuple:
-    """Change one block of each of some lists of numbers: the last that is concerned.
+def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict written) -> tuple:
+    """Change the last affected block of each of some lists of numbers.
 
-    ``changes``: owner → the numbers that go and those that come, both ascending. ``blocks``: key and sealed value of
-    the block, whose first number is below the largest of them or which is the list's first; None where the list is
-    empty. Keys and values that result, None for a block that goes, are put into ``written``; a block has at most
-    ``most`` numbers, which are 1 or more.
+    ``changes``: owner → the numbers to remove and those to add, both ascending. ``blocks``: key and sealed value of
+    each block, whose first number is below the largest changed number or which is the list's first; None for an empty
+    list. Resulting keys and values, None for a removed block, are added to ``written``. A block has at most
+    ``max_numbers`` numbers (1 or more).
 
-    Returns for each owner how many numbers were there to go, and how many were new; what is to be changed in blocks
-    before; and the blocks that have fallen below ``small``: owner → key and size. Raises ValueError for numbers that do
-    not ascend, for another number of blocks than of owners and, with the key, for a damaged block.
+    Returns for each owner how many numbers were removed and how many were added; the changes that remain for earlier
+    blocks; and the blocks that are now smaller than ``small``: owner → key and size. Raises ValueError for numbers that
+    do not ascend, for a different number of blocks than of owners and, with the key, for a damaged block.
     """
     cdef vector[uint64_t] old, new
     cdef vector[uint8_t] out
@@ -147,8 +147,8 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
     counted = []
     before = {}
     fallen = {}
-    if not 0 < most <= _MOST:
-        raise ValueError(f"a block holds 1 to {_MOST} numbers, not {most}")
+    if not 0 < max_numbers <= _MOST:
+        raise ValueError(f"a block can have 1 to {_MOST} numbers, not {max_numbers}")
     for (owner, (gone, added)), block in zip(changes.items(), blocks, strict=True):
         old.clear()
         key = None
@@ -156,7 +156,7 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
         if block is not None:
             key, value = block
             if len(key) != 12:
-                raise ValueError(f"key {key.hex()}: not that of a block")
+                raise ValueError(f"key {key.hex()}: not the key of a block")
             number = <const uint8_t*> PyBytes_AS_STRING(key) + 4
             PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
             try:
@@ -168,7 +168,7 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
                 PyBuffer_Release(&buffer)
             here, coming = _below(gone, old[0]), _below(added, old[0])
             if here == <size_t> len(gone) and coming == <size_t> len(added):
-                here = coming = 0  # the list's first block takes what is below it
+                here = coming = 0  # the first block of a list takes the numbers below it
             elif here or coming:
                 before[owner] = gone[:here], added[:coming]
                 gone, added = gone[here:], added[coming:]
@@ -178,7 +178,7 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
             continue
         if key is not None and (new.empty() or key != _key(owner, new[0])):
             written[key] = None
-        parts = (new.size() + most - 1) // most
+        parts = (new.size() + max_numbers - 1) // max_numbers
         end = 0
         for part in range(parts):
             begin, end = end, (part + 1) * new.size() // parts
@@ -193,7 +193,7 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
 
 
 cdef size_t _below(numbers, uint64_t limit) except? 0:
-    """How many of ascending numbers are below a limit."""
+    """Count the ascending numbers below a limit."""
     cdef size_t count = 0
     cdef uint64_t number
     for number in numbers:

@@ -1,6 +1,6 @@
-# CRC-32 as zlib has it, taken eight bytes at a time; where the processor multiplies without carrying, 64 at a time
-# (Gopal and others 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel): the bytes
-# are folded into 16, and the rest of these is found by Barrett's reduction.
+# CRC-32 as in zlib, eight bytes at a time, or 64 at a time on processors with carry-less multiplication (Gopal and
+# others 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel): the bytes are folded
+# into 16, and Barrett reduction computes the checksum from these.
 
 cdef extern from *:
     """
@@ -26,13 +26,13 @@ cdef extern from *:
     }
 
     #if defined(__x86_64__)
-    /* 16 bytes so far, as many bytes further on as the factors say. */
+    /* Folds 16 bytes forward by the distance that the factors encode, and adds the 16 bytes there. */
     __attribute__((target("pclmul,sse4.1"))) static inline __m128i kv_crc_fold(__m128i sum, __m128i factors, __m128i more) {
         const __m128i low = _mm_clmulepi64_si128(sum, factors, 0x00), high = _mm_clmulepi64_si128(sum, factors, 0x11);
         return _mm_xor_si128(_mm_xor_si128(low, high), more);
     }
 
-    /* The register after so many bytes, 64 or more and whole sixteens. */
+    /* Returns the CRC register after `length` bytes, which is at least 64 and a multiple of 16. */
     __attribute__((target("pclmul,sse4.1"))) static uint32_t kv_crc_sixteens(
         uint32_t crc, const uint8_t *at, size_t length
     ) {
@@ -60,7 +60,7 @@ cdef extern from *:
     }
     #endif
 
-    /* The checksum of what had the checksum `before` (of nothing: 0) and these bytes behind it. */
+    /* Returns the checksum of data whose checksum was `before` (0 if empty), extended by these bytes. */
     static uint32_t kv_crc_further(uint32_t before, const uint8_t *at, size_t length) {
         uint32_t crc = ~before;
     #if defined(__x86_64__)

@@ -1,17 +1,18 @@
 # The directory: from the low bits of a hash to a bucket page (extendible hashing: Fagin, Nievergelt, Pippenger and
 # Strong, TODS 1979).
 #
-# A flat table of 2^depth entries of three bytes lies in directory pages of 1,024 entries. An entry is a bucket page, 0
-# where no name has gone yet, or a *fork*: two entries told apart by one more bit. Forks keep the table small when many
-# names agree in more bits than it has (an attack, or a poor seed): it doubles while it has at most four entries a page.
+# A flat table of 2^depth entries of three bytes is stored in directory pages of 1,024 entries. An entry is a bucket
+# page, 0 (no name yet), or a *fork*: two entries that one more bit of the hash selects from. Forks keep the table small
+# if many names agree in more bits than it has (an attack, or a poor seed). The table doubles only while it has at most
+# four entries per page.
 
 cdef enum:
     _ENTRIES = 1024
     _DP_HEADER = 16
     _FORK = 0x800000
     _ENTRY_MASK = 0x7FFFFF
-    _WIDEST = 22          # bits of the flat table
-    _MERGE_ENTRIES = 190  # buddies with at most this many slots together become one page
+    _WIDEST = 22          # most bits of the flat table
+    _MERGE_ENTRIES = 190  # two buddy pages with at most this many slots in all are merged
     _NO_ENTRY = 0xFFFFFFFF
 
 cdef struct Member:
@@ -24,7 +25,7 @@ cdef uint8_t _EMPTY_PAGE[_PAGE_BYTES]
 
 @cython.final
 cdef class Directory:
-    """Bucket pages and the way to them. Positions of entries are table indices, or ``_AT_FORK`` + 2 fork + side."""
+    """The mapping of hashes to bucket pages. Positions are table indices, or ``_AT_FORK`` + 2 * fork + side."""
 
     cdef PageTable table, forks, buckets
     cdef BlockStore blocks
@@ -35,27 +36,27 @@ cdef class Directory:
 
     def __cinit__(self, PageTable table not None, PageTable forks not None, PageTable buckets not None,
                   BlockStore blocks not None, NameHash hasher not None, head):
-        for given, encoding in (table, DIRECTORY_ENCODING), (forks, FORK_ENCODING), (buckets, BUCKET_ENCODING):
-            if (<PageTable> given)._encoding != encoding:
-                raise ValueError(f"a directory is given pages of {(<PageTable> given)._encoding!r} for {encoding!r}")
+        for pages, encoding in (table, DIRECTORY_ENCODING), (forks, FORK_ENCODING), (buckets, BUCKET_ENCODING):
+            if (<PageTable> pages)._encoding != encoding:
+                raise ValueError(f"a directory needs pages of {encoding!r}, not of {(<PageTable> pages)._encoding!r}")
         self.table, self.forks, self.buckets = table, forks, buckets
         self.blocks, self.hasher = blocks, hasher
         (self.depth, self.fork_count, self.free_fork, self.live_forks,
          self.kicks, self.splits, self.merges) = head
         if not 0 <= self.depth <= <int> _WIDEST or table.count < ((1 << self.depth) + _ENTRIES - 1) // _ENTRIES:
-            raise table.damage(f"a depth of {self.depth} does not go with {table.count} directory pages")
+            raise table.damage(f"a depth of {self.depth} contradicts {table.count} directory pages")
         if self.fork_count > <uint64_t> forks.count * _ENTRIES // 2 or self.free_fork > self.fork_count:
-            raise table.damage(f"{self.fork_count} forks do not go with {forks.count} pages of forks")
+            raise table.damage(f"{self.fork_count} forks contradict {forks.count} pages of forks")
 
     @property
     def state(self) -> tuple:
-        """What must be stored of it besides the pages, as the constructor takes it."""
+        """The fields that must be stored besides the pages, in the order of the constructor's ``head``."""
         return self.depth, self.fork_count, self.free_fork, self.live_forks, self.kicks, self.splits, self.merges
 
-    # -- Finding
+    # -- Lookup
 
-    cdef inline const uint8_t* fast(self, uint64_t h) noexcept nogil:
-        """The bucket page of a hash; NULL where a page on the way has not been read yet."""
+    cdef inline const uint8_t* get_cached_page(self, uint64_t h) noexcept nogil:
+        """Return the bucket page of a hash; NULL if a page on the way has not been read yet."""
         cdef uint32_t index = <uint32_t> low_bits(h, self.depth), entry
         cdef const uint8_t* page = self.table.peek(index >> 10)
         cdef int bit = self.depth
@@ -70,20 +71,20 @@ cdef class Directory:
             bit += 1
         return self.buckets.peek(entry) if entry else _EMPTY_PAGE
 
-    cdef const uint8_t* page_of(self, uint64_t h) except NULL:
-        """The bucket page of a hash, read if need be."""
-        cdef const uint8_t* page = self.fast(h)
+    cdef const uint8_t* get_page(self, uint64_t h) except NULL:
+        """Return the bucket page of a hash, and read it if necessary."""
+        cdef const uint8_t* page = self.get_cached_page(h)
         if page != NULL:
             return page
-        cdef uint32_t number = self.number_of(h)
+        cdef uint32_t number = self.get_number(h)
         return self.buckets.read(number) if number else _EMPTY_PAGE
 
-    cdef uint32_t number_of(self, uint64_t h) except? _NO_ENTRY:
+    cdef uint32_t get_number(self, uint64_t h) except? _NO_ENTRY:
         cdef int bit
         return self._entry(self._position(h, 64, &bit))
 
     cdef uint64_t _position(self, uint64_t h, int depth, int* reached) except? 0:
-        """Where the entry of a hash prefix of ``depth`` bits is, and how many bits lead there (at most ``depth``)."""
+        """Return the position of the entry for the low ``depth`` bits of a hash; set ``reached`` to the bits used."""
         cdef uint64_t at = low_bits(h, self.depth)
         cdef uint32_t entry
         cdef int bit = self.depth
@@ -135,7 +136,7 @@ cdef class Directory:
         return 0
 
     cdef int _set_region(self, uint64_t prefix, int depth, uint32_t entry) except -1:
-        """Let every hash with this prefix lead to ``entry``; a fork that this makes needless is given back."""
+        """Set the entry of all hashes with this prefix to ``entry``, and free forks that are no longer needed."""
         cdef uint64_t at, step
         cdef uint32_t present
         cdef int bit
@@ -161,8 +162,8 @@ cdef class Directory:
             self._drop_fork(present)
         return 0
 
-    cdef uint32_t _uniform(self, uint64_t prefix, int depth) except? _NO_ENTRY:
-        """The one entry that every hash with this prefix leads to; a fork where there are several."""
+    cdef uint32_t _find_common_entry(self, uint64_t prefix, int depth) except? _NO_ENTRY:
+        """Return the single entry of all hashes with this prefix; a fork if there are several."""
         cdef uint64_t at, step
         cdef uint32_t entry
         cdef int bit
@@ -177,7 +178,7 @@ cdef class Directory:
         return entry
 
     cdef int _double(self) except -1:
-        """Give the table one more bit; forks on that bit become entries."""
+        """Double the table by one more bit; forks on that bit become entries."""
         cdef uint64_t size = <uint64_t> 1 << self.depth, at
         cdef uint32_t entry, left, right
         while self.table.count * <uint64_t> _ENTRIES < 2 * size:
@@ -194,7 +195,7 @@ cdef class Directory:
         return 0
 
     cdef int _halve(self) except -1:
-        """Take one bit from the table; entries that differ in that bit become forks."""
+        """Halve the table by one bit; entries that differ in that bit become forks."""
         cdef uint64_t size = <uint64_t> 1 << (self.depth - 1), at
         cdef uint32_t left, right
         for at in range(size):
@@ -207,8 +208,8 @@ cdef class Directory:
 
     # -- Changing pages
 
-    cdef int place(self, uint64_t h, uint32_t reference) except -1:
-        """Add a slot for a hash whose tag is in neither of its buckets; splits its page until there is room."""
+    cdef int insert(self, uint64_t h, uint32_t reference) except -1:
+        """Add a slot for a hash whose tag is in neither of its buckets; split its page until there is room."""
         cdef uint64_t slot = <uint64_t> tag_of(h) << 32 | reference
         cdef uint32_t number
         cdef uint64_t at
@@ -222,8 +223,8 @@ cdef class Directory:
                 self._set_entry(at, number)
             page = self.buckets.own(number)
             if page[_BP_DEPTH] > bit or kv_get64(page + _BP_PREFIX) != low_bits(h, page[_BP_DEPTH]):
-                raise self.buckets.damage(f"page {number} is reached by bits that are not its own")
-            kicks = place_slot(page, slot, first_bucket(h))
+                raise self.buckets.damage(f"page {number} is reached by a prefix that is not its own")
+            kicks = insert_slot(page, slot, first_bucket(h))
             if kicks >= 0:
                 self.kicks += kicks
                 return 0
@@ -237,7 +238,7 @@ cdef class Directory:
         return number
 
     cdef int _split(self, uint32_t number, uint64_t h) except -1:
-        """Divide a full page by the first further bit in which its names or the new one differ."""
+        """Split a full page by the first unused bit in which its names or the new one differ."""
         cdef uint8_t* page = self.buckets.own(number)
         cdef uint8_t* new_page
         cdef int depth = page[_BP_DEPTH], bit = -1, i
@@ -253,14 +254,14 @@ cdef class Directory:
             if differing:
                 bit = depth + kv_lowest_bit(differing)
         if bit < 0:
-            # The stored bits are used up: hash the names themselves.
-            self._members(page, &members)
+            # The stored bits are used up: hash the names.
+            self._list_members(page, &members)
             differing = 0
             for i in range(<int> members.size()):
                 differing |= members[i].hash ^ h
             differing = 0 if depth > 63 else differing >> depth
             if differing == 0:
-                raise self.buckets.damage(f"page {number} is full of slots that nothing tells apart")
+                raise self.buckets.damage(f"page {number} is full of slots with equal hashes")
             bit = depth + kv_lowest_bit(differing)
         new_number = self._new_page(low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1)
         new_page = self.buckets.own(new_number)
@@ -283,8 +284,8 @@ cdef class Directory:
         self._set_region(low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1, new_number)
         return 0
 
-    cdef int _members(self, const uint8_t* page, vector[Member]* members) except -1:
-        """Every name of a page with its whole hash, in order of the slots and of the chains behind them."""
+    cdef int _list_members(self, const uint8_t* page, vector[Member]* members) except -1:
+        """List all names of a page with their full hashes, in the order of slots and chains."""
         cdef Member member
         cdef int i
         for i in range(_SLOTS):
@@ -294,7 +295,7 @@ cdef class Directory:
                 member.hash = self._hash_of(member.reference)
                 members.push_back(member)
                 if members.size() > self.blocks.pages.live * <size_t> 256:
-                    raise self.blocks.pages.damage("a chain of names runs in a circle")
+                    raise self.blocks.pages.damage("a chain of names is cyclic")
                 member.reference = kv_get32(self.blocks.record(member.reference) + _R_NEXT)
         return 0
 
@@ -303,7 +304,7 @@ cdef class Directory:
         return self.hasher.of(record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH))
 
     cdef int _divide_members(self, uint8_t* page, uint8_t* new_page, vector[Member]& members, int bit) except -1:
-        """As ``divide_page`` by a bit that slots do not hold; a chain may be divided too."""
+        """Split a page as ``divide_page`` does, by a bit that slots do not store; this may split chains too."""
         cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
         cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
         cdef uint64_t tags[_SLOTS]
@@ -326,7 +327,7 @@ cdef class Directory:
                 self._set_next(last[side], member.reference)
             else:
                 target = (new if side else old) + slot // 4 * 4
-                target[taken_in(target)] = tags[slot] >> 32 << 32 | member.reference
+                target[count_used(target)] = tags[slot] >> 32 << 32 | member.reference
                 counts[side] += 1
             self._set_next(member.reference, 0)
             last[side] = member.reference
@@ -340,7 +341,7 @@ cdef class Directory:
         return 0
 
     cdef int merge(self, uint32_t number) except -1:
-        """Merge a page with its buddy, and again, as long as the two are nearly empty."""
+        """Merge a page with its buddy, repeatedly, while the two are nearly empty."""
         cdef const uint8_t* page = self.buckets.read(number)
         cdef const uint8_t* other_page
         cdef uint8_t scratch[_PAGE_BYTES]
@@ -350,7 +351,7 @@ cdef class Directory:
         while page[_BP_DEPTH] and kv_get16(page + _BP_ENTRIES) <= _MERGE_ENTRIES:
             depth = page[_BP_DEPTH]
             prefix = kv_get64(page + _BP_PREFIX)
-            other = self._uniform(prefix ^ <uint64_t> 1 << (depth - 1), depth)
+            other = self._find_common_entry(prefix ^ <uint64_t> 1 << (depth - 1), depth)
             if other & _FORK or other == number:
                 return 0
             memcpy(scratch, page, _PAGE_BYTES)
@@ -373,7 +374,7 @@ cdef class Directory:
         return 0
 
     cdef bint _absorb(self, uint8_t* page, const uint8_t* other) except -1:
-        """Put the slots of ``other`` into ``page``; False when they do not all fit (``page`` is then of no use)."""
+        """Add the slots of ``other`` to ``page``; False if they do not all fit (``page`` is then unusable)."""
         cdef const uint64_t* slots = <const uint64_t*> (other + _BP_HEADER)
         cdef uint64_t* own = <uint64_t*> (page + _BP_HEADER)
         cdef uint32_t tag, bucket, joined
@@ -389,7 +390,7 @@ cdef class Directory:
                     chains.append((<uint32_t> own[4 * bucket + k], <uint32_t> slots[i]))
                     break
             else:
-                kicks = place_slot(page, slots[i], i // 4)
+                kicks = insert_slot(page, slots[i], i // 4)
                 if kicks < 0:
                     return False
                 self.kicks += kicks

@@ -1,6 +1,6 @@
-# Products of rows with a vector, of which each depends on nothing but its own row: the same bits however many rows
-# stand beside it, and on every processor that multiplies and adds in one step. 32 sums run side by side through each
-# row, several rows at a time, and are added up pairwise in the end.
+# Products of rows with a vector. Each product depends only on its own row: the bits are the same for any number of
+# other rows, and on every processor with fused multiply-add. 32 partial sums per row are computed in parallel, for
+# several rows at a time, and are added up pairwise at the end.
 
 cdef extern from *:
     """
@@ -13,12 +13,12 @@ cdef extern from *:
     typedef float eight __attribute__((vector_size(32)));
     typedef float sixteen __attribute__((vector_size(64)));
 
-    /* Sums that run side by side through a row, whatever the registers: the same bits on all of them. */
+    /* Partial sums per row: independent of the register width, so that all processors compute the same bits. */
     constexpr int64_t SIDE = 32;
     typedef float side __attribute__((vector_size(SIDE * sizeof(float))));
 
-    /* y: the vector, filled up with zeros to a multiple of SIDE. next: the rows that come after these, fetched
-       meanwhile; a place beyond the last is not an error. */
+    /* y: the vector, zero-padded to a multiple of SIDE. next: the following rows, which are prefetched; an address
+       beyond the last row is allowed. */
     template <int64_t TOGETHER>
     __attribute__((always_inline)) inline void dot(
         const float *const *rows, const float *const *next, int64_t k, const float *y, float *out
@@ -60,24 +60,24 @@ cdef extern from *:
         }
     }
 
-    /* Rows that follow one another. */
+    /* Consecutive rows. */
     template <int64_t TOGETHER>
     __attribute__((always_inline)) inline void dot_all(
         const float *x, int64_t n, int64_t k, const float *y, float *out
     ) {
         for (int64_t row = 0; row < n; row += TOGETHER) {
             const float *rows[TOGETHER], *next[TOGETHER];
-            float found[TOGETHER];
+            float products[TOGETHER];
             for (int64_t r = 0; r < TOGETHER; r++) {
                 rows[r] = x + (row + r < n ? row + r : n - 1) * k;
                 next[r] = rows[r] + TOGETHER * k;
             }
-            dot<TOGETHER>(rows, next, k, y, found);
-            std::memcpy(out + row, found, (n - row < TOGETHER ? n - row : TOGETHER) * sizeof(float));
+            dot<TOGETHER>(rows, next, k, y, products);
+            std::memcpy(out + row, products, (n - row < TOGETHER ? n - row : TOGETHER) * sizeof(float));
         }
     }
 
-    /* Rows from anywhere. */
+    /* Rows at arbitrary addresses. */
     template <int64_t TOGETHER>
     __attribute__((always_inline)) inline void dot_some(
         const float *const *rows, int64_t n, int64_t k, const float *y, float *out

@@ -1,9 +1,9 @@
-# Names to records, one at a time, and what a write transaction changes.
+# Lookup of single names, and the changes of a write transaction.
 
 cdef enum:
-    _SHORT_LIST = 16        # a list of at most this many addresses stays in its record
-    _SHORT_AGAIN = 8        # a long list that has shrunk to this many returns to it
-    _LONGEST_SHORT = 64     # addresses that earlier versions left in a record
+    _SHORT_LIST = 16        # a list of at most this many addresses is stored in its record
+    _SHORT_AGAIN = 8        # a long list that shrinks to this many is stored in its record again
+    _LONGEST_SHORT = 64     # most addresses that earlier versions stored in a record
     _HOTTEST = 0xFFFFFFFF
 
 cdef struct Location:
@@ -18,7 +18,7 @@ cdef inline bint holds(const uint8_t* record, const uint8_t* key, uint32_t lengt
 
 
 cdef const uint8_t* utf8_of(str key, Py_ssize_t* n) except NULL:
-    """The UTF-8 of a name, kept by the string. A string with lone surrogates has none, and counts as the empty name."""
+    """Return the UTF-8 of a name, which the string owns. With lone surrogates it is the empty name."""
     try:
         return <const uint8_t*> PyUnicode_AsUTF8AndSize(key, n)
     except UnicodeEncodeError:
@@ -28,11 +28,12 @@ cdef const uint8_t* utf8_of(str key, Py_ssize_t* n) except NULL:
 
 @cython.final
 cdef class EntityIndex:
-    """Every name of one view.
+    """All names of one state.
 
-    ``lists`` keeps the long lists: ``change_many`` takes, by entity, what goes of it and what comes, and tells how many
-    did, ``take(entity)`` returns all addresses as bytes and drops the list. ``as_addresses`` makes an array of u64 of what a
-    caller gives. ``counts`` are the numbers of entities and addresses.
+    ``lists`` stores the long lists. Its ``change_many`` takes, by entity, the addresses to remove and to add, and
+    returns the numbers removed and added. Its ``take(entity)`` returns all addresses as bytes and drops the list.
+    ``as_addresses`` converts the caller's addresses to an array of u64. ``counts`` are the numbers of entities and
+    addresses.
     """
 
     cdef NameHash hasher
@@ -44,15 +45,15 @@ cdef class EntityIndex:
     def __cinit__(self, NameHash hasher not None, Directory directory not None, BlockStore blocks not None, lists,
                   as_addresses, counts):
         if directory.blocks is not blocks or directory.hasher is not hasher:
-            raise ValueError("the directory is one of other block lists, or of another hash")
+            raise ValueError("the directory belongs to other block lists or to another hash")
         self.hasher, self.directory, self.blocks = hasher, directory, blocks
         self.lists, self.as_addresses = lists, as_addresses
         self.entities, self.addresses = counts
 
-    # -- One name
+    # -- Lookup of one name
 
     cdef const uint8_t* _find(self, str key) except? NULL:
-        """The record of a name; NULL when it is absent."""
+        """Return the record of a name; NULL if it is absent."""
         cdef Py_ssize_t n
         cdef const uint8_t* data = utf8_of(key, &n)
         cdef uint64_t h
@@ -61,30 +62,32 @@ cdef class EntityIndex:
         if not 0 < n <= _KEY_BYTES:
             return NULL
         h = self.hasher.of(data, n)
-        page = self.directory.page_of(h)
+        page = self.directory.get_page(h)
         first, tag = first_bucket(h), tag_of(h)
         reference = head_in(bucket_at(page, first), tag) | head_in(bucket_at(page, other_bucket(tag, first)), tag)
-        return self._chained(reference, data, n, NULL) if reference else NULL
+        return self._find_in_chain(reference, data, n, NULL) if reference else NULL
 
-    cdef const uint8_t* _chained(self, uint32_t reference, const uint8_t* key, size_t n, Location* found) except? NULL:
-        """The record of a name in the chain that begins at ``reference``; NULL when it is not there."""
+    cdef const uint8_t* _find_in_chain(
+        self, uint32_t reference, const uint8_t* key, size_t n, Location* location
+    ) except? NULL:
+        """Return the record of a name in the chain that begins at ``reference``; NULL if it is absent."""
         cdef const uint8_t* record
         cdef uint64_t steps = 0
         cdef uint32_t previous = 0
         while reference:
             record = self.blocks.record(reference)
             if holds(record, key, <uint32_t> n):
-                if found != NULL:
-                    found.reference, found.previous = reference, previous
+                if location != NULL:
+                    location.reference, location.previous = reference, previous
                 return record
             steps += 1
             if steps > self.blocks.pages.live * <uint64_t> 256:
-                raise self.blocks.pages.damage("a chain of names runs in a circle")
+                raise self.blocks.pages.damage("a chain of names is cyclic")
             previous, reference = reference, kv_get32(record + _R_NEXT)
         return NULL
 
-    cdef const uint8_t* _locate(self, str key, Location* found) except? NULL:
-        """As ``_find``, and tells where what leads to the record is."""
+    cdef const uint8_t* _locate(self, str key, Location* location) except? NULL:
+        """Return the record as ``_find`` does, and set ``location`` to its location."""
         cdef Py_ssize_t n
         cdef const uint8_t* data = utf8_of(key, &n)
         cdef uint64_t h
@@ -92,39 +95,40 @@ cdef class EntityIndex:
         if not 0 < n <= _KEY_BYTES:
             return NULL
         h = self.hasher.of(data, n)
-        reference = self._slot(h, found)
-        return self._chained(reference, data, n, found) if reference else NULL
+        reference = self._slot(h, location)
+        return self._find_in_chain(reference, data, n, location) if reference else NULL
 
-    cdef uint32_t _slot(self, uint64_t h, Location* found) except? 0xFFFFFFFF:
-        """The head in the slot with the tag of this hash, and where that slot is; 0 when there is none."""
+    cdef uint32_t _slot(self, uint64_t h, Location* location) except? 0xFFFFFFFF:
+        """Return the head in the slot with the tag of a hash, and set ``location`` to that slot; 0 if there is none."""
         cdef uint32_t tag = tag_of(h), bucket = first_bucket(h)
         cdef const uint8_t* page
         cdef int k, turn
-        found.page = self.directory.number_of(h)
-        if found.page == 0:
+        location.page = self.directory.get_number(h)
+        if location.page == 0:
             return 0
-        page = self.directory.buckets.read(found.page)
+        page = self.directory.buckets.read(location.page)
         for turn in range(2):
             k = slot_in(bucket_at(page, bucket), tag)
             if k >= 0:
-                found.slot = <int> (4 * bucket + k)
+                location.slot = <int> (4 * bucket + k)
                 return <uint32_t> bucket_at(page, bucket)[k]
             bucket = other_bucket(tag, bucket)
         return 0
 
     def find(self, str key) -> tuple | None:
-        """Entity, address count and temperature of a name; None when it is absent."""
+        """Return entity, number of addresses and temperature of a name; None if it is absent."""
         cdef const uint8_t* record = self._find(key)
         if record == NULL:
             return None
         return kv_get32(record + _R_ENTITY), kv_get32(record + _R_COUNT), kv_get32(record + _R_TEMPERATURE)
 
     def look_up(self, str key, uint32_t limit, uint64_t after) -> tuple | None:
-        """As ``find``, then at most ``limit`` addresses from ``after`` on as bytes; None instead for a long list."""
+        """Return the result of ``find`` and at most ``limit`` addresses from ``after`` on as bytes (None: long
+        list)."""
         cdef const uint8_t* record = self._find(key)
         cdef const uint8_t* at
         cdef uint32_t count, skipped = 0
-        cdef Py_ssize_t taken
+        cdef Py_ssize_t size
         if record == NULL:
             return None
         count = kv_get32(record + _R_COUNT)
@@ -133,14 +137,14 @@ cdef class EntityIndex:
             at = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
             while skipped < count and kv_get64(at + 8 * skipped) < after:
                 skipped += 1
-            taken = 8 * <Py_ssize_t> min(limit, count - skipped)
-            addresses = PyBytes_FromStringAndSize(<const char*> at + 8 * skipped, taken)
+            size = 8 * <Py_ssize_t> min(limit, count - skipped)
+            addresses = PyBytes_FromStringAndSize(<const char*> at + 8 * skipped, size)
         return kv_get32(record + _R_ENTITY), count, kv_get32(record + _R_TEMPERATURE), addresses
 
     # -- Changes
 
-    def first_unfit(self, keys) -> int:
-        """The position of the first name that cannot be stored (empty, too long, no UTF-8); -1 when all can."""
+    def find_invalid(self, keys) -> int:
+        """Return the position of the first name that cannot be stored (empty, too long, not UTF-8); -1 if all can."""
         cdef Py_ssize_t n, i
         for i in range(len(keys)):
             utf8_of(keys[i], &n)
@@ -149,10 +153,10 @@ cdef class EntityIndex:
         return -1
 
     def insert_many(self, keys, const uint32_t[::1] entities not None) -> None:
-        """Add names that are all absent, one entity each; raises ValueError for a name that cannot be stored."""
+        """Add absent names, with one entity each. Raises ValueError for a name that cannot be stored."""
         cdef Py_ssize_t i, n = len(keys)
         if n != entities.shape[0]:
-            raise ValueError(f"{n} names have {entities.shape[0]} entities")
+            raise ValueError(f"{n} names, but {entities.shape[0]} entities")
         for i in range(n):
             self._insert(keys[i], entities[i])
 
@@ -160,10 +164,10 @@ cdef class EntityIndex:
         cdef Py_ssize_t n
         cdef const uint8_t* data = utf8_of(key, &n)
         if not 0 < n <= _KEY_BYTES:
-            raise ValueError(f"a name is 1 to {_KEY_BYTES} bytes of UTF-8, not {n}")
+            raise ValueError(f"a name must have 1 to {_KEY_BYTES} bytes of UTF-8, not {n}")
         cdef uint64_t h = self.hasher.of(data, n)
-        cdef Location found
-        cdef uint32_t head = self._slot(h, &found), reference
+        cdef Location location
+        cdef uint32_t head = self._slot(h, &location), reference
         cdef uint8_t* record
         cdef uint64_t* slot
         reference = self.blocks.add(_R_HEADER + n, &record)
@@ -173,17 +177,17 @@ cdef class EntityIndex:
         kv_put16(record + _R_KEY_LENGTH, n)
         memcpy(record + _R_HEADER, data, n)
         if head:
-            slot = <uint64_t*> (self.directory.buckets.own(found.page) + _BP_HEADER) + found.slot
+            slot = <uint64_t*> (self.directory.buckets.own(location.page) + _BP_HEADER) + location.slot
             slot[0] = slot[0] >> 32 << 32 | reference
         else:
-            self.directory.place(h, reference)
+            self.directory.insert(h, reference)
         self.entities += 1
         return 0
 
     def delete(self, str key) -> int:
-        """Remove a name with its short list: -1 when absent, its entity when its list is long, else 0."""
-        cdef Location found
-        cdef const uint8_t* record = self._locate(key, &found)
+        """Remove a name with its short list. Returns -1 if absent, its entity if its list is long, else 0."""
+        cdef Location location
+        cdef const uint8_t* record = self._locate(key, &location)
         cdef uint32_t result, following
         cdef uint8_t* page
         if record == NULL:
@@ -192,123 +196,125 @@ cdef class EntityIndex:
         following = kv_get32(record + _R_NEXT)
         self.entities -= 1
         self.addresses -= kv_get32(record + _R_COUNT)
-        self.blocks.remove(found.reference)
-        if following or found.previous:
-            self._repoint(&found, following)
+        self.blocks.remove(location.reference)
+        if following or location.previous:
+            self._replace_reference(&location, following)
         else:
-            page = self.directory.buckets.own(found.page)
-            remove_slot(<uint64_t*> (page + _BP_HEADER) + found.slot // 4 * 4, found.slot % 4)
+            page = self.directory.buckets.own(location.page)
+            remove_slot(<uint64_t*> (page + _BP_HEADER) + location.slot // 4 * 4, location.slot % 4)
             kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) - 1)
-            self.directory.merge(found.page)
+            self.directory.merge(location.page)
         return result
 
-    cdef int _repoint(self, Location* found, uint32_t reference) except -1:
-        """Let what led to a record lead to ``reference``."""
+    cdef int _replace_reference(self, Location* location, uint32_t reference) except -1:
+        """Replace the reference to a record by ``reference``."""
         cdef uint64_t* slot
-        if found.previous:
-            kv_put32(self.blocks.own(found.previous) + _R_NEXT, reference)
+        if location.previous:
+            kv_put32(self.blocks.own(location.previous) + _R_NEXT, reference)
         else:
-            slot = <uint64_t*> (self.directory.buckets.own(found.page) + _BP_HEADER) + found.slot
+            slot = <uint64_t*> (self.directory.buckets.own(location.page) + _BP_HEADER) + location.slot
             slot[0] = slot[0] >> 32 << 32 | reference
         return 0
 
     def change_addresses(self, keys, addresses, bint adding) -> tuple:
-        """Add to or remove from the lists of some names: how many addresses have changed in all, and the place of the
-        first name that is absent, -1 where none is. Of an absent name nothing is removed; where one is to be added to,
-        it and those behind it are left as they are."""
-        cdef Location found
+        """Add to or remove from the lists of some names. Returns the number of changed addresses, and the position of
+        the first absent name or -1. Removal skips absent names. Adding stops at the first absent name, and leaves it
+        and the following names unchanged."""
+        cdef Location location
         cdef const uint8_t* record
-        cdef vector[uint64_t] given
+        cdef vector[uint64_t] sorted_addresses
         cdef int64_t changed = 0
-        cdef Py_ssize_t place, absent = -1
-        waiting: dict = {}  # by entity, what changes of long lists: those are read and written together
+        cdef Py_ssize_t position, absent = -1
+        pending: dict = {}  # changes of long lists by entity, which are read and written together
         names: dict = {}
-        for place, (key, some) in enumerate(zip(keys, addresses, strict=True)):
-            record = self._locate(key, &found)
+        for position, (key, name_addresses) in enumerate(zip(keys, addresses, strict=True)):
+            record = self._locate(key, &location)
             if record == NULL:
-                absent = place if absent < 0 else absent
+                absent = position if absent < 0 else absent
                 if adding:
                     break
                 continue
-            given.clear()
-            self._sorted(some, &given)
-            if given.size() == 0:
+            sorted_addresses.clear()
+            self._sort_addresses(name_addresses, &sorted_addresses)
+            if sorted_addresses.size() == 0:
                 continue
             if record[_R_LONG]:
                 entity = kv_get32(record + _R_ENTITY)
-                if entity in waiting:  # a name that was given twice
-                    changed += self._change_long(names, waiting)
-                    record = self._known(key, &found)  # which may have moved, and its list be short now
+                if entity in pending:  # the name occurs twice in keys
+                    changed += self._change_long(names, pending)
+                    record = self._locate_existing(key, &location)  # it may have moved, and its list may be short now
                 if record[_R_LONG]:
                     names[entity] = key
-                    waiting[entity] = ((), list(given)) if adding else (list(given), ())
+                    pending[entity] = ((), list(sorted_addresses)) if adding else (list(sorted_addresses), ())
                     continue
-            changed += self._change_short(&found, record, given, adding)
-        changed += self._change_long(names, waiting)
+            changed += self._change_short(&location, record, sorted_addresses, adding)
+        changed += self._change_long(names, pending)
         return changed, absent
 
-    cdef const uint8_t* _known(self, str key, Location* found) except NULL:
-        """As ``_locate``, of a name that was there."""
-        cdef const uint8_t* record = self._locate(key, found)
+    cdef const uint8_t* _locate_existing(self, str key, Location* location) except NULL:
+        """Return the record as ``_locate`` does, for a name that must exist."""
+        cdef const uint8_t* record = self._locate(key, location)
         if record == NULL:
-            raise self.blocks.pages.damage("a name is gone while its addresses change")
+            raise self.blocks.pages.damage("a name has disappeared while its addresses change")
         return record
 
     cdef int64_t _change_short(
-        self, Location* found, const uint8_t* record, vector[uint64_t]& given, bint adding
+        self, Location* location, const uint8_t* record, vector[uint64_t]& sorted_addresses, bint adding
     ) except -1:
-        """Change a list that stays in its record, or did; the number of addresses that changed."""
+        """Change a list that is stored in its record, or was. Returns the number of changed addresses."""
         cdef vector[uint64_t] present, merged
         cdef uint32_t count = kv_get32(record + _R_COUNT)
         cdef int64_t changed
         present.resize(count)
         kv_copy(present.data(), record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH), 8 * <size_t> count)
-        merged.resize(count + given.size())
+        merged.resize(count + sorted_addresses.size())
         if adding:
             merged.resize(set_union(
-                present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
+                present.begin(), present.end(), sorted_addresses.begin(), sorted_addresses.end(), merged.begin()
+            ) - merged.begin())
         else:
             merged.resize(set_difference(
-                present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
+                present.begin(), present.end(), sorted_addresses.begin(), sorted_addresses.end(), merged.begin()
+            ) - merged.begin())
         changed = <int64_t> merged.size() - count
         if merged.size() > _SHORT_LIST:
             self.lists.change_many({kv_get32(record + _R_ENTITY): ((), list(merged))})
-            self._store(found, merged, True)
+            self._store(location, merged, True)
         elif changed:
-            self._store(found, merged, False)
+            self._store(location, merged, False)
         self.addresses += changed
         return abs(changed)
 
-    cdef int64_t _change_long(self, dict names, dict waiting) except -1:
-        """Make the changes that wait, of long lists, and let none wait; the number of addresses that changed."""
-        cdef Location found
-        cdef vector[uint64_t] left
+    cdef int64_t _change_long(self, dict names, dict pending) except -1:
+        """Apply and clear the waiting changes of long lists. Returns the number of changed addresses."""
+        cdef Location location
+        cdef vector[uint64_t] remaining
         cdef uint32_t count
-        cdef int64_t changed, every = 0
-        cdef bytes taken
-        if not waiting:
+        cdef int64_t changed, total = 0
+        cdef bytes raw
+        if not pending:
             return 0
-        for entity, (removed, new) in self.lists.change_many(waiting).items():
-            count = kv_get32(self._known(names[entity], &found) + _R_COUNT)
+        for entity, (removed, new) in self.lists.change_many(pending).items():
+            count = kv_get32(self._locate_existing(names[entity], &location) + _R_COUNT)
             changed = new - removed
             count += changed
             if changed < 0 and count <= _SHORT_AGAIN:
-                taken = self.lists.take(entity)
-                left.resize(count)
-                if len(taken) != 8 * count:
-                    raise self.blocks.pages.damage(f"entity {entity} has {len(taken) // 8} addresses, not {count}")
-                kv_copy(left.data(), PyBytes_AS_STRING(taken), 8 * <size_t> count)
-                self._store(&found, left, False)
+                raw = self.lists.take(entity)
+                remaining.resize(count)
+                if len(raw) != 8 * count:
+                    raise self.blocks.pages.damage(f"entity {entity} has {len(raw) // 8} addresses, not {count}")
+                kv_copy(remaining.data(), PyBytes_AS_STRING(raw), 8 * <size_t> count)
+                self._store(&location, remaining, False)
             elif changed:
-                kv_put32(self.blocks.own(found.reference) + _R_COUNT, count)
+                kv_put32(self.blocks.own(location.reference) + _R_COUNT, count)
             self.addresses += changed
-            every += abs(changed)
-        waiting.clear()
+            total += abs(changed)
+        pending.clear()
         names.clear()
-        return every
+        return total
 
-    cdef int _sorted(self, addresses, vector[uint64_t]* given) except -1:
-        """The addresses in order, each once; a list of them is read as it is."""
+    cdef int _sort_addresses(self, addresses, vector[uint64_t]* sorted_addresses) except -1:
+        """Convert addresses to a sorted vector without duplicates. A list is read directly."""
         cdef Py_buffer buffer
         cdef uint64_t number
         cdef size_t i
@@ -316,73 +322,74 @@ cdef class EntityIndex:
         if type(addresses) is list:
             try:
                 for number in <list> addresses:
-                    given.push_back(number)
+                    sorted_addresses.push_back(number)
                 addresses = None
             except (OverflowError, TypeError):
-                given.clear()  # what no address is, is refused below
+                sorted_addresses.clear()  # as_addresses raises the error for an invalid address
         if addresses is not None:
             addresses = self.as_addresses(addresses)
             PyObject_GetBuffer(addresses, &buffer, PyBUF_SIMPLE)
             try:
                 if buffer.len % 8:
-                    raise ValueError(f"addresses of 8 bytes each do not have {buffer.len} in all")
-                given.resize(buffer.len // 8)
-                kv_copy(given.data(), buffer.buf, buffer.len)
+                    raise ValueError(f"{buffer.len} bytes of addresses are not a multiple of 8")
+                sorted_addresses.resize(buffer.len // 8)
+                kv_copy(sorted_addresses.data(), buffer.buf, buffer.len)
             finally:
                 PyBuffer_Release(&buffer)
-        for i in range(1, given.size()):
-            if given[0][i - 1] >= given[0][i]:
+        for i in range(1, sorted_addresses.size()):
+            if sorted_addresses[0][i - 1] >= sorted_addresses[0][i]:
                 ordered = False
                 break
         if not ordered:
-            sort(given.begin(), given.end())
-            given.resize(unique(given.begin(), given.end()) - given.begin())
+            sort(sorted_addresses.begin(), sorted_addresses.end())
+            sorted_addresses.resize(unique(sorted_addresses.begin(), sorted_addresses.end()) - sorted_addresses.begin())
         return 0
 
-    cdef int _store(self, Location* found, vector[uint64_t]& addresses, bint long_list) except -1:
-        """Give a record these addresses, in it or (``long_list``) counted only."""
+    cdef int _store(self, Location* location, vector[uint64_t]& addresses, bint long_list) except -1:
+        """Store addresses in a record, or, with ``long_list``, only their number."""
         cdef uint8_t* record
-        cdef size_t n = kv_get16(self.blocks.record(found.reference) + _R_KEY_LENGTH)
+        cdef size_t n = kv_get16(self.blocks.record(location.reference) + _R_KEY_LENGTH)
         cdef size_t inline = 0 if long_list else 8 * addresses.size()
-        cdef uint32_t reference = self.blocks.resize(found.reference, _R_HEADER + n + inline, &record)
+        cdef uint32_t reference = self.blocks.resize(location.reference, _R_HEADER + n + inline, &record)
         record[_R_LONG] = long_list
         kv_put32(record + _R_COUNT, <uint32_t> addresses.size())
         kv_copy(record + _R_HEADER + n, addresses.data(), inline)
-        if reference != found.reference:
-            self._repoint(found, reference)
+        if reference != location.reference:
+            self._replace_reference(location, reference)
         return 0
 
     def heat(self, str key, uint64_t hits, bint order) -> bool:
-        """Add to a name's temperature and, with ``order``, put the hottest first in its bucket; False when absent."""
-        cdef Location found
-        cdef const uint8_t* record = self._locate(key, &found)
+        """Add to a name's temperature and, with ``order``, sort its bucket by temperature. False if the name is
+        absent."""
+        cdef Location location
+        cdef const uint8_t* record = self._locate(key, &location)
         cdef const uint64_t* bucket
         cdef uint64_t slots[4]
         cdef uint32_t heats[4]
         cdef uint64_t temperature
-        cdef int i, k, taken
+        cdef int i, k, used
         if record == NULL:
             return False
         temperature = kv_get32(record + _R_TEMPERATURE) + min(hits, <uint64_t> _HOTTEST)
-        kv_put32(self.blocks.own(found.reference) + _R_TEMPERATURE, <uint32_t> min(temperature, <uint64_t> _HOTTEST))
+        kv_put32(self.blocks.own(location.reference) + _R_TEMPERATURE, <uint32_t> min(temperature, <uint64_t> _HOTTEST))
         if not order:
             return True
-        bucket = bucket_at(self.directory.buckets.read(found.page), found.slot // 4)
-        taken = taken_in(bucket)
-        for i in range(taken):
+        bucket = bucket_at(self.directory.buckets.read(location.page), location.slot // 4)
+        used = count_used(bucket)
+        for i in range(used):
             heat = self._heat_of(<uint32_t> bucket[i])
             k = i
             while k and heats[k - 1] < heat:
                 slots[k], heats[k] = slots[k - 1], heats[k - 1]
                 k -= 1
             slots[k], heats[k] = bucket[i], heat
-        if memcmp(slots, bucket, 8 * taken) != 0:
-            self.directory.buckets.own(found.page)
-            memcpy(<void*> bucket, slots, 8 * taken)
+        if memcmp(slots, bucket, 8 * used) != 0:
+            self.directory.buckets.own(location.page)
+            memcpy(<void*> bucket, slots, 8 * used)
         return True
 
     cdef uint32_t _heat_of(self, uint32_t reference) except? 0xFFFFFFFF:
-        """The highest temperature in a chain."""
+        """Return the highest temperature in a chain."""
         cdef uint32_t hottest = 0
         cdef uint64_t steps = 0
         cdef const uint8_t* record
@@ -392,11 +399,11 @@ cdef class EntityIndex:
             reference = kv_get32(record + _R_NEXT)
             steps += 1
             if steps > self.blocks.pages.live * <uint64_t> 256:
-                raise self.blocks.pages.damage("a chain of names runs in a circle")
+                raise self.blocks.pages.damage("a chain of names is cyclic")
         return hottest
 
-    def records_of(self, number: int) -> list:
-        """Key, entity, count and temperature of every record of one block-list page, in order of the slots."""
+    def list_records(self, number: int) -> list:
+        """Return key, entity, count and temperature of each record of a block-list page, in the order of the slots."""
         cdef const uint8_t* page = self.blocks.pages.read(number)
         cdef const uint8_t* record
         cdef uint32_t slot
@@ -407,7 +414,7 @@ cdef class EntityIndex:
                 try:
                     key = PyUnicode_DecodeUTF8(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH), NULL)
                 except UnicodeDecodeError:
-                    raise self.blocks.pages.damage(f"the key of record {number}:{slot} is no UTF-8") from None
+                    raise self.blocks.pages.damage(f"the key of record {number}:{slot} is not valid UTF-8") from None
                 result.append((
                     key, kv_get32(record + _R_ENTITY), kv_get32(record + _R_COUNT), kv_get32(record + _R_TEMPERATURE)))
         return result

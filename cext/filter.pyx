@@ -1,13 +1,14 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The entity filter's kernels, over pages of plain bytes.
+"""Kernels of the entity filter, over pages of plain bytes.
 
-In: pages whose checksums are verified (through a callable, when first needed), names as ``str``, texts as UTF-8. Out:
-entities, addresses, places in a text, and changed pages. Pages are little-endian; FORMAT.md beside the storage code has
-their layout. A page that contradicts itself or another raises the class of error the page tables were made with;
-nothing reads outside a page or runs for ever.
+In: pages, through a callable that verifies their checksums and is called when a page is first needed; names as ``str``;
+texts as UTF-8. Out: entities, addresses, positions in a text, and changed pages. Pages are little-endian;
+kvstore/storage/FORMAT.md has their layout. An inconsistent page raises the error class of its page table. Nothing reads
+outside a page or loops forever.
 
-One translation unit, so that the compiler sees the whole way from a hash to an answer; one included file a concern.
+This is one translation unit, so that the compiler sees the whole path from a hash to a result. Each included file has
+one concern.
 """
 
 cimport cython
@@ -33,14 +34,14 @@ cdef extern from "stdlib.h":
 
 cdef enum:
     _PAGE_BYTES = 4080
-    _PAGE_OVERHEAD = 16     # before a page in LMDB's own page, and in a private copy
-    _NUMBER = 8             # where every page has its own number
-    _PAGE_LIMIT = 0x800000  # page numbers have 23 bits, so that a directory entry has one more for forks
-    _KEY_BYTES = 511        # LMDB's longest key, since names are kept in an ordered table too
+    _PAGE_OVERHEAD = 16     # bytes before a page in LMDB's own page and in a private copy
+    _NUMBER = 8             # offset of a page's own number
+    _PAGE_LIMIT = 0x800000  # page numbers have 23 bits; the 24th bit of a directory entry marks forks
+    _KEY_BYTES = 511        # LMDB's longest key, because an ordered table stores names too
 
 cdef uint64_t _AT_FORK = <uint64_t> 1 << 62
 
-#: The names of the encodings: they change whenever the bits of a page become incompatible.
+#: The identifiers of the page encodings. They change if the format of a page becomes incompatible.
 BUCKET_ENCODING = b"KVB1"
 BLOCK_ENCODING = b"KVL1"
 DIRECTORY_ENCODING = b"KVD1"

@@ -1,4 +1,4 @@
-# Every invariant of the pages, as CHECK states it. Only for checking: plain Python objects, and the lock held.
+# Verification of all invariants of the pages, for CHECK. It uses Python objects and holds the GIL.
 
 @cython.final
 cdef class PageCheck:
@@ -38,9 +38,9 @@ cdef class PageCheck:
         for at in range(1 << self.directory.depth):
             self._guarded(self._walk, at, self.directory.depth, at)
         for number in sorted(bucket_pages - self._visits.keys()):
-            self.faults.append(f"bucket page {number} is in use, but nothing leads to it")
+            self.faults.append(f"bucket page {number} is in use, but not in the directory")
         for number in sorted(self._visits.keys() - bucket_pages):
-            self.faults.append(f"bucket page {number} is free, but the directory leads to it")
+            self.faults.append(f"bucket page {number} is free, but in the directory")
         if len(self._forks) != self.directory.live_forks:
             self.faults.append(f"the directory has {len(self._forks)} forks, but counts {self.directory.live_forks}")
 
@@ -50,7 +50,7 @@ cdef class PageCheck:
         cdef int side
         if entry & _FORK:
             if bits > 63 or entry in self._forks:
-                self.faults.append(f"fork {entry & _ENTRY_MASK} is met twice, or too deep")
+                self.faults.append(f"fork {entry & _ENTRY_MASK} is reached twice, or is too deep")
                 return
             self._forks.add(entry)
             for side in range(2):
@@ -60,7 +60,7 @@ cdef class PageCheck:
             page = self.directory.buckets.read(entry)
             self._visits[entry] = self._visits.get(entry, 0) + 1
             if page[_BP_DEPTH] > bits or kv_get64(page + _BP_PREFIX) != low_bits(prefix, page[_BP_DEPTH]):
-                self.faults.append(f"bucket page {entry} is reached by bits that are not its own")
+                self.faults.append(f"bucket page {entry} is reached by a prefix that is not its own")
 
     def _check_bucket_page(self, uint32_t number):
         cdef const uint8_t* page = self.directory.buckets.read(number)
@@ -77,7 +77,7 @@ cdef class PageCheck:
                     continue
                 tag = <uint32_t> (bucket[k] >> 32)
                 if slot_in(bucket, tag) != k or slot_in(bucket_at(page, other_bucket(tag, b)), tag) >= 0:
-                    self.faults.append(f"bucket {b} of page {number}: the tag of slot {k} is there twice")
+                    self.faults.append(f"bucket {b} of page {number}: the tag of slot {k} occurs twice")
                 self._guarded(self._check_chain, number, b, <uint32_t> bucket[k], tag)
 
     def _check_chain(self, uint32_t number, uint32_t bucket, uint32_t reference, uint32_t tag):
@@ -94,7 +94,7 @@ cdef class PageCheck:
             h = self.directory._hash_of(reference)
             if (tag_of(h) != tag or low_bits(h, page[_BP_DEPTH]) != kv_get64(page + _BP_PREFIX)
                     or bucket not in (first_bucket(h), other_bucket(tag, first_bucket(h)))):
-                self.faults.append(f"bucket {bucket} of page {number} leads to a name that does not belong there")
+                self.faults.append(f"bucket {bucket} of page {number} refers to a name that does not belong there")
             names.append(PyBytes_FromStringAndSize(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH)))
             reference = kv_get32(record + _R_NEXT)
         if len(set(names)) != len(names):
@@ -105,16 +105,16 @@ cdef class PageCheck:
         entities = addresses = 0
         for page in block_pages:
             try:
-                names, places = self._check_block_page(page)
+                names, count = self._check_block_page(page)
             except self._error as error:
                 self.faults.append(str(error))
                 continue
             entities += names
-            addresses += places
+            addresses += count
         sort(self._entities.begin(), self._entities.end())
         for number in range(self._entities.size()):
             if self._entities[number] == (self._entities[number - 1] if number else 0):
-                self.faults.append(f"entity {self._entities[number]} stands under two names, or is 0")
+                self.faults.append(f"entity {self._entities[number]} has two names, or is 0")
         if entities != self.index.entities:
             self.faults.append(f"the filter has {entities} names, but counts {self.index.entities}")
         if addresses != self.index.addresses:
@@ -152,5 +152,5 @@ cdef class PageCheck:
         if any(end > start for (_, end), (start, _) in zip(extents, extents[1:])):
             self.faults.append(f"block-list page {number} has records that overlap")
         if not extents:
-            self.faults.append(f"block-list page {number} is in use, but empty")
+            self.faults.append(f"block-list page {number} is empty, but in use")
         return names, addresses

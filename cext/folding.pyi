@@ -3,5 +3,5 @@
 from collections.abc import Callable
 
 def fold_pieces(
-    text: str, folded: Callable[[str], tuple[bytes, list[int], int]], placed: bool = True
+    text: str, fold_piece: Callable[[str], tuple[bytes, list[int], int]], with_offsets: bool = True
 ) -> tuple[bytes, bytes]: ...

@@ -1,9 +1,9 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""A text brought into normal form piece by piece: what is ASCII here, each run of anything else by whom it is handed to.
+"""Normalization of a text piece by piece: ASCII here, each run of other characters by a callable.
 
-In: any string. Out: its normal form as UTF-8, and where each byte of that begins in the UTF-8 of the string. Runs end
-where white space ends or begins, so that no character that others combine with stands in another run than they.
+In: any string. Out: its normal form as UTF-8, and for each byte of it the offset in the UTF-8 of the string. Runs end
+at the edges of white space, so that combining characters stay in the run of the characters that they combine with.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -15,12 +15,12 @@ cdef inline bint _is_space(Py_UCS4 c) noexcept:
     return c == 32 or 9 <= c <= 13 or 28 <= c <= 31 if c < 128 else c.isspace()
 
 
-def fold_pieces(str text not None, folded not None, bint placed=True) -> tuple:
-    """The normal form of a text, and with ``placed`` the bytes of an array of uint64: for each byte of the form, and for
-    its end, the byte of the text that it begins at.
+def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) -> tuple:
+    """Return the normal form of a text and, with ``with_offsets``, an array of uint64 as bytes: for each byte of the
+    form, and for its end, the offset of the byte of the text from which it comes.
 
-    ``folded`` says of a piece that is not ASCII its form, the byte of the piece that each of its bytes begins at, and
-    how many bytes the piece has.
+    ``fold_piece`` maps a piece that is not ASCII to its form, the offset in the piece of each byte of the form, and the
+    number of bytes of the piece.
     """
     cdef Py_ssize_t size = len(text), done = 0, at, start, stop
     cdef uint64_t position = 0, inner
@@ -31,7 +31,7 @@ def fold_pieces(str text not None, folded not None, bint placed=True) -> tuple:
     cdef vector[uint64_t] offsets
     cdef bytes form
     data.reserve(size + 16)
-    if placed:
+    if with_offsets:
         offsets.reserve(size + 16)
     while done < size:
         at = done
@@ -52,19 +52,19 @@ def fold_pieces(str text not None, folded not None, bint placed=True) -> tuple:
         for i in range(done, start):
             c = <uint32_t> text[i]
             data.push_back(<unsigned char> (c + 32 if 65 <= c <= 90 else c))
-            if placed:
+            if with_offsets:
                 offsets.push_back(position)
             position += 1
         if stop > start:
-            form, places, taken = folded(text[start:stop])
+            form, piece_offsets, piece_size = fold_piece(text[start:stop])
             more, length = form, len(form)
             data.insert(data.end(), more, more + length)
-            if placed:
-                for inner in places:
+            if with_offsets:
+                for inner in piece_offsets:
                     offsets.push_back(position + inner)
-            position += <uint64_t> taken
+            position += <uint64_t> piece_size
         done = stop
-    if not placed:
+    if not with_offsets:
         return PyBytes_FromStringAndSize(<const char*> data.data(), data.size()), b""
     offsets.push_back(position)
     return (

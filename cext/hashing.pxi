@@ -1,8 +1,8 @@
 # The hash of a name: a polynomial over its UTF-8 bytes modulo the Mersenne prime 2^61 - 1, then a bijective mixer.
 #
 # Polynomial hashing over a prime field is Carter and Wegman's universal family (1979): for a base drawn from the seed
-# two different names of n bytes collide with probability at most n / 2^61. It is also what makes recognition cheap: the
-# hash of any stretch of a text follows from the hashes of two prefixes (Rabin and Karp, 1987), whatever its length.
+# two different names of n bytes collide with probability at most n / 2^61. It also makes recognition cheap: the hash of
+# any substring of a text follows from the hashes of two prefixes (Rabin and Karp, 1987), in constant time.
 # The mixer is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), published by Vigna in the public domain.
 
 cdef extern from *:
@@ -57,7 +57,7 @@ cdef extern from *:
     static inline void kv_put32(uint8_t *p, uint32_t v) { memcpy(p, &v, 4); }
     static inline void kv_put64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
     static inline void kv_put24(uint8_t *p, uint32_t v) { p[0] = v; p[1] = v >> 8; p[2] = v >> 16; }
-    /* memcpy may not be given the null pointer of an empty vector, not even for no bytes. */
+    /* memcpy must not get the null pointer of an empty vector, not even for 0 bytes. */
     static inline void kv_copy(void *to, const void *from, size_t n) { if (n) memcpy(to, from, n); }
     static inline void kv_prefetch(const void *p) { __builtin_prefetch(p); }
     static inline int kv_lowest_bit(uint64_t v) { return __builtin_ctzll(v); }
@@ -96,7 +96,7 @@ cdef class NameHash:
         return kv_mix(kv_append(0, data, n, self.powers))
 
     cdef inline uint64_t between(self, uint64_t before, uint64_t after, size_t n) noexcept nogil:
-        """The hash of the last ``n`` bytes of a prefix, from the polynomials before and after them."""
+        """Return the hash of the last ``n`` bytes of a prefix, from the polynomials before and after them."""
         cdef uint64_t shifted = kv_multiply(before, self.powers[n])
         return kv_mix(after - shifted if after >= shifted else after + KV_PRIME - shifted)
 
@@ -104,5 +104,5 @@ cdef class NameHash:
         cdef Py_ssize_t n
         cdef const char* data = PyUnicode_AsUTF8AndSize(key, &n)
         if n > _KEY_BYTES:
-            raise ValueError(f"a key is at most {_KEY_BYTES} bytes of UTF-8, not {n}")
+            raise ValueError(f"a key has at most {_KEY_BYTES} bytes of UTF-8, not {n}")
         return self.of(<const uint8_t*> data, n)

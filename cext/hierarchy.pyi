@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-class Places:
-    def __init__(self, relatives: int, most: int) -> None: ...
-    def sentences(
+class NodeSentences:
+    def __init__(self, relatives: int, max_nodes: int) -> None: ...
+    def describe(
         self, nodes: Iterable[int], load: Callable[[int], tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]]
     ) -> list[str]: ...

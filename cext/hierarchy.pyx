@@ -1,11 +1,11 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Sentences about places in the entity forest, from decoded nodes (CFT-RAG, Algorithm 3).
+"""Sentences about the ancestors and descendants of nodes of the entity forest (CFT-RAG, Algorithm 3).
 
-In: nodes, and a callable that decodes one when it is first needed: (name, tree, parents, children), the names in UTF-8.
-Out: for each node a sentence with the first ancestors and descendants, nearest first. Nodes stay decoded, and sentences
-as they were told, so the forest must not change meanwhile. Names and neighbours lie one behind the other in the order in which they were first needed,
-so that a node and its relatives share cache lines.
+In: nodes, and a callable that decodes a node when it is first needed: (name, tree, parents, children), with names in
+UTF-8. Out: a sentence for each node, with its first ancestors and descendants, nearest first. Decoded nodes and
+sentences are cached, so the forest must not change meanwhile. Names and neighbors are stored in the order of their
+first use, so that a node and its relatives share cache lines.
 """
 
 from cython.operator cimport dereference
@@ -17,129 +17,130 @@ from libcpp.vector cimport vector
 from threading import Lock
 
 
-cdef struct Place:
-    uint64_t name      # where it begins in the texts, and its bytes
+cdef struct Node:
+    uint64_t name      # offset in the texts, and size in bytes
     uint64_t tree
     uint32_t name_size
     uint32_t tree_size
-    uint64_t others    # where the parents begin among the neighbours, and after them the children
+    uint64_t others    # offset of the parents among the neighbors; the children follow
     uint32_t parents
     uint32_t children
 
 
-cdef class Places:
-    """Decoded nodes; at most ``relatives`` ancestors and as many descendants of each are told.
+cdef class NodeSentences:
+    """A cache of decoded nodes. A sentence names at most ``relatives`` ancestors and as many descendants.
 
-    When there are ``most``, all are forgotten. Several threads may ask: decoding a node may let another one in.
+    When the cache has ``max_nodes`` nodes, it is cleared. Several threads may use it: decoding a node may switch
+    threads.
     """
 
-    cdef unordered_map[uint64_t, Place] places
+    cdef unordered_map[uint64_t, Node] nodes
     cdef unordered_map[string, uint64_t] trees
     cdef string texts
     cdef vector[uint64_t] others
-    cdef vector[uint64_t] found
+    cdef vector[uint64_t] collected
     cdef string sentence
-    cdef dict told
+    cdef dict cached_sentences
     cdef object load
     cdef object lock
     cdef size_t relatives
-    cdef size_t most
+    cdef size_t max_nodes
 
-    def __cinit__(self, size_t relatives, size_t most) -> None:
+    def __cinit__(self, size_t relatives, size_t max_nodes) -> None:
         self.lock = Lock()
-        self.told = {}
+        self.cached_sentences = {}
         self.relatives = relatives
-        self.most = most
+        self.max_nodes = max_nodes
 
-    def sentences(self, nodes, load) -> list:
-        """A sentence for each node: ``a (in tree) is under b, c; above d, e``."""
+    def describe(self, nodes, load) -> list:
+        """Return a sentence for each node: ``a (in tree) is under b, c; above d, e``."""
         with self.lock:
-            if self.places.size() >= self.most:
-                self.told.clear()
-                self.places.clear()
+            if self.nodes.size() >= self.max_nodes:
+                self.cached_sentences.clear()
+                self.nodes.clear()
                 self.trees.clear()
                 self.texts.clear()
                 self.others.clear()
             self.load = load
             try:
-                return [self._told(node) for node in nodes]
+                return [self._get_sentence(node) for node in nodes]
             finally:
                 self.load = None
 
-    cdef str _told(self, node):
-        told = self.told.get(node)
-        if told is None:
-            told = self.told[node] = self._sentence(node)
-        return told
+    cdef str _get_sentence(self, node):
+        sentence = self.cached_sentences.get(node)
+        if sentence is None:
+            sentence = self.cached_sentences[node] = self._sentence(node)
+        return sentence
 
     cdef str _sentence(self, uint64_t node):
-        cdef Place place = self._place(node)
+        cdef Node record = self._get_node(node)
         self.sentence.clear()
-        self.sentence.append(self.texts, place.name, place.name_size)
-        self.sentence.append(b" (in ").append(self.texts, place.tree, place.tree_size).append(b")")
-        self._near(node, True)
-        self._tell(b" is under ")
-        above = self.found.size()
-        self._near(node, False)
-        self._tell(b"; above " if above else b" is above ")
+        self.sentence.append(self.texts, record.name, record.name_size)
+        self.sentence.append(b" (in ").append(self.texts, record.tree, record.tree_size).append(b")")
+        self._collect_relatives(node, True)
+        self._append_names(b" is under ")
+        above = self.collected.size()
+        self._collect_relatives(node, False)
+        self._append_names(b"; above " if above else b" is above ")
         return self.sentence.decode("utf-8")
 
-    cdef Place _place(self, uint64_t node) except *:
-        cdef unordered_map[uint64_t, Place].iterator known = self.places.find(node)
-        cdef Place place
+    cdef Node _get_node(self, uint64_t node) except *:
+        cdef unordered_map[uint64_t, Node].iterator known = self.nodes.find(node)
+        cdef Node record
         cdef string text
-        if known != self.places.end():
+        if known != self.nodes.end():
             return dereference(known).second
         name, tree, parents, children = self.load(node)
         text = name
-        place.name, place.name_size = self.texts.size(), <uint32_t> text.size()
+        record.name, record.name_size = self.texts.size(), <uint32_t> text.size()
         self.texts.append(text)
         text = tree
         if not self.trees.count(text):
             self.trees[text] = self.texts.size()
             self.texts.append(text)
-        place.tree, place.tree_size = self.trees[text], <uint32_t> text.size()
-        place.others = self.others.size()
+        record.tree, record.tree_size = self.trees[text], <uint32_t> text.size()
+        record.others = self.others.size()
         for other in parents:
             self.others.push_back(other)
-        place.parents = <uint32_t> (self.others.size() - place.others)
+        record.parents = <uint32_t> (self.others.size() - record.others)
         for other in children:
             self.others.push_back(other)
-        place.children = <uint32_t> (self.others.size() - place.others - place.parents)
-        self.places[node] = place
-        return place
+        record.children = <uint32_t> (self.others.size() - record.others - record.parents)
+        self.nodes[node] = record
+        return record
 
-    cdef int _near(self, uint64_t node, bint up) except -1:
-        """Put the first ancestors (or descendants) of a node, nearest first, into ``found``."""
-        cdef Place place
-        cdef size_t gone_on = 0, at, end, known
+    cdef int _collect_relatives(self, uint64_t node, bint up) except -1:
+        """Set ``found`` to the first ancestors (or descendants) of a node, nearest first."""
+        cdef Node record
+        cdef size_t next_index = 0, at, end, known
         cdef uint64_t here = node
-        self.found.clear()
+        self.collected.clear()
         while True:
-            place = self._place(here)
-            at = place.others + (0 if up else place.parents)
-            end = at + (place.parents if up else place.children)
+            record = self._get_node(here)
+            at = record.others + (0 if up else record.parents)
+            end = at + (record.parents if up else record.children)
             while at < end:
-                if self.found.size() == self.relatives:
+                if self.collected.size() == self.relatives:
                     return 0
                 known = 0
-                while known < self.found.size() and self.found[known] != self.others[at]:
+                while known < self.collected.size() and self.collected[known] != self.others[at]:
                     known += 1
-                if known == self.found.size():
-                    self.found.push_back(self.others[at])
+                if known == self.collected.size():
+                    self.collected.push_back(self.others[at])
                 at += 1
-            if gone_on == self.found.size() or self.found.size() == self.relatives:
+            if next_index == self.collected.size() or self.collected.size() == self.relatives:
                 return 0
-            here = self.found[gone_on]
-            gone_on += 1
+            here = self.collected[next_index]
+            next_index += 1
 
-    cdef int _tell(self, const char* lead) except -1:
-        """Add the names of ``found`` to the sentence, behind ``lead``."""
-        cdef Place place
+    cdef int _append_names(self, const char* lead) except -1:
+        """Append ``lead`` and the names of ``found`` to the sentence."""
+        cdef Node record
         cdef size_t i
-        for i in range(self.found.size()):
-            place = self._place(self.found[i])
+        for i in range(self.collected.size()):
+            record = self._get_node(self.collected[i])
             self.sentence.append(lead)
-            self.sentence.append(self.texts, place.name, place.name_size)
+            self.sentence.append(self.texts, record.name, record.name_size)
             lead = b", "
         return 0

@@ -6,17 +6,17 @@ CODE_SIDE: int
 
 Starts = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
-def packed(
+def pack_links(
     links: npt.NDArray[np.uint32], bounds: npt.NDArray[np.uint32], upper: npt.NDArray[np.uint32]
 ) -> tuple[Starts, npt.NDArray[np.uint8]]: ...
-def unpack(
+def unpack_links(
     starts: Starts,
     data: npt.NDArray[np.uint8],
     links: npt.NDArray[np.uint32],
     bounds: npt.NDArray[np.uint32],
     upper: npt.NDArray[np.uint32],
 ) -> None: ...
-def checksums(
+def compute_checksums(
     labels: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],

@@ -1,13 +1,16 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""HNSW over codes: hierarchical navigable small worlds (Malkov, Yashunin 2018) of vectors quantised to a byte a number.
+"""HNSW over codes: hierarchical navigable small worlds (Malkov, Yashunin 2018) of vectors quantized to one byte a
+number.
 
-In: labels, ascending; for each a code and a scale, whose product is a unit vector. Built: for each node its links in the
-lowest layer, and in as many above it as ``bounds`` says; then packed, as distances. Searched: the nodes nearest to a vector, over arrays as they
-lie in a mapped file. Products of codes are whole numbers (codes.pxi), so an outcome is the same on every machine.
+In: labels, ascending; for each a code and a scale, whose product is a unit vector. Built: for each node its links in
+the lowest layer and in as many layers above as ``bounds`` specifies; these are then packed as differences. Searched:
+the nodes nearest to a vector, over arrays that may lie in a mapped file. Products of codes are integers (codes.pxi), so
+results are the same on every machine.
 
-A node's bytes are verified when it is first met, before anything in them is followed. A search gives nodes with cosines
-of the codes: they differ from the vectors' by about 0.0003 at 384 dimensions, so whoever wants exact ones compares again.
+A node's bytes are verified at its first visit, before its links are followed. A search returns nodes with the cosines
+of their codes. These differ from the exact cosines by about 0.0003 at 384 dimensions; a caller that needs exact ones
+must compute them.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -23,23 +26,23 @@ import numpy as np
 include "codes.pxi"
 include "crc32.pxi"
 
-#: No link; pads a node's links.
+#: The value of an absent link, which pads the links of a node.
 NONE = 0xFFFFFFFF
-#: Codes are so many numbers long, or a multiple of it: zeros fill them up.
+#: The length of a code is a multiple of this; zeros pad it.
 CODE_SIDE = KV_CODE_SIDE
 
 cdef uint32_t _NONE = 0xFFFFFFFF
-# How many ranges ahead of the one that is compared codes are fetched into the cache.
+# The number of ranges for which codes are prefetched ahead of the comparison.
 cdef Py_ssize_t _RANGES_AHEAD = 8
 
-#: A cosine with what orders ties: -(number) where the largest is wanted first.
+#: A cosine and the tie-breaker: -(number) if the largest is wanted first.
 ctypedef pair[float, int64_t] Near
 
 
 cdef struct Graph:
-    # The arrays of a graph. While it is built its links are rows of numbers: the layers of node i above the lowest are
-    # rows ``bounds[i]`` to ``bounds[i + 1]`` of ``upper``. Then they are packed: those of node i are the bytes from
-    # ``starts`` (or ``far_starts``) to the start of the next. What is not there is NULL.
+    # The arrays of a graph. During the build, links are rows of numbers: the layers of node i above the lowest are
+    # rows ``bounds[i]`` to ``bounds[i + 1]`` of ``upper``. Packed links of node i are the bytes from its entry in
+    # ``starts`` (or ``far_starts``) to the next entry. Absent arrays are NULL.
     const uint64_t* labels
     const int8_t* codes
     const float* scales
@@ -56,7 +59,7 @@ cdef struct Graph:
 
 
 cdef struct Filter:
-    # Which labels may answer: all, or those whose group, of so many labels, is not 0.
+    # The labels that may be returned: all, or those whose group, of ``group_size`` labels, is not 0.
     bint all
     const uint8_t* groups
     uint64_t count, size
@@ -71,28 +74,28 @@ cdef inline bint is_packed(const Graph& graph) noexcept nogil:
 
 
 cdef inline uint64_t start_of(const Graph& graph, Py_ssize_t node) noexcept nogil:
-    """Where the packed links of a node begin."""
+    """Return the offset of the packed links of a node."""
     return graph.starts[node] if graph.starts != NULL else graph.far_starts[node]
 
 
 cdef inline bint number_at(const uint8_t** place, const uint8_t* end, uint32_t* number) noexcept nogil:
-    """Take a short number (LEB128) of at most 32 bits; False where there is none."""
-    cdef uint64_t taken = 0
+    """Read a LEB128 number of at most 32 bits; False if there is none."""
+    cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
     while place[0] < end and shift < 35:
         byte = place[0][0]
         place[0] += 1
-        taken |= <uint64_t> (byte & 0x7F) << shift
+        value |= <uint64_t> (byte & 0x7F) << shift
         if byte < 0x80:
-            number[0] = <uint32_t> taken
-            return taken >> 32 == 0
+            number[0] = <uint32_t> value
+            return value >> 32 == 0
         shift += 7
     return False
 
 
 cdef inline bint skip_layer(const uint8_t** place, const uint8_t* end) noexcept nogil:
-    """Pass over the packed links of a layer; False where there are none."""
+    """Skip the packed links of a layer; False if there are none."""
     cdef uint32_t count
     if not number_at(place, end, &count):
         return False
@@ -105,7 +108,7 @@ cdef inline bint skip_layer(const uint8_t** place, const uint8_t* end) noexcept 
 cdef inline bint packed_links(
     const Graph& graph, uint32_t node, const uint8_t** place, const uint8_t** end
 ) noexcept nogil:
-    """Where the packed links of a node are; False where its starts contradict each other."""
+    """Set ``place`` and ``end`` to the packed links of a node; False if the starts are inconsistent."""
     cdef uint64_t start = start_of(graph, node), stop = start_of(graph, node + 1)
     if not start <= stop <= graph.packed_bytes:
         return False
@@ -114,7 +117,7 @@ cdef inline bint packed_links(
 
 
 cdef Py_ssize_t height_of(const Graph& graph, uint32_t node) noexcept nogil:
-    """How many layers above the lowest a node stands in."""
+    """Return the number of layers above the lowest that a node belongs to."""
     cdef const uint8_t* place
     cdef const uint8_t* end
     cdef Py_ssize_t layers = 0
@@ -129,20 +132,20 @@ cdef Py_ssize_t height_of(const Graph& graph, uint32_t node) noexcept nogil:
 cdef inline const uint32_t* links_of(
     const Graph& graph, uint32_t node, Py_ssize_t layer, vector[uint32_t]* links, size_t* count
 ) noexcept nogil:
-    """The links of a node in a layer, as they lie, or written to the beginning of ``links``; none where it does not
-    stand in that layer."""
+    """Return the links of a node in a layer: unpacked ones in place, packed ones written to ``links``. None if the node
+    is not in that layer."""
     cdef const uint32_t* row
     cdef const uint8_t* place
     cdef const uint8_t* end
     cdef uint32_t* out
     cdef size_t i
-    cdef uint32_t most, distance, other = 0
+    cdef uint32_t limit, distance, other = 0
     count[0] = 0
     if not is_packed(graph):
         if layer > height_of(graph, node):
             return NULL
-        row, most = row_of(graph, node, layer), <uint32_t> width_of(graph, layer)
-        while count[0] < most and row[count[0]] != _NONE:  # which stands behind all links
+        row, limit = row_of(graph, node, layer), <uint32_t> width_of(graph, layer)
+        while count[0] < limit and row[count[0]] != _NONE:  # the padding after the links
             count[0] += 1
         return row
     if not packed_links(graph, node, &place, &end):
@@ -151,13 +154,13 @@ cdef inline const uint32_t* links_of(
         if not skip_layer(&place, end):
             return NULL
         layer -= 1
-    if not number_at(&place, end, &most) or most > end - place:
+    if not number_at(&place, end, &limit) or limit > end - place:
         return NULL
-    if links.size() < most:
-        links.resize(most)
+    if links.size() < limit:
+        links.resize(limit)
     out = links.data()
-    for i in range(most):
-        if end - place >= 2 and place[1] < 0x80 <= place[0]:  # as most are
+    for i in range(limit):
+        if end - place >= 2 and place[1] < 0x80 <= place[0]:  # most distances
             other += place[0] & 0x7F | <uint32_t> place[1] << 7
             place += 2
         elif number_at(&place, end, &distance):
@@ -170,7 +173,7 @@ cdef inline const uint32_t* links_of(
 
 
 cdef inline uint32_t* row_of(const Graph& graph, uint32_t node, Py_ssize_t layer) noexcept nogil:
-    """The links of a node, while they are built, in a layer that it stands in."""
+    """Return the links of a node during the build, in a layer that it belongs to."""
     if layer == 0:
         return graph.links + <Py_ssize_t> node * graph.wide
     return graph.upper + (<Py_ssize_t> graph.bounds[node] + layer - 1) * graph.narrow
@@ -181,7 +184,7 @@ cdef inline Py_ssize_t width_of(const Graph& graph, Py_ssize_t layer) noexcept n
 
 
 cdef inline void fetch_links(const Graph& graph, uint32_t node) noexcept nogil:
-    """Have links of a node in the cache soon: packed ones, or those of the lowest layer."""
+    """Prefetch links of a node: packed ones, or those of the lowest layer."""
     cdef uint64_t start
     if is_packed(graph):
         start = start_of(graph, node)
@@ -195,9 +198,9 @@ cdef inline bint is_allowed(const Filter& filter, uint64_t label) noexcept nogil
     return filter.all or (label / filter.size < filter.count and filter.groups[label / filter.size] != 0)
 
 
-cdef uint32_t checksum_of(const Graph& graph, uint32_t node) noexcept nogil:
-    """CRC-32 of a node's label, scale and code, and, where there are links, of the two starts of its own, each in eight
-    bytes, and of these."""
+cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil:
+    """Return the CRC-32 of a node's label, scale and code and, if there are links, of its two starts, as eight bytes
+    each, and of its links."""
     cdef uint32_t crc = kv_crc(<const uint8_t*> (graph.labels + node), sizeof(uint64_t))
     cdef uint64_t[2] starts
     cdef const uint8_t* place
@@ -213,18 +216,18 @@ cdef uint32_t checksum_of(const Graph& graph, uint32_t node) noexcept nogil:
 
 
 cdef inline bint is_sound(const Graph& graph, uint32_t node) noexcept nogil:
-    """Whether a node is what was written, as far as it was not verified before."""
+    """True if a node matches its checksum, which is computed at the first visit."""
     if graph.checks == NULL or graph.checked[node]:
         return True
-    if checksum_of(graph, node) != graph.checks[node]:
+    if compute_checksum(graph, node) != graph.checks[node]:
         return False
     graph.checked[node] = 1
     return True
 
 
 cdef cppclass Walk:
-    # What one search needs, and keeps for the next: marks of nodes met, by epoch; what is looked for, as whole numbers
-    # or as the code of a node, with a scale; the best so far, and which of them were gone on from; results, best first.
+    # Working memory of one search, reused by the next: marks of visited nodes, by epoch; the query, as integers or as
+    # the code of a node, with a scale; the best so far, and which of them have been followed; results, best first.
     vector[uint16_t] marks
     uint16_t epoch
     vector[int16_t] wanted
@@ -233,7 +236,7 @@ cdef cppclass Walk:
     vector[uint32_t] fresh, starts, links
     vector[uint64_t] best
     vector[uint8_t] followed
-    vector[Near] found
+    vector[Near] results
     int64_t damaged
 
     __init__():
@@ -243,24 +246,24 @@ cdef cppclass Walk:
         this.damaged = -1
 
 
-cdef void look_for_vector(Walk* walk, const float* what, Py_ssize_t dimension, Py_ssize_t side) noexcept nogil:
-    """Let the walk be for a vector, its numbers in twelve bits: finer than codes, and no sum of products overflows."""
+cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t side) noexcept nogil:
+    """Set the query vector of a walk, with 12-bit numbers: finer than codes, and no sum of products overflows."""
     cdef Py_ssize_t place
     cdef double peak = 0, finest = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
     walk.code = NULL
     walk.wanted.assign(side, 0)
     for place in range(dimension):
-        if fabs(what[place]) > peak:
-            peak = fabs(what[place])
+        if fabs(values[place]) > peak:
+            peak = fabs(values[place])
     walk.scale = 0
     if peak > 0:
         for place in range(dimension):
-            walk.wanted[place] = <int16_t> lrint(what[place] * (finest / peak))
+            walk.wanted[place] = <int16_t> lrint(values[place] * (finest / peak))
         walk.scale = <float> (peak / finest)
 
 
-cdef inline void look_for_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
-    """Let the walk be for the vector of a node."""
+cdef inline void set_query_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
+    """Set the query of a walk to the vector of a node."""
     walk.code, walk.scale = code_of(graph, node), graph.scales[node]
 
 
@@ -274,15 +277,15 @@ cdef inline float cosine_with(Walk* walk, const Graph& graph, uint32_t node) noe
 
 
 cdef inline uint64_t place_of(float cosine, uint32_t node) noexcept nogil:
-    """A number that orders nodes: the largest cosine first, ties by number."""
+    """Return a number that sorts nodes: the largest cosine first, ties by number."""
     cdef uint32_t bits
-    cosine += 0  # of the two zeros one
+    cosine += 0  # turns -0 into 0
     memcpy(&bits, &cosine, sizeof(bits))
     return <uint64_t> (bits if bits >> 31 else ~bits & 0x7FFFFFFF) << 32 | node
 
 
 cdef inline float cosine_at(uint64_t place) noexcept nogil:
-    """The cosine that :func:`place_of` was given."""
+    """Return the cosine in a result of :func:`place_of`."""
     cdef uint32_t bits = <uint32_t> (place >> 32)
     cdef float cosine
     bits = bits if bits >> 31 else ~bits & 0x7FFFFFFF
@@ -291,42 +294,42 @@ cdef inline float cosine_at(uint64_t place) noexcept nogil:
 
 
 cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
-    """Forget which nodes were met."""
+    """Forget the visited nodes."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
         walk.marks.assign(nodes, 0)
         walk.epoch = 1
 
 
-cdef void finish(Walk* walk, size_t most) noexcept nogil:
-    """Order what was found, given as negated cosines: the largest first, ties by number."""
+cdef void sort_results(Walk* walk, size_t limit) noexcept nogil:
+    """Sort the results, which are negated cosines: the largest cosine first, ties by number."""
     cdef size_t i
-    if walk.found.size() < most:
-        most = walk.found.size()
-    partial_sort(walk.found.begin(), walk.found.begin() + most, walk.found.end())
-    walk.found.resize(most)
-    for i in range(walk.found.size()):
-        walk.found[i].first = -walk.found[i].first
+    if walk.results.size() < limit:
+        limit = walk.results.size()
+    partial_sort(walk.results.begin(), walk.results.begin() + limit, walk.results.end())
+    walk.results.resize(limit)
+    for i in range(walk.results.size()):
+        walk.results[i].first = -walk.results[i].first
 
 
-cdef inline void keep(priority_queue[Near]& kept, float cosine, int64_t node, size_t most) noexcept nogil:
-    """Keep a node if it is among the best; the top is the worst, and the larger number among equals."""
-    if kept.size() < most or Near(-cosine, node) < kept.top():
-        kept.push(Near(-cosine, node))
-        if kept.size() > most:
-            kept.pop()
+cdef inline void keep(priority_queue[Near]& best, float cosine, int64_t node, size_t limit) noexcept nogil:
+    """Add a node if it is among the best; the top of the heap is the worst, and the larger number of equal ones."""
+    if best.size() < limit or Near(-cosine, node) < best.top():
+        best.push(Near(-cosine, node))
+        if best.size() > limit:
+            best.pop()
 
 
-cdef inline size_t keep_best(Walk* walk, uint64_t place, size_t most) noexcept nogil:
-    """Put a node among the best so far, of which there are at most so many; returns where it stands."""
+cdef inline size_t keep_best(Walk* walk, uint64_t place, size_t limit) noexcept nogil:
+    """Insert a node into the best so far, which are at most ``limit``; return its position."""
     cdef const uint64_t* best = walk.best.data()
     cdef size_t at = 0, half, left = walk.best.size(), behind
-    while left:  # without a branch that nobody could foresee
+    while left:  # without an unpredictable branch
         half = left - left / 2
         at += half if best[at + half - 1] < place else 0
         left -= half
     behind = walk.best.size() - at
-    if walk.best.size() < most:
+    if walk.best.size() < limit:
         walk.best.push_back(0)
         walk.followed.push_back(0)
     else:
@@ -340,11 +343,11 @@ cdef inline size_t keep_best(Walk* walk, uint64_t place, size_t most) noexcept n
 cdef bint walk_layer(
     Walk* walk, const Graph& graph, const Filter& filter, Py_ssize_t layer, size_t ef
 ) noexcept nogil:
-    """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False where a node fails its checksum.
+    """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Algorithm 2, SearchLayer. The best so far that are allowed stand in one sorted list: what falls out of it need not be
-    gone on from, and ``next`` is the first of it that was not yet. ``others`` are nodes to go on from that are not
-    allowed.
+    Algorithm 2, SearchLayer. The best allowed nodes so far are in one sorted list. A node that drops out of it need not
+    be followed, and ``next`` is the first in it that has not been followed yet. ``others`` are nodes to follow that
+    are not allowed as results.
     """
     cdef priority_queue[uint64_t] others  # as complements: the largest is on top
     cdef uint32_t node, other
@@ -355,7 +358,7 @@ cdef bint walk_layer(
     begin(walk, graph.nodes)
     walk.best.clear()
     walk.followed.clear()
-    walk.found.clear()
+    walk.results.clear()
     walk.fresh.clear()
     for i in range(walk.starts.size()):
         node = walk.starts[i]
@@ -390,7 +393,7 @@ cdef bint walk_layer(
             walk.followed[next] = 1
         else:
             break
-        if next + 1 < walk.best.size():  # whose links most often come next
+        if next + 1 < walk.best.size():  # its links are most often followed next
             fetch_links(graph, <uint32_t> walk.best[next + 1])
         walk.fresh.clear()
         links = links_of(graph, <uint32_t> place, layer, &walk.links, &count)
@@ -401,15 +404,15 @@ cdef bint walk_layer(
                 walk.fresh.push_back(other)
                 kv_prefetch(code_of(graph, other), graph.side)
     for i in range(walk.best.size()):
-        walk.found.push_back(Near(cosine_at(walk.best[i]), <int64_t> <uint32_t> walk.best[i]))
+        walk.results.push_back(Near(cosine_at(walk.best[i]), <int64_t> <uint32_t> walk.best[i]))
     return True
 
 
 cdef bint walk_down(
     Walk* walk, const Graph& graph, uint32_t entry, Py_ssize_t lowest
 ) noexcept nogil:
-    """Let ``walk.starts`` be the nearest node of the layers from the entry's highest down to the one above ``lowest``;
-    False where a node fails its checksum."""
+    """Set ``walk.starts`` to the nearest node, found from the entry's highest layer down to the one above ``lowest``;
+    False if a node fails its checksum."""
     cdef Py_ssize_t layer
     cdef Filter everything
     everything.all = True
@@ -420,22 +423,23 @@ cdef bint walk_down(
     for layer in range(height_of(graph, entry), lowest, -1):
         if not walk_layer(walk, graph, everything, layer, 1):
             return False
-        if not walk.found.empty():
-            walk.starts.assign(1, <uint32_t> walk.found[0].second)
+        if not walk.results.empty():
+            walk.starts.assign(1, <uint32_t> walk.results[0].second)
     return True
 
 
 cdef bint compare_rows(
-    Walk* walk, const Graph& graph, const Filter& filter, const int64_t[::1] first, const int64_t[::1] last, size_t most
+    Walk* walk, const Graph& graph, const Filter& filter, const int64_t[::1] first, const int64_t[::1] last,
+    size_t limit
 ) noexcept nogil:
-    """Find the ``most`` nearest allowed nodes of ranges of nodes, all compared; False where one fails its checksum."""
-    cdef priority_queue[Near] kept
+    """Find the ``limit`` nearest allowed nodes of ranges, comparing all; False if one fails its checksum."""
+    cdef priority_queue[Near] best
     cdef Py_ssize_t part, parts = first.shape[0]
     cdef int64_t node, stop
     cdef float cosine
-    walk.found.clear()
+    walk.results.clear()
     for part in range(parts):
-        # Where ranges are short, only we know where the next ones lie.
+        # The processor cannot predict the next range if ranges are short, so prefetch it.
         if part + _RANGES_AHEAD < parts and 0 <= first[part + _RANGES_AHEAD] < graph.nodes:
             kv_prefetch(code_of(graph, <uint32_t> first[part + _RANGES_AHEAD]), graph.side)
         node, stop = max(first[part], <int64_t> 0), min(last[part], <int64_t> graph.nodes)
@@ -446,28 +450,28 @@ cdef bint compare_rows(
                     return False
                 cosine = cosine_with(walk, graph, <uint32_t> node)
                 if cosine == cosine:
-                    keep(kept, cosine, node, most)
+                    keep(best, cosine, node, limit)
             node += 1
-    while not kept.empty():
-        walk.found.push_back(kept.top())
-        kept.pop()
-    finish(walk, most)
+    while not best.empty():
+        walk.results.push_back(best.top())
+        best.pop()
+    sort_results(walk, limit)
     return True
 
 
 cdef class Searching:
-    # What a search keeps for the next one.
+    # The working memory of a search, which the next one reuses.
     cdef Walk walk
 
 
 cdef class CodeGraph:
-    """A graph of codes over arrays as they are, for instance of a mapped file; any number of threads may search it.
+    """A graph of codes over existing arrays, for example of a mapped file. Any number of threads may search it.
 
-    For n nodes: ``labels`` (n), ascending; ``codes`` (n, side), a multiple of :data:`CODE_SIDE` wide; ``scales`` (n);
-    ``links`` the bytes of their links as :func:`packed` makes them, those of node i from ``starts[i]`` to
-    ``starts[i + 1]`` (n + 1, of 32 or 64 bits; where nodes are compared only 1, a zero); ``checks`` (n) the checksum of
-    each node, verified when it is first met; ``entry`` the node where the highest layer is entered. Raises ValueError
-    where shapes do not fit.
+    For n nodes: ``labels`` (n), ascending. ``codes`` (n, side), a multiple of :data:`CODE_SIDE` wide. ``scales`` (n).
+    ``links``: the bytes of their links from :func:`pack_links`, those of node i from ``starts[i]`` to ``starts[i + 1]``
+    (n + 1, of 32 or 64 bits; without links only one zero). ``checks`` (n): the checksum of each node, verified at its
+    first visit. ``entry``: the node at which the highest layer is entered. Raises ValueError if the shapes do not
+    match.
     """
 
     cdef const uint64_t[::1] _labels
@@ -486,7 +490,7 @@ cdef class CodeGraph:
                   const uint32_t[::1] checks not None, uint32_t entry) -> None:
         cdef Py_ssize_t nodes = labels.shape[0]
         if checks.shape[0] != nodes or (nodes and entry >= nodes):
-            raise ValueError(f"{checks.shape[0]} checksums and an entry at {entry} do not fit {nodes} nodes")
+            raise ValueError(f"{checks.shape[0]} checksums and an entry at {entry} do not match {nodes} nodes")
         self._labels, self._codes, self._scales, self._links = labels, codes, scales, links
         self._starts, self._checks, self._entry = starts, checks, entry
         self._checked.assign(nodes, 0)
@@ -496,15 +500,16 @@ cdef class CodeGraph:
 
     def search(self, const float[::1] query not None, Py_ssize_t ef, const uint8_t[::1] groups=None,
                Py_ssize_t group_size=1):
-        """About the ``ef`` nodes nearest to a unit vector, by walking: (labels, cosines of codes, scales), best first.
+        """Find about the ``ef`` nodes nearest to a unit vector with a walk: (labels, cosines of codes, scales), best
+        first.
 
-        Where ``groups`` is given, label i may only answer where ``groups[i // group_size]`` is there and not 0. Raises
-        ValueError where there are no links or shapes do not fit, and for a node that fails its checksum.
+        With ``groups``, label i may be returned only if ``groups[i // group_size]`` exists and is not 0. Raises
+        ValueError if there are no links or the shapes do not match, and for a node that fails its checksum.
         """
         if query.shape[0] > self._graph.side or ef < 1 or group_size < 1 or (
             self._graph.nodes and not is_packed(self._graph)):
-            raise ValueError(f"a query of {query.shape[0]} numbers with ef {ef} fits no graph of {self._graph.side} "
-                             f"numbers and {self._graph.packed_bytes} bytes of links")
+            raise ValueError(f"a query of {query.shape[0]} numbers with ef {ef} does not match a graph of "
+                             f"{self._graph.side} numbers and {self._graph.packed_bytes} bytes of links")
         cdef Searching searching = self._searching()
         cdef Walk* walk = &searching.walk
         cdef Filter filter = filter_of(groups, group_size)
@@ -512,22 +517,22 @@ cdef class CodeGraph:
         cdef Py_ssize_t dimension = query.shape[0]
         cdef bint sound
         with nogil:
-            look_for_vector(walk, wanted, dimension, self._graph.side)
-            walk.found.clear()
+            set_query_vector(walk, wanted, dimension, self._graph.side)
+            walk.results.clear()
             sound = not self._graph.nodes or (walk_down(walk, self._graph, self._entry, 0)
                                               and walk_layer(walk, self._graph, filter, 0, ef))
         return self._result(searching, sound)
 
-    def compare(self, const float[::1] query not None, Py_ssize_t most, const int64_t[::1] first not None,
+    def compare(self, const float[::1] query not None, Py_ssize_t limit, const int64_t[::1] first not None,
                 const int64_t[::1] last not None, const uint8_t[::1] groups=None, Py_ssize_t group_size=1):
-        """The ``most`` nodes nearest to a unit vector among those from ``first[i]`` to ``last[i]``, every one compared:
-        (labels, cosines of codes, scales), best first; ``groups`` as :meth:`search` has them.
+        """Find the ``limit`` nodes nearest to a unit vector among those from ``first[i]`` to ``last[i]``, comparing
+        all: (labels, cosines of codes, scales), best first; ``groups`` is as in :meth:`search`.
 
-        Raises ValueError where shapes do not fit, and for a node that fails its checksum.
+        Raises ValueError if the shapes do not match, and for a node that fails its checksum.
         """
-        if query.shape[0] > self._graph.side or most < 1 or group_size < 1 or first.shape[0] != last.shape[0]:
-            raise ValueError(f"a query of {query.shape[0]} numbers for {most} of {first.shape[0]} ranges fits no graph "
-                             f"of {self._graph.side} numbers")
+        if query.shape[0] > self._graph.side or limit < 1 or group_size < 1 or first.shape[0] != last.shape[0]:
+            raise ValueError(f"a query of {query.shape[0]} numbers for {limit} of {first.shape[0]} ranges does not "
+                             f"match a graph of {self._graph.side} numbers")
         cdef Searching searching = self._searching()
         cdef Walk* walk = &searching.walk
         cdef Filter filter = filter_of(groups, group_size)
@@ -535,12 +540,12 @@ cdef class CodeGraph:
         cdef Py_ssize_t dimension = query.shape[0]
         cdef bint sound
         with nogil:
-            look_for_vector(walk, wanted, dimension, self._graph.side)
-            sound = compare_rows(walk, self._graph, filter, first, last, most)
+            set_query_vector(walk, wanted, dimension, self._graph.side)
+            sound = compare_rows(walk, self._graph, filter, first, last, limit)
         return self._result(searching, sound)
 
     def verify(self):
-        """Verify all nodes; raises ValueError for one that fails its checksum."""
+        """Verify all nodes. Raises ValueError for one that fails its checksum."""
         cdef Py_ssize_t node
         cdef bint sound = True
         with nogil:
@@ -553,7 +558,7 @@ cdef class CodeGraph:
 
     cdef Searching _searching(self):
         try:
-            return self._idle.pop()  # one thread has it at a time
+            return self._idle.pop()  # only one thread uses it at a time
         except IndexError:
             return Searching()
 
@@ -562,20 +567,20 @@ cdef class CodeGraph:
         if not sound:
             raise ValueError(f"node {walk.damaged} fails its checksum")
         cdef size_t i
-        cdef size_t count = walk.found.size()
+        cdef size_t count = walk.results.size()
         labels, cosines, scales = np.empty(count, np.uint64), np.empty(count, np.float32), np.empty(count, np.float32)
         cdef uint64_t[::1] all_labels = labels
         cdef float[::1] all_cosines = cosines, all_scales = scales
         for i in range(count):
-            all_labels[i] = self._graph.labels[walk.found[i].second]
-            all_cosines[i] = walk.found[i].first
-            all_scales[i] = self._graph.scales[walk.found[i].second]
+            all_labels[i] = self._graph.labels[walk.results[i].second]
+            all_cosines[i] = walk.results[i].first
+            all_scales[i] = self._graph.scales[walk.results[i].second]
         self._idle.append(searching)
         return labels, cosines, scales
 
 
 cdef Filter filter_of(const uint8_t[::1] groups, Py_ssize_t group_size):
-    """The filter of a table of groups; of None one that allows all."""
+    """Return the filter for a table of groups; for None, one that allows all."""
     cdef Filter filter
     filter.all, filter.count, filter.size = groups is None, 0, group_size
     filter.groups = NULL
@@ -586,12 +591,12 @@ cdef Filter filter_of(const uint8_t[::1] groups, Py_ssize_t group_size):
 
 cdef int fill_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes,
                     const float[::1] scales) except -1:
-    """Let a graph be of some codes, without links; raises ValueError where shapes do not fit."""
+    """Set the arrays of a graph without links. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0]
     if not (nodes < _NONE and codes.shape[0] == scales.shape[0] == nodes and codes.shape[1]
             and codes.shape[1] % KV_CODE_SIDE == 0):
         raise ValueError(f"{nodes} labels, {codes.shape[0]} codes of {codes.shape[1]} numbers and {scales.shape[0]} "
-                         "scales do not fit each other")
+                         "scales do not match in shape")
     if nodes:
         graph.labels, graph.codes, graph.scales = &labels[0], &codes[0, 0], &scales[0]
     graph.nodes, graph.side = nodes, codes.shape[1]
@@ -606,18 +611,18 @@ cdef int fill_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::
 
 cdef int fill_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
                    uint32_t[:, ::1] links, const uint32_t[::1] bounds, uint32_t[:, ::1] upper) except -1:
-    """Let a graph have links in rows of numbers; raises ValueError where shapes do not fit."""
+    """Set the arrays of a graph with links in rows. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0], node
     fill_codes(graph, labels, codes, scales)
     if not (upper.shape[1] >= 2 and links.shape[0] == nodes and links.shape[1] == 2 * upper.shape[1]
             and bounds.shape[0] == nodes + 1):
         raise ValueError(f"{links.shape[0]} rows of {links.shape[1]} and {upper.shape[1]} links and {bounds.shape[0]} "
-                         f"bounds do not fit {nodes} nodes")
+                         f"bounds do not match {nodes} nodes")
     for node in range(nodes):
         if bounds[node] > bounds[node + 1]:
             raise ValueError(f"bounds of node {node} descend")
     if bounds[nodes] > upper.shape[0]:
-        raise ValueError(f"{bounds[nodes]} rows of links above the lowest layer are wanted, {upper.shape[0]} there")
+        raise ValueError(f"the bounds need {bounds[nodes]} rows of links above the lowest layer, not {upper.shape[0]}")
     graph.links, graph.wide = &links[0, 0] if nodes else NULL, links.shape[1]
     graph.upper, graph.narrow = &upper[0, 0] if upper.shape[0] else NULL, upper.shape[1]
     graph.bounds, graph.upper_rows = &bounds[0], upper.shape[0]
@@ -626,7 +631,7 @@ cdef int fill_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1
 
 cdef int fill_packed(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
                      starts, const uint8_t[::1] links) except -1:
-    """Let a graph have packed links, or none; raises ValueError where shapes do not fit."""
+    """Set the arrays of a graph with packed links or without links. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0], count = len(starts)
     cdef const uint32_t[::1] near
     cdef const uint64_t[::1] far
@@ -635,7 +640,7 @@ cdef int fill_packed(Graph* graph, const uint64_t[::1] labels, const int8_t[:, :
     if count == 1 and not starts[0] and not links.shape[0]:
         return 0
     if count != nodes + 1 or starts[nodes] != links.shape[0]:
-        raise ValueError(f"{links.shape[0]} bytes of links with {count} starts do not fit {nodes} nodes")
+        raise ValueError(f"{links.shape[0]} bytes of links with {count} starts do not match {nodes} nodes")
     if starts.dtype == np.uint32:
         near = starts
         graph.starts = &near[0]
@@ -646,12 +651,12 @@ cdef int fill_packed(Graph* graph, const uint64_t[::1] labels, const int8_t[:, :
 
 
 cdef class CodeGraphBuilder:
-    """Links nodes: :meth:`advance` until nothing is left, or as far as wanted; then the arrays are those of a graph.
+    """Links nodes: call :meth:`advance` until it returns 0 or enough nodes are linked; then the arrays form a graph.
 
-    The arrays are as :class:`CodeGraph` has them, with room for all nodes: the first ``linked`` of them have their links
-    already, entered at ``entry``, and rows of the others hold :data:`NONE`. A node gets as many links as ``upper`` has
-    columns, and has up to twice as many in the lowest layer with those that link to it; ``ef_construction`` candidates
-    are looked at for them. Raises ValueError where the arrays do not fit.
+    The arrays are as in :class:`CodeGraph`, with room for all nodes. The first ``linked`` nodes already have links,
+    entered at ``entry``; rows of the others are filled with :data:`NONE`. A node gets as many links as ``upper`` has
+    columns, and at most twice as many in the lowest layer with those from other nodes. They are chosen from
+    ``ef_construction`` candidates. Raises ValueError if the arrays do not match.
     """
 
     cdef const uint64_t[::1] _labels
@@ -674,18 +679,18 @@ cdef class CodeGraphBuilder:
         cdef Py_ssize_t nodes = labels.shape[0]
         fill_rows(&self._graph, labels, codes, scales, links, bounds, upper)
         if not (0 <= linked <= nodes and (linked == 0 or entry < linked) and ef_construction >= 1):
-            raise ValueError(f"{linked} of {nodes} nodes linked, entered at {entry}, do not fit each other")
+            raise ValueError(f"{linked} of {nodes} nodes linked and an entry at {entry} are not valid together")
         self._labels, self._codes, self._scales = labels, codes, scales
         self._links, self._bounds, self._upper = links, bounds, upper
         self._m, self._ef, self._linked, self._entry = upper.shape[1], ef_construction, linked, entry
 
     @property
     def entry(self) -> int:
-        """The node where the highest layer is entered."""
+        """The node at which the highest layer is entered."""
         return self._entry
 
     def advance(self, Py_ssize_t count) -> int:
-        """Link up to so many nodes; how many are left."""
+        """Link up to ``count`` nodes; return the number of nodes left."""
         with nogil:
             while count > 0 and self._linked < self._graph.nodes:
                 self._insert(<uint32_t> self._linked)
@@ -694,7 +699,7 @@ cdef class CodeGraphBuilder:
         return self._graph.nodes - self._linked
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
-        """Algorithm 1, Insert."""
+        """Insert a node (Algorithm 1)."""
         cdef Py_ssize_t layer, height = height_of(self._graph, node)
         cdef size_t i
         cdef Filter everything
@@ -703,12 +708,12 @@ cdef class CodeGraphBuilder:
         if not self._linked:
             self._entry = node
             return
-        look_for_node(&self._walk, self._graph, node)
+        set_query_node(&self._walk, self._graph, node)
         walk_down(&self._walk, self._graph, self._entry, height)
         for layer in range(min(height, height_of(self._graph, self._entry)), -1, -1):
-            look_for_node(&self._walk, self._graph, node)
+            set_query_node(&self._walk, self._graph, node)
             walk_layer(&self._walk, self._graph, everything, layer, self._ef)
-            self._candidates = self._walk.found
+            self._candidates = self._walk.results
             self._walk.starts.clear()
             for i in range(self._candidates.size()):
                 self._walk.starts.push_back(<uint32_t> self._candidates[i].second)
@@ -720,8 +725,8 @@ cdef class CodeGraphBuilder:
         if height > height_of(self._graph, self._entry):
             self._entry = node
 
-    cdef void _choose(self, size_t most) noexcept nogil:
-        """Choose links among ``_candidates`` (best first): those that no chosen one is nearer to than the node itself
+    cdef void _choose(self, size_t limit) noexcept nogil:
+        """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one
         (Algorithm 4)."""
         cdef size_t i, place
         cdef uint32_t other, one
@@ -729,7 +734,7 @@ cdef class CodeGraphBuilder:
         cdef bint apart
         self._chosen.clear()
         for i in range(self._candidates.size()):
-            if self._chosen.size() == most:
+            if self._chosen.size() == limit:
                 break
             other, apart = <uint32_t> self._candidates[i].second, True
             for place in range(self._chosen.size()):
@@ -743,33 +748,33 @@ cdef class CodeGraphBuilder:
                 self._chosen.push_back(other)
 
     cdef void _set(self, uint32_t node, Py_ssize_t layer) noexcept nogil:
-        """Let a node have the chosen links in a layer."""
+        """Store the chosen links as those of a node in a layer."""
         cdef uint32_t* row = row_of(self._graph, node, layer)
         cdef Py_ssize_t place, width = width_of(self._graph, layer)
         for place in range(width):
             row[place] = self._chosen[place] if place < <Py_ssize_t> self._chosen.size() else _NONE
 
     cdef void _link_back(self, uint32_t node, uint32_t new, Py_ssize_t layer) noexcept nogil:
-        """Let a node have a link to a new one too, if that is among its best."""
+        """Add to a node a link to a new one, if that is among its best."""
         cdef uint32_t* row = row_of(self._graph, node, layer)
         cdef Py_ssize_t place, width = width_of(self._graph, layer)
         for place in range(width):
             if row[place] == _NONE:
                 row[place] = new
                 return
-        look_for_node(&self._walk, self._graph, node)
-        self._walk.found.clear()
+        set_query_node(&self._walk, self._graph, node)
+        self._walk.results.clear()
         for place in range(width):
-            self._walk.found.push_back(Near(-cosine_with(&self._walk, self._graph, row[place]), <int64_t> row[place]))
-        self._walk.found.push_back(Near(-cosine_with(&self._walk, self._graph, new), <int64_t> new))
-        finish(&self._walk, self._walk.found.size())
-        self._candidates = self._walk.found
+            self._walk.results.push_back(Near(-cosine_with(&self._walk, self._graph, row[place]), <int64_t> row[place]))
+        self._walk.results.push_back(Near(-cosine_with(&self._walk, self._graph, new), <int64_t> new))
+        sort_results(&self._walk, self._walk.results.size())
+        self._candidates = self._walk.results
         self._choose(width)
         self._set(node, layer)
 
 
 cdef void put_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
-    """Add a short number (LEB128)."""
+    """Append a LEB128 number."""
     while number >= 0x80:
         out.push_back(<uint8_t> (number & 0x7F | 0x80))
         number >>= 7
@@ -777,7 +782,7 @@ cdef void put_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
 
 
 cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, vector[uint32_t]* ordered) noexcept nogil:
-    """Add the links of a row: how many there are, and the distance of each from the one before."""
+    """Append the links of a row: their number, and the difference of each from the previous one."""
     cdef Py_ssize_t place
     cdef size_t i
     cdef uint32_t before = 0
@@ -792,13 +797,13 @@ cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, 
         before = ordered[0][i]
 
 
-def packed(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
+def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
            uint32_t[:, ::1] upper not None) -> tuple[np.ndarray, np.ndarray]:
-    """The links of a :class:`CodeGraphBuilder` as :class:`CodeGraph` has them: (starts, links).
+    """Pack the links of a :class:`CodeGraphBuilder` for :class:`CodeGraph`: (starts, links).
 
-    A node has as many links as it has, in bytes: for each of its layers, the lowest first, how many there are, and
-    these in order, each as its distance from the one before, the first from 0; all as short numbers. Raises ValueError
-    where the arrays do not fit.
+    For each layer of a node, the lowest first, these are the number of links and the sorted links, each as the
+    difference from the previous one, the first from 0; all are LEB128 numbers. Raises ValueError if the arrays do not
+    match.
     """
     cdef Py_ssize_t nodes = links.shape[0], node
     cdef uint32_t layer
@@ -807,7 +812,7 @@ def packed(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
     starts = np.zeros(nodes + 1, np.uint64)
     cdef uint64_t[::1] all_starts = starts
     if bounds.shape[0] != nodes + 1 or bounds[nodes] > upper.shape[0]:
-        raise ValueError(f"{nodes} rows of links, {bounds.shape[0]} bounds and {upper.shape[0]} rows above do not fit")
+        raise ValueError(f"{nodes} rows of links, {bounds.shape[0]} bounds and {upper.shape[0]} upper do not match")
     with nogil:
         for node in range(nodes):
             pack_row(&out, &links[node, 0], links.shape[1], &ordered)
@@ -821,22 +826,22 @@ def packed(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
     return starts if out.size() >> 32 else starts.astype(np.uint32), data
 
 
-def unpack(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] links not None,
+def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] links not None,
            const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None) -> None:
-    """Write packed links into the first of the rows of a :class:`CodeGraphBuilder`, which have none yet; raises
-    ValueError where there is no room for them."""
+    """Write packed links into the first rows of a :class:`CodeGraphBuilder`, which must be empty. Raises ValueError if
+    the rows have no room for them."""
     cdef Graph graph
     cdef Py_ssize_t nodes = len(starts) - 1, node, layer, i
     cdef size_t count
     cdef const uint32_t* row
     cdef uint64_t[::1] none = np.zeros(nodes, np.uint64)
-    cdef vector[uint32_t] found
+    cdef vector[uint32_t] results
     fill_packed(&graph, none, np.zeros((nodes, KV_CODE_SIDE), np.int8), np.zeros(nodes, np.float32), starts, data)
     if nodes > links.shape[0] or bounds.shape[0] <= nodes or bounds[nodes] > upper.shape[0]:
-        raise ValueError(f"{links.shape[0]} rows, {bounds.shape[0]} bounds have no room for the links of {nodes} nodes")
+        raise ValueError(f"{links.shape[0]} rows and {bounds.shape[0]} bounds have no room for links of {nodes} nodes")
     for node in range(nodes):
         for layer in range(1 + <Py_ssize_t> bounds[node + 1] - <Py_ssize_t> bounds[node]):
-            row = links_of(graph, <uint32_t> node, layer, &found, &count)
+            row = links_of(graph, <uint32_t> node, layer, &results, &count)
             if <Py_ssize_t> count > (upper.shape[1] if layer else links.shape[1]):
                 raise ValueError(f"node {node} has {count} links in layer {layer}")
             for i in range(<Py_ssize_t> count):
@@ -846,14 +851,14 @@ def unpack(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] l
                     links[node, i] = row[i]
 
 
-def checksums(const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
+def compute_checksums(const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
               const float[::1] scales not None, starts not None, const uint8_t[::1] links not None) -> np.ndarray:
-    """The checksums of nodes, as :class:`CodeGraph` wants them; raises ValueError where the arrays do not fit."""
+    """Compute the checksums of nodes for :class:`CodeGraph`. Raises ValueError if the arrays do not match."""
     cdef Py_ssize_t nodes = labels.shape[0], node
     cdef Graph graph
     fill_packed(&graph, labels, codes, scales, starts, links)
     cdef uint32_t[::1] sums = (checks := np.zeros(nodes, np.uint32))
     with nogil:
         for node in range(nodes):
-            sums[node] = checksum_of(graph, <uint32_t> node)
+            sums[node] = compute_checksum(graph, <uint32_t> node)
     return checks

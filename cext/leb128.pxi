@@ -1,4 +1,4 @@
-# Numbers in groups of seven bits, lowest first, the eighth bit set on all but the last (LEB128).
+# Variable-length integers (LEB128): groups of seven bits, lowest first, with the eighth bit set on all but the last.
 
 cdef inline void _write(vector[uint8_t]& out, uint64_t number) noexcept:
     while number >= 128:
@@ -16,4 +16,4 @@ cdef inline const uint8_t* _read(const uint8_t* at, const uint8_t* end, uint64_t
             return at + 1
         at += 1
         shift += 7
-    raise ValueError("a number is cut short")
+    raise ValueError("a number is truncated")

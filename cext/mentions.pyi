@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-def counted_mentions(
+def count_spellings(
     text: bytes,
     mentions: Iterable[tuple[int, int, int]],
     leaving_out: Collection[str],
@@ -10,4 +10,4 @@ def counted_mentions(
     most: tuple[int, int, int],
     shifts: tuple[int, int, int],
 ) -> dict[int, int]: ...
-def outermost_mentions(rows: list[memoryview | None]) -> list[bytes]: ...
+def select_outermost_mentions(rows: list[memoryview | None]) -> list[bytes]: ...

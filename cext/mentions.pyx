@@ -1,10 +1,10 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""How a text mentions names: each name's mentions counted by how they are written.
+"""Counts of the mentions of names in a text, by spelling.
 
-In: a text and its mentions. Out: for each entity three counts, packed into one number. A mention inside a longer one
-("York" in "New York") is told from others, and one in lower case from both. No object is made of a mention. Of stored
-rows of mentions: those that are in no longer one.
+In: a text and its mentions. Out: for each entity three counts, packed into one number. Mentions inside a longer one
+("York" in "New York") and mentions in lower case are counted separately. No object is created per mention. Also:
+filters stored rows of mentions for those that are not inside a longer one.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -19,7 +19,7 @@ include "sealed.pxi"
 include "whole_numbers.pxi"
 
 cdef enum:
-    _LONGEST_WORD = 32  # bytes of a word that may be one of those left out
+    _LONGEST_WORD = 32  # most bytes of a word that may be left out
     _CAPITALISED = 0
     _INSIDE = 1
     _LOWER = 2
@@ -32,7 +32,7 @@ cdef struct Form:
 
 
 cdef inline Form _form(const unsigned char* at, Py_ssize_t size, char* lowered) noexcept:
-    """How a piece of text is written; up to ``_LONGEST_WORD`` bytes of it in lower case."""
+    """Determine the spelling of a piece of text; writes up to ``_LONGEST_WORD`` bytes of it in lower case."""
     cdef Form form
     cdef bint cased = False, capital = False, digit = False
     cdef Py_ssize_t i
@@ -58,22 +58,22 @@ cdef inline Form _form(const unsigned char* at, Py_ssize_t size, char* lowered) 
     return form
 
 
-def counted_mentions(
+def count_spellings(
     bytes text not None, mentions not None, leaving_out not None, written_as not None, tuple most not None,
     tuple shifts not None,
 ) -> dict:
-    """The counts of each entity among the ``mentions`` (entity, start and length in bytes): with a capital or a digit,
-    such ones inside a longer mention, and in lower case; each at most what ``most`` says, shifted by ``shifts``.
+    """Count the ``mentions`` (entity, start and length in bytes) of each entity: with a capital or a digit, the same
+    inside a longer mention, and in lower case. Each count is limited to ``most`` and shifted by ``shifts``.
 
-    Mentions of a word of ``leaving_out`` are not counted, but what is inside them is inside.
-    ``written_as`` says of a form (UTF-8) that is not ASCII whether it counts, and whether it is in lower case.
-    Raises ValueError for a mention that is not in the text.
+    Mentions of a word of ``leaving_out`` are not counted, but mentions inside them count as inside. ``written_as``
+    tests a form (UTF-8) that is not ASCII: whether it counts, and whether it is in lower case. Raises ValueError for a
+    mention that is not in the text.
     """
-    cdef vector[pair[uint64_t, uint32_t]] places
+    cdef vector[pair[uint64_t, uint32_t]] sorted_mentions
     cdef const unsigned char* data = <const unsigned char*> PyBytes_AS_STRING(text)
     cdef char[_LONGEST_WORD] lowered
     cdef int64_t size = len(text), start, length, end, reach = -1
-    cdef uint64_t last = 0, place
+    cdef uint64_t last = 0, position
     cdef uint32_t entity
     cdef size_t i
     cdef Form form
@@ -85,17 +85,17 @@ def counted_mentions(
         highest[which], shift[which] = most[which], shifts[which]
     for entity, start, length in mentions:
         if start < 0 or length <= 0 or start + length > size or size > 0x7FFFFFFF:
-            raise ValueError(f"a mention of bytes {start} to {start + length} in a text of {size}")
-        places.push_back(pair[uint64_t, uint32_t](
+            raise ValueError(f"a mention of bytes {start} to {start + length} is outside a text of {size} bytes")
+        sorted_mentions.push_back(pair[uint64_t, uint32_t](
             <uint64_t> start << 32 | (0xFFFFFFFFU - <uint32_t> (start + length)), entity))
-    sort(places.begin(), places.end())
-    found = {}
-    for i in range(places.size()):
-        place = places[i].first
-        start, end = <int64_t> (place >> 32), <int64_t> (0xFFFFFFFFU - <uint32_t> place)
-        inside = end <= reach and (i == 0 or place != last)
+    sort(sorted_mentions.begin(), sorted_mentions.end())
+    packed_counts = {}
+    for i in range(sorted_mentions.size()):
+        position = sorted_mentions[i].first
+        start, end = <int64_t> (position >> 32), <int64_t> (0xFFFFFFFFU - <uint32_t> position)
+        inside = end <= reach and (i == 0 or position != last)
         if not inside:
-            reach, last = end, place
+            reach, last = end, position
         form = _form(data + start, end - start, &lowered[0])
         if form.plain:
             lower = form.lower
@@ -108,27 +108,26 @@ def counted_mentions(
         if not counts:
             continue
         which = _LOWER if lower else _INSIDE if inside else _CAPITALISED
-        entity = places[i].second
-        packed = found.get(entity, 0)
+        entity = sorted_mentions[i].second
+        packed = packed_counts.get(entity, 0)
         count = <int> (<uint32_t> packed >> shift[which]) & highest[which]
-        found[entity] = packed + (1 << shift[which]) if count < highest[which] else packed
-    return found
+        packed_counts[entity] = packed + (1 << shift[which]) if count < highest[which] else packed
+    return packed_counts
 
 
-#: A mention: where it begins, its length below 0, and the entity. So they sort as names are read, the longer first.
-ctypedef pair[int64_t, pair[int64_t, int64_t]] Placed
+#: A mention: start, negated length, and entity, so that mentions sort in reading order, the longer first.
+ctypedef pair[int64_t, pair[int64_t, int64_t]] Mention
 
 
-cdef bint _read_mentions(const Py_buffer& sealed, vector[Placed]& found) noexcept:
-    """Read a stored row: entity, distance from the mention before, and length, again and again; False where it is none.
-    """
+cdef bint _read_mentions(const Py_buffer& sealed, vector[Mention]& mentions) noexcept:
+    """Read a stored row: repeatedly entity, distance from the previous mention, and length; False if it is invalid."""
     cdef const uint8_t* at = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
     cdef Py_ssize_t size = _unsealed(at, sealed.len)
     cdef uint64_t count, number
     cdef int64_t[3] three
     cdef int64_t start = 0
-    found.clear()
+    mentions.clear()
     if size < 0:
         return False
     end = at + size
@@ -141,39 +140,39 @@ cdef bint _read_mentions(const Py_buffer& sealed, vector[Placed]& found) noexcep
             return False
         if number % 3 == 2:
             start += three[1]
-            found.push_back(Placed(start, pair[int64_t, int64_t](-three[2], three[0])))
+            mentions.push_back(Mention(start, pair[int64_t, int64_t](-three[2], three[0])))
     return at == end
 
 
-def outermost_mentions(list rows not None) -> list:
-    """Of stored rows of mentions (None: there are none) those that lie in no longer mention, a row each: entity, start
-    and end of each, packed as i64, in order of the text. Raises ValueError for a row that is damaged or none."""
+def select_outermost_mentions(list rows not None) -> list:
+    """Return from stored rows of mentions (None: no row) the mentions that are not inside a longer one. A result row
+    has entity, start and end of each, packed as i64, in text order. Raises ValueError for a damaged or invalid row."""
     cdef Py_buffer buffer
-    cdef vector[Placed] placed
+    cdef vector[Mention] mentions
     cdef vector[int64_t] out
     cdef size_t number
     cdef int64_t start, end, reach, last_start, last_end
     cdef bint sound
-    found = []
+    results = []
     for value in rows:
         out.clear()
         if value is not None:
             PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
             try:
-                sound = _read_mentions(buffer, placed)
+                sound = _read_mentions(buffer, mentions)
             finally:
                 PyBuffer_Release(&buffer)
             if not sound:
                 raise ValueError("a row of mentions is damaged")
-            sort(placed.begin(), placed.end())
+            sort(mentions.begin(), mentions.end())
             reach = last_start = last_end = -1
-            for number in range(placed.size()):
-                start = placed[number].first
-                end = start - placed[number].second.first
+            for number in range(mentions.size()):
+                start = mentions[number].first
+                end = start - mentions[number].second.first
                 if end > reach or (start == last_start and end == last_end):
                     reach, last_start, last_end = end, start, end
-                    out.push_back(placed[number].second.second)
+                    out.push_back(mentions[number].second.second)
                     out.push_back(start)
                     out.push_back(end)
-        found.append(PyBytes_FromStringAndSize(<char*> out.data(), 8 * out.size()))
-    return found
+        results.append(PyBytes_FromStringAndSize(<char*> out.data(), 8 * out.size()))
+    return results

@@ -1,10 +1,10 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Elements of sealed msgpack arrays, read and put in place of others without decoding the rest.
+"""Reading and replacing elements of sealed msgpack arrays without decoding the others.
 
-In: a record as stored: a msgpack array, and its checksum. Out: the msgpack of one element, or the record with other
-elements in its place; of records of whole numbers alone a table. Only nil, numbers, strings, bytes and arrays of them
-are known. Bytes that are no such record raise ValueError.
+In: a record as stored: a msgpack array and its checksum. Out: the msgpack of one element, the record with other
+elements, or, for records of integers only, a table. Only nil, numbers, strings, bytes and arrays of them are supported.
+Other bytes raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -20,9 +20,9 @@ cdef enum:
 
 
 cdef inline const uint8_t* _length(const uint8_t* at, const uint8_t* end, int size, uint64_t* length) except NULL:
-    """Read a length of so many bytes, big-endian; returns what is behind it."""
+    """Read a length of ``size`` bytes, big-endian. Returns the address after it."""
     if end - at < size:
-        raise ValueError("an element is cut short")
+        raise ValueError("an element is truncated")
     length[0] = 0
     for _ in range(size):
         length[0] = length[0] << 8 | at[0]
@@ -31,13 +31,13 @@ cdef inline const uint8_t* _length(const uint8_t* at, const uint8_t* end, int si
 
 
 cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
-    """What follows the element at ``at``."""
+    """Return the address after the element at ``at``."""
     cdef uint64_t wanted = 1, length
     cdef uint8_t kind
     while wanted:
         wanted -= 1
         if at >= end:
-            raise ValueError("an element is cut short")
+            raise ValueError("an element is truncated")
         kind = at[0]
         at += 1
         length = 0
@@ -60,15 +60,15 @@ cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
             wanted += length
             length = 0
         else:
-            raise ValueError("an element of another kind")
+            raise ValueError("an element has an unsupported type")
         if length > <uint64_t> (end - at):
-            raise ValueError("an element is cut short")
+            raise ValueError("an element is truncated")
         at += length
     return at
 
 
 cdef const uint8_t* _elements(const Py_buffer& sealed, const uint8_t** end, uint64_t* count) except NULL:
-    """Where the elements of a record begin, where its payload ends, and how many elements there are."""
+    """Return the address of a record's elements; sets the end of its payload and the number of elements."""
     cdef const uint8_t* at = <const uint8_t*> sealed.buf
     cdef Py_ssize_t size = _unsealed(at, sealed.len)
     if size < 0:
@@ -82,34 +82,34 @@ cdef const uint8_t* _elements(const Py_buffer& sealed, const uint8_t** end, uint
     raise ValueError("not an array")
 
 
-def elements(value, places) -> list:
-    """The msgpack of some elements of a record, by their places, ascending; None for nil."""
+def read_elements(value, positions) -> list:
+    """Return the msgpack of the elements at some positions, which ascend; None for nil."""
     cdef Py_buffer buffer
     cdef const uint8_t* at
     cdef const uint8_t* end
     cdef const uint8_t* behind
-    cdef uint64_t count, number = 0, place
-    found = []
+    cdef uint64_t count, number = 0, position
+    results = []
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
         at = _elements(buffer, &end, &count)
-        for place in places:
-            if place >= count:
+        for position in positions:
+            if position >= count:
                 raise ValueError("fewer elements than expected")
-            if place < number:
-                raise ValueError("the places do not ascend")
-            while number < place:
+            if position < number:
+                raise ValueError("the positions do not ascend")
+            while number < position:
                 at = _behind(at, end)
                 number += 1
             behind = _behind(at, end)
-            found.append(None if at[0] == _NIL else PyBytes_FromStringAndSize(<const char*> at, behind - at))
+            results.append(None if at[0] == _NIL else PyBytes_FromStringAndSize(<const char*> at, behind - at))
     finally:
         PyBuffer_Release(&buffer)
-    return found
+    return results
 
 
-def with_elements(value, changed) -> bytes | None:
-    """A record with some elements (place → msgpack, None for nil) in place of what it had; None where all are nil.
+def replace_elements(value, changed) -> bytes | None:
+    """Replace some elements of a record (position → msgpack, None for nil). Returns None if all elements are then nil.
 
     The record keeps its length.
     """
@@ -117,7 +117,7 @@ def with_elements(value, changed) -> bytes | None:
     cdef const uint8_t* at
     cdef const uint8_t* end
     cdef const uint8_t* behind
-    cdef const uint8_t* given
+    cdef const uint8_t* replacement
     cdef uint64_t count, number
     cdef vector[uint8_t] out
     cdef bint empty = True
@@ -134,15 +134,15 @@ def with_elements(value, changed) -> bytes | None:
                 if element is None:
                     out.push_back(_NIL)
                 else:
-                    given = element
-                    out.insert(out.end(), given, given + len(element))
+                    replacement = element
+                    out.insert(out.end(), replacement, replacement + len(element))
                     empty = False
             else:
                 out.insert(out.end(), at, behind)
                 empty &= at[0] == _NIL
             at = behind
         if at != end:
-            raise ValueError("something follows the elements")
+            raise ValueError("there are extra bytes after the elements")
     finally:
         PyBuffer_Release(&buffer)
     if empty:
@@ -152,7 +152,7 @@ def with_elements(value, changed) -> bytes | None:
 
 
 cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, Py_ssize_t row) noexcept:
-    """Write a record to a row; False where it is none of so many whole numbers and nils."""
+    """Decode a record into a row; False unless it has exactly one integer or nil per column."""
     cdef const uint8_t* at = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
     cdef Py_ssize_t size = _unsealed(at, sealed.len), column
@@ -172,16 +172,16 @@ cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, P
 
 
 def read_numbers(list values not None, int64_t[:, ::1] out not None, int64_t nil = -1) -> int:
-    """Write records of whole numbers to the rows of ``out``, at most 15 numbers each; ``nil`` stands for nil.
+    """Decode records of integers into the rows of ``out``, with at most 15 numbers each; ``nil`` replaces nil.
 
-    Returns the place of the first that is None, damaged, or no record of so many whole numbers; -1 where all are.
-    Raises ValueError where ``out`` has another number of rows.
+    Returns the position of the first value that is None, damaged, or not a record of that many integers; -1 if all are
+    valid. Raises ValueError if ``out`` has a different number of rows.
     """
     cdef Py_buffer buffer
     cdef Py_ssize_t row
     cdef bint read
     if out.shape[0] != len(values) or out.shape[1] > 15:
-        raise ValueError(f"{len(values)} records are not {out.shape[0]} rows of {out.shape[1]} numbers")
+        raise ValueError(f"{len(values)} records do not match {out.shape[0]} rows of {out.shape[1]} numbers")
     for row in range(len(values)):
         if values[row] is None:
             return row

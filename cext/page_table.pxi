@@ -1,22 +1,23 @@
 # The pages of one LMDB table by number.
 #
-# In a snapshot a page is a pointer into the map, taken when the page is first needed and valid as long as the snapshot;
-# other threads may read the array meanwhile: an entry goes from NULL to its pointer once, with the GIL held. In a write
-# transaction every page is a private copy, because a buffer of the map goes stale at the next put; changed copies are
-# handed back by `changed`. Copies are laid out like LMDB's own pages, so that buckets do not straddle cache lines.
+# In a snapshot, a page is a pointer into the map. It is set when the page is first needed, and is valid as long as the
+# snapshot. Other threads may read the array meanwhile: an entry changes once from NULL to its pointer, with the GIL
+# held. In a write transaction every page is a private copy, because a buffer of the map becomes invalid at the next
+# put. `take_changed` returns the changed copies. Copies are aligned like LMDB's own pages, so that buckets do not
+# straddle cache lines.
 
 @cython.final
 cdef class PageTable:
     """Pages of ``PAGE_BYTES`` bytes by number.
 
-    ``encoding`` is the name that pages begin with. ``load(number)`` returns the bytes of a stored page, its checksum
-    verified, or raises; ``more(after)`` returns some numbers of free pages above ``after``, ascending, or nothing;
-    ``error`` is the class raised for damage, ``full`` when the numbers are used up; ``count`` is one more than the highest
-    number, ``live`` the pages in use. Raises ValueError for an encoding or for numbers that no table has, and for a
-    change where it is not ``writable``.
+    ``encoding`` is the identifier at the beginning of each page. ``load(number)`` returns the bytes of a stored page
+    with its checksum verified, or raises. ``more(after)`` returns some numbers of free pages above ``after``,
+    ascending, or nothing. ``error`` is the class raised for damage, ``full`` the class raised if all page numbers are
+    in use. ``count`` is one more than the highest number, and ``live`` is the number of pages in use. Raises ValueError
+    for an invalid encoding, for impossible counts, and for a change if the table is not ``writable``.
     """
 
-    cdef object _load, _more, _error, _full
+    cdef object _load, _list_more, _error, _full
     cdef str _table
     cdef bytes _encoding
     cdef bint _writable
@@ -25,23 +26,23 @@ cdef class PageTable:
     cdef readonly uint32_t count, live
     cdef size_t _capacity
     cdef vector[uint32_t] _dirty
-    cdef list _kept         # what the pages of a snapshot lie in, where it is no map
+    cdef list _owners         # objects that own the pages of a snapshot, if not the map
     cdef list _free
-    cdef set _vacant        # free now, and in use at some time since the last flush
-    cdef set _taken         # in use, but on the stored list of free pages
+    cdef set _vacant        # free now, but in use at some time since the last flush
+    cdef set _reused         # in use, but on the stored list of free pages
     cdef set _released      # free, but not on that list
     cdef int64_t _last_free
 
     def __cinit__(self, table, encoding, load, more, error, full, count, live, writable) -> None:
         if len(encoding) != 4:
-            raise ValueError(f"an encoding is four bytes, not {encoding!r}")
+            raise ValueError(f"an encoding has four bytes; {encoding!r} does not")
         if not 0 <= live <= count <= _PAGE_LIMIT:
-            raise ValueError(f"{live} of {count} pages in use: a table has at most {_PAGE_LIMIT}")
+            raise ValueError(f"invalid counts: {live} of {count} pages in use; a table has at most {_PAGE_LIMIT}")
         self._table = table
         self._encoding = encoding
-        self._kept = []
+        self._owners = []
         self._load = load
-        self._more = more
+        self._list_more = more
         self._error = error
         self._full = full
         self._writable = writable
@@ -49,7 +50,7 @@ cdef class PageTable:
         self.live = live
         self._free = []
         self._vacant = set()
-        self._taken = set()
+        self._reused = set()
         self._released = set()
         self._last_free = -1
         self._capacity = self.count + 8
@@ -67,7 +68,7 @@ cdef class PageTable:
         free(self._changed)
 
     cdef inline const uint8_t* peek(self, uint32_t number) noexcept nogil:
-        """The page if it has been read before; NULL otherwise."""
+        """Return the page if it has been read before, else NULL."""
         return self._pages[number] if number < self.count else NULL
 
     cdef inline const uint8_t* read(self, uint32_t number) except NULL:
@@ -79,7 +80,7 @@ cdef class PageTable:
         cdef Py_buffer buffer
         cdef uint8_t* page
         if number >= self.count:
-            raise self.damage(f"page {number} is referred to, but there are {self.count}")
+            raise self.damage(f"page {number} is referred to, but the table has {self.count} pages")
         if number in self._vacant:
             raise self.damage(f"page {number} is referred to, but is free")
         loaded = self._load(number)
@@ -87,30 +88,30 @@ cdef class PageTable:
         try:
             if buffer.len != _PAGE_BYTES:
                 raise self.damage(f"page {number} has {buffer.len} bytes, not {_PAGE_BYTES}")
-            if not self._sound(<const uint8_t*> buffer.buf):
-                raise self.damage(f"page {number} contradicts itself")
+            if not self._is_sound(<const uint8_t*> buffer.buf):
+                raise self.damage(f"page {number} is inconsistent")
             if self._writable:
                 page = self._new_copy()
                 memcpy(page, buffer.buf, _PAGE_BYTES)
             else:
                 page = <uint8_t*> buffer.buf
                 if not isinstance(loaded, memoryview) or (<object> loaded).obj is not None:
-                    self._kept.append(loaded)
+                    self._owners.append(loaded)
         finally:
             PyBuffer_Release(&buffer)
         self._pages[number] = page
         return page
 
-    cdef bint _sound(self, const uint8_t* page) noexcept:
-        """Whether a page may be worked on: whatever else is wrong with it, nothing in it leads outside it."""
+    cdef bint _is_sound(self, const uint8_t* page) noexcept:
+        """True if nothing in a page refers outside it, so that kernels may work on it."""
         if self._encoding == BUCKET_ENCODING:
-            return bucket_page_sound(page)
+            return is_bucket_page_sound(page)
         if self._encoding == BLOCK_ENCODING:
-            return block_page_sound(page) and (not self._writable or records_apart(page))
+            return is_block_page_sound(page) and (not self._writable or are_records_disjoint(page))
         return True
 
     cdef uint8_t* own(self, uint32_t number) except NULL:
-        """The private copy of a page, to be changed."""
+        """Return the private copy of a page, marked as changed."""
         self._require_writable()
         cdef uint8_t* page = <uint8_t*> self.read(number)
         if not self._changed[number]:
@@ -119,7 +120,7 @@ cdef class PageTable:
         return page
 
     cdef uint32_t append(self) except 0xFFFFFFFF:
-        """A new zeroed page after the last one."""
+        """Add a zeroed page after the last one."""
         self._require_writable()
         cdef uint32_t number = self.count
         if number >= _PAGE_LIMIT:
@@ -129,17 +130,17 @@ cdef class PageTable:
         self.count += 1
         self.live += 1
         self._released.discard(number)
-        self._start(number)
+        self._create_page(number)
         return number
 
     cdef uint32_t allocate(self) except 0xFFFFFFFF:
-        """A zeroed page under a free number, or a new one."""
+        """Return the number of a zeroed page: a free number if possible, else a new one."""
         self._require_writable()
         cdef uint32_t number
         if not self._free and self._last_free < self.count:
-            found = [free for free in self._more(self._last_free) if free not in self._taken]
-            self._free.extend(reversed(found))
-            self._last_free = max(found) if found else self.count
+            numbers = [free for free in self._list_more(self._last_free) if free not in self._reused]
+            self._free.extend(reversed(numbers))
+            self._last_free = max(numbers) if numbers else self.count
         if not self._free:
             return self.append()
         number = self._free.pop()
@@ -149,26 +150,26 @@ cdef class PageTable:
         if number in self._released:
             self._released.discard(number)
         else:
-            self._taken.add(number)
+            self._reused.add(number)
         self.live += 1
-        self._start(number)
+        self._create_page(number)
         return number
 
     cdef int release(self, uint32_t number) except -1:
-        """Give a page's number back."""
+        """Free the number of a page."""
         self._require_writable()
         self._drop(number)
         self._vacant.add(number)
         self.live -= 1
-        if number in self._taken:
-            self._taken.discard(number)
+        if number in self._reused:
+            self._reused.discard(number)
         else:
             self._released.add(number)
         self._free.append(number)
         return 0
 
     cdef int truncate(self, uint32_t count) except -1:
-        """Give back the pages from number ``count`` on."""
+        """Free the pages from number ``count`` on."""
         self._require_writable()
         while self.count > count:
             self.count -= 1
@@ -196,7 +197,7 @@ cdef class PageTable:
             raise MemoryError()
         return <uint8_t*> memory + _PAGE_OVERHEAD
 
-    cdef int _start(self, uint32_t number) except -1:
+    cdef int _create_page(self, uint32_t number) except -1:
         cdef uint8_t* page = self._new_copy()
         cdef const uint8_t* encoding = self._encoding
         memset(page, 0, _PAGE_BYTES)
@@ -222,19 +223,19 @@ cdef class PageTable:
         self._capacity = capacity
         return 0
 
-    def touch(self, number: int) -> None:
-        """Count a page as changed."""
+    def mark_changed(self, number: int) -> None:
+        """Mark a page as changed."""
         self.own(number)
 
-    def held(self) -> int:
-        """How many pages have been read or made."""
+    def count_loaded(self) -> int:
+        """Return the number of pages that have been read or created."""
         cdef size_t number, count = 0
         for number in range(self._capacity):
             count += self._pages[number] != NULL
         return count
 
-    def changed(self) -> list:
-        """Numbers and writable buffers of the pages changed since the last call, in order of their numbers."""
+    def take_changed(self) -> list:
+        """Return numbers and writable buffers of the pages changed since the last call, sorted by number."""
         cdef uint32_t number
         result = []
         for number in sorted(set(self._dirty)):
@@ -244,22 +245,22 @@ cdef class PageTable:
         self._dirty.clear()
         return result
 
-    def freed(self) -> tuple:
-        """Numbers released and numbers taken from the free list since the last call."""
-        result = sorted(self._released), sorted(self._taken)
+    def take_freed(self) -> tuple:
+        """Return the numbers released and the numbers taken from the free list since the last call."""
+        result = sorted(self._released), sorted(self._reused)
         self._vacant.clear()
         self._released.clear()
-        self._taken.clear()
-        # What was read of the stored free list is out of date now: start again at its beginning.
+        self._reused.clear()
+        # The pages read from the stored free list are out of date: read the list again from its beginning.
         self._free.clear()
         self._last_free = -1
         return result
 
-    def numbers(self, listed) -> list:
-        """The numbers of the pages in use, ascending, given the stored list of free ones."""
-        free = (set(listed) - self._taken) | self._released
+    def list_used(self, listed) -> list:
+        """Return the numbers of the pages in use, ascending. ``listed`` is the stored free list."""
+        free = (set(listed) - self._reused) | self._released
         return [number for number in range(self.count) if number not in free]
 
-    def page(self, number: int) -> memoryview:
-        """The bytes of a page, which the caller must not keep beyond its view."""
+    def get_page(self, number: int) -> memoryview:
+        """Return the bytes of a page. The caller must not use them after the snapshot or transaction ends."""
         return PyMemoryView_FromMemory(<char*> self.read(number), _PAGE_BYTES, PyBUF_READ)

@@ -1,11 +1,12 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A reader of the pages of an LMDB 0.9 file that trusts no page before it has verified it.
+"""A reader of the pages of an LMDB 0.9 file that verifies every page before it uses it.
 
-In: the address of the mapped file, the size of its pages, and a change, whose meta page has the record of the main tree,
-which has those of the tables. Out: values as memoryviews into the map. A page must have its own number and the kind that its place in the tree
-asks for, and every node must lie within its page: so a zeroed, swapped or copied page raises :class:`PageError` before
-anything is read from it. LMDB itself follows such a page: it ends the process, or does not find what is stored.
+In: the address of the mapped file, the size of its pages, and a change number, which selects the meta page. That has
+the record of the main tree, which has the records of the tables. Out: values as memoryviews into the map. A page must
+have its own number and the kind that its position in the tree requires, and every node must lie within its page. So a
+zeroed, swapped or copied page raises :class:`PageError` before its content is used. LMDB itself would follow such a
+page, and then crash the process or not find stored records.
 
 Page: number u64, pad u16, flags u16, then lower u16 and upper u16, of an overflow page its run of pages u32; offsets of
 nodes u16. Node: low and high half of a size u16, flags u16, size of the key u16, key, value. In a branch page, size and
@@ -39,7 +40,7 @@ cdef uint64_t _NO_PAGE = <uint64_t> -1
 
 
 class PageError(Exception):
-    """A page is not what its place asks for, or the transaction that keeps the pages is closed."""
+    """A page is damaged, or its transaction is closed."""
 
 
 cdef inline uint16_t _u16(const uint8_t* at) noexcept:
@@ -55,7 +56,7 @@ cdef inline uint64_t _u64(const uint8_t* at) noexcept:
 
 
 cdef inline int _count(const uint8_t* page) noexcept:
-    """The number of nodes of a verified page."""
+    """Return the number of nodes of a verified page."""
     return (_u16(page + 12) - _HEADER) >> 1
 
 
@@ -65,7 +66,7 @@ cdef inline int _compare(const uint8_t* key, Py_ssize_t size, const uint8_t* oth
 
 
 cdef class Pages:
-    """The committed pages of a mapped file, as one transaction sees them, until :meth:`close`."""
+    """The committed pages of a mapped file in the state of one transaction, until :meth:`close`."""
 
     cdef const uint8_t* _base
     cdef uint32_t _size
@@ -73,7 +74,7 @@ cdef class Pages:
     cdef bint _open
     cdef Tree _main
     cdef dict _trees
-    #: The change that the meta page is of: another than asked for if a later commit has overwritten it.
+    #: The change number of the meta page. It differs from the requested one if a later commit has overwritten the page.
     cdef readonly uint64_t change
 
     def __init__(self, size_t address, uint32_t page_size, uint64_t change):
@@ -82,7 +83,7 @@ cdef class Pages:
         self._size = page_size
         page = self._base + (change & 1) * page_size
         if _u64(page) != change & 1 or not _u16(page + 10) & _META:
-            raise PageError(f"page {change & 1} is no meta page")
+            raise PageError(f"page {change & 1} is not a meta page")
         page += _HEADER
         self._end = _u64(page + 120) + 1
         self.change = _u64(page + 128)
@@ -91,15 +92,15 @@ cdef class Pages:
         self._main = _tree(self, page + 72)
 
     def close(self):
-        """Refuse all further reading: the pages may change or be unmapped from now on."""
+        """Refuse all further reads: from now on the pages may change or be unmapped."""
         self._open = False
 
     def get(self, str table not None):
-        """The tree of a table, or None."""
+        """Return the tree of a table, or None."""
         cdef Tree tree
         cdef const uint8_t* record
         cdef const uint8_t* page
-        cdef int place = -1
+        cdef int index = -1
         cdef Py_ssize_t size = 0
         cdef bytes name
         cdef PyObject* known = PyDict_GetItem(self._trees, table)
@@ -107,9 +108,9 @@ cdef class Pages:
             return <object> known
         tree = None
         name = table.encode("utf-8", "surrogateescape")
-        page = self._main._leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &place)
-        if page != NULL and place >= 0:
-            record = self._value(page, place, self._node(page, place), &size)
+        page = self._main._leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &index)
+        if page != NULL and index >= 0:
+            record = self._value(page, index, self._node(page, index), &size)
             if size != _RECORD or _u16(record + 4):
                 raise PageError(f"the record of table {table} is damaged")
             tree = _tree(self, record)
@@ -117,39 +118,39 @@ cdef class Pages:
         return tree
 
     def names(self):
-        """The names of all tables."""
+        """Return the names of all tables."""
         return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main, False)]
 
     cdef const uint8_t* _page(self, uint64_t number, int kind) except NULL:
-        """A verified branch or leaf page."""
+        """Return a verified branch or leaf page."""
         cdef const uint8_t* page
         cdef int lower, upper
         if not self._open:
             raise PageError("the transaction is closed")
         if number < _METAS or number >= self._end:
-            raise PageError(f"page {number} is referred to, but is not one of its {self._end} pages")
+            raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
         page = self._base + number * self._size
         if _u64(page) != number:
             raise PageError(f"page {number} is overwritten: it has the number {_u64(page)}")
         if _u16(page + 10) != kind:
-            raise PageError(f"page {number} has the flags {_u16(page + 10)}, not {kind}")
+            raise PageError(f"page {number} has the flags {_u16(page + 10)} instead of {kind}")
         lower, upper = _u16(page + 12), _u16(page + 14)
         if lower < _HEADER + 2 * (1 + (kind == _BRANCH)) or lower & 1 or lower > upper or upper > <int> self._size:
-            raise PageError(f"page {number} has its nodes at {lower} and {upper}")
+            raise PageError(f"page {number} has invalid bounds of its nodes, {lower} and {upper}")
         return page
 
-    cdef const uint8_t* _node(self, const uint8_t* page, int place) except NULL:
-        """A node whose header and key lie within its page."""
-        cdef uint32_t offset = _u16(page + _HEADER + 2 * place)
+    cdef const uint8_t* _node(self, const uint8_t* page, int index) except NULL:
+        """Return a node whose header and key lie within its page."""
+        cdef uint32_t offset = _u16(page + _HEADER + 2 * index)
         if offset < _u16(page + 14) or offset + _NODE > self._size or \
                 offset + _NODE + _u16(page + offset + 6) > self._size:
-            raise PageError(f"page {_u64(page)}: node {place} leads outside")
+            raise PageError(f"page {_u64(page)}: node {index} is not within the page")
         return page + offset
 
     cdef const uint8_t* _value(
-        self, const uint8_t* page, int place, const uint8_t* node, Py_ssize_t* size
+        self, const uint8_t* page, int index, const uint8_t* node, Py_ssize_t* size
     ) except NULL:
-        """The value of a leaf's node, and its size."""
+        """Return the value of a leaf node, and set its size."""
         cdef Py_ssize_t length = _u16(node) | <Py_ssize_t> _u16(node + 2) << 16
         cdef const uint8_t* value = node + _NODE + _u16(node + 6)
         cdef const uint8_t* first
@@ -157,25 +158,25 @@ cdef class Pages:
         cdef uint64_t number, pages
         cdef uint32_t run
         if flags & ~(_BIG | _TABLE) or flags == (_BIG | _TABLE):
-            raise PageError(f"page {_u64(page)}: node {place} has the flags {flags}")
+            raise PageError(f"page {_u64(page)}: node {index} has invalid flags, {flags}")
         size[0] = length
         if value + (8 if flags & _BIG else length) > page + self._size:
-            raise PageError(f"page {_u64(page)}: node {place} leads outside")
+            raise PageError(f"page {_u64(page)}: node {index} is not within the page")
         if not flags & _BIG:
             return value
         number, pages = _u64(value), (_HEADER - 1 + length) // self._size + 1
         if number < _METAS or number >= self._end or number + pages > self._end:
-            raise PageError(f"page {number} is referred to, but is not one of its {self._end} pages")
+            raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
         first = self._base + number * self._size
         memcpy(&run, first + 12, 4)
         if _u64(first) != number or _u16(first + 10) != _OVERFLOW or run != pages:
-            raise PageError(f"page {number} is overwritten: it is not the first of {pages} that hold a value")
+            raise PageError(f"page {number} is overwritten: it is not the first of {pages} of a value")
         return first + _HEADER
 
     cdef int _search(
         self, const uint8_t* page, const uint8_t* key, Py_ssize_t size, bint branch, bint* exact
     ) except -1:
-        """The first node of a page whose key is not below a key; in a branch page, the one that leads to the key."""
+        """Return the first node of a page whose key is not below a key; in a branch page, the node that leads to it."""
         cdef int low = 1 if branch else 0
         cdef int high = _count(page), middle, order
         cdef const uint8_t* node
@@ -193,12 +194,12 @@ cdef class Pages:
                 high = middle
         return low - 1 if branch else low
 
-    cdef uint64_t _child(self, const uint8_t* page, int place) except 0:
-        """The number of the page that a node of a branch page leads to."""
-        cdef const uint8_t* node = self._node(page, place)
+    cdef uint64_t _child(self, const uint8_t* page, int index) except 0:
+        """Return the number of the page that a node of a branch page leads to."""
+        cdef const uint8_t* node = self._node(page, index)
         cdef uint64_t number = _u16(node) | <uint64_t> _u16(node + 2) << 16 | <uint64_t> _u16(node + 4) << 32
         if number < _METAS:
-            raise PageError(f"page {_u64(page)}: node {place} leads to page {number}")
+            raise PageError(f"page {_u64(page)}: node {index} leads to an invalid page, {number}")
         return number
 
 
@@ -209,12 +210,12 @@ cdef class Tree:
     cdef uint64_t _root
     cdef int _depth
     cdef uint64_t _branches, _leaves, _overflows
-    #: The number of its records.
+    #: The number of records.
     cdef readonly uint64_t entries
 
     @property
     def statistics(self):
-        """The counts that LMDB keeps of it."""
+        """Return LMDB's counts of the tree."""
         return {
             "psize": self._pages._size,
             "depth": self._depth,
@@ -224,8 +225,8 @@ cdef class Tree:
             "entries": self.entries,
         }
 
-    cdef const uint8_t* _leaf(self, const uint8_t* key, Py_ssize_t size, int* place) except? NULL:
-        """The leaf that a key belongs into, and where in it the key is, or -1; NULL in an empty tree."""
+    cdef const uint8_t* _leaf(self, const uint8_t* key, Py_ssize_t size, int* index) except? NULL:
+        """Return the leaf for a key, and set ``index`` to the key's position or -1; NULL in an empty tree."""
         cdef int level
         cdef bint exact = False
         cdef uint64_t number = self._root
@@ -238,34 +239,34 @@ cdef class Tree:
             page = self._pages._page(number, _BRANCH)
             number = self._pages._child(page, self._pages._search(page, key, size, True, &exact))
         page = self._pages._page(number, _LEAF)
-        place[0] = self._pages._search(page, key, size, False, &exact)
+        index[0] = self._pages._search(page, key, size, False, &exact)
         if not exact:
-            place[0] = -1
+            index[0] = -1
         return page
 
     def get(self, bytes key not None):
-        """The value under a key, or None."""
-        cdef int place = -1
+        """Return the value for a key, or None."""
+        cdef int index = -1
         cdef Py_ssize_t size = 0
         cdef const uint8_t* value
         cdef const uint8_t* page = self._leaf(
-            <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &place
+            <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &index
         )
-        if page == NULL or place < 0:
+        if page == NULL or index < 0:
             return None
-        value = self._pages._value(page, place, self._pages._node(page, place), &size)
+        value = self._pages._value(page, index, self._pages._node(page, index), &size)
         return PyMemoryView_FromMemory(<char*> value, size, PyBUF_READ)
 
-    def cursor(self, bint passing=False):
-        """A cursor; ``passing`` says that it goes on behind what is damaged, and notes it."""
-        return Cursor(self, passing)
+    def cursor(self, bint skip_damage=False):
+        """Create a cursor. With ``skip_damage`` it skips damaged pages and records the damage."""
+        return Cursor(self, skip_damage)
 
     def verify_path(self, bytes key not None, bint siblings=False):
-        """Verify the pages that lead to a key, and the value there.
+        """Verify the pages that lead to a key, and its value.
 
-        With ``siblings`` also the pages that LMDB may merge these with when the key is removed.
+        With ``siblings``, also verify the pages that LMDB may merge with these when the key is removed.
         """
-        cdef int level, place, step
+        cdef int level, index, step
         cdef bint exact = False
         cdef uint64_t number = self._root
         cdef const uint8_t* page
@@ -273,40 +274,40 @@ cdef class Tree:
             return
         for level in range(1, self._depth):
             page = self._pages._page(number, _BRANCH)
-            place = self._pages._search(
+            index = self._pages._search(
                 page, <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), True, &exact
             )
             for step in range(-1, 2, 2):
-                if 0 <= place + step < _count(page):
-                    self._verify_first(self._pages._child(page, place + step), level + 1)
-            number = self._pages._child(page, place)
+                if 0 <= index + step < _count(page):
+                    self._verify_first(self._pages._child(page, index + step), level + 1)
+            number = self._pages._child(page, index)
 
     cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
-        """Verify the pages that lead to a key, and the value there; returns the leaf, which may be the ``page`` given.
+        """Verify the pages that lead to a key, and its value; return the leaf, which may be ``page``.
 
-        That must be the leaf of a key that is not greater.
+        ``page`` must be the leaf of a key that is not greater.
         """
         cdef const uint8_t* bytes_of_key = <const uint8_t*> PyBytes_AS_STRING(key)
         cdef const uint8_t* last
         cdef Py_ssize_t size = PyBytes_GET_SIZE(key)
-        cdef int place = -1
+        cdef int index = -1
         cdef bint exact = False
         if page != NULL:
             last = self._pages._node(page, _count(page) - 1)
             if _compare(bytes_of_key, size, last + _NODE, _u16(last + 6)) > 0:
                 page = NULL
         if page == NULL:
-            page = self._leaf(bytes_of_key, size, &place)
+            page = self._leaf(bytes_of_key, size, &index)
         else:
-            place = self._pages._search(page, bytes_of_key, size, False, &exact)
+            index = self._pages._search(page, bytes_of_key, size, False, &exact)
             if not exact:
-                place = -1
-        if page != NULL and place >= 0:
-            self._pages._value(page, place, self._pages._node(page, place), &size)
+                index = -1
+        if page != NULL and index >= 0:
+            self._pages._value(page, index, self._pages._node(page, index), &size)
         return page
 
     cdef int _verify_first(self, uint64_t number, int level) except -1:
-        """Verify a page and those that lead from it to its first leaf."""
+        """Verify a page and the pages from it down to its first leaf."""
         while level < self._depth:
             number = self._pages._child(self._pages._page(number, _BRANCH), 0)
             level += 1
@@ -314,17 +315,17 @@ cdef class Tree:
         return 0
 
     def verify_paths(self, list records not None):
-        """Verify the pages that lead to the keys of some records, in order of the keys."""
+        """Verify the pages that lead to the keys of some records, in key order."""
         cdef const uint8_t* page = NULL
         cdef tuple record
         for record in records:
             page = self._verify_value(record[0], page)
 
     def verify_near(self, bytes key not None, bint forward=True):
-        """Verify the leaf that a key belongs into and the one behind it, or before it.
+        """Verify the leaf for a key and the leaf after it, or before it.
 
-        Returns the last key of that leaf, or its first: as far as a cursor can go without reaching another page than
-        these. None if there is no page beyond.
+        Returns the last key of that second leaf, or its first: a cursor can go that far without reaching other pages.
+        None if there is no page beyond.
         """
         cdef Cursor cursor = Cursor(self, False)
         if not cursor._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
@@ -334,7 +335,7 @@ cdef class Tree:
         return limit if cursor._move(1 if forward else -1) else None
 
     def verify(self):
-        """Verify the pages that LMDB reads to clear the table: leaves only if some hold values on pages of their own."""
+        """Verify the pages that LMDB reads when it clears the table: leaves only if some have values on other pages."""
         if self._root != _NO_PAGE:
             self._verify_below(self._root, 1)
 
@@ -344,7 +345,7 @@ cdef class Tree:
         cdef Py_ssize_t size = 0
         cdef int index
         if number >= self._pages._end:
-            raise PageError(f"page {number} is referred to, but is not one of its {self._pages._end} pages")
+            raise PageError(f"page {number} is referred to, but the file has {self._pages._end} pages")
         if level == self._depth and not self._overflows:
             return 0
         page = self._pages._page(number, _LEAF if level == self._depth else _BRANCH)
@@ -357,7 +358,7 @@ cdef class Tree:
 
 
 cdef Tree _tree(Pages pages, const uint8_t* record):
-    """The tree that a record of 48 bytes describes."""
+    """Create the tree that a record of 48 bytes describes."""
     cdef Tree tree = Tree.__new__(Tree)
     tree._pages = pages
     tree._depth = _u16(record + 6)
@@ -367,30 +368,30 @@ cdef Tree _tree(Pages pages, const uint8_t* record):
     if tree._root == _NO_PAGE:
         tree._depth = 0
     elif not 0 < tree._depth <= _DEEPEST:
-        raise PageError(f"a table is {tree._depth} pages deep")
+        raise PageError(f"a table has an invalid depth, {tree._depth}")
     return tree
 
 
 cdef class Cursor:
-    """A place in a tree, to be moved from record to record."""
+    """A position in a tree, which moves from record to record."""
 
     cdef Tree _tree
     cdef Pages _pages
-    cdef bint _passing
+    cdef bint _skip_damage
     cdef bint _placed
     cdef int _top
     cdef const uint8_t* _stack[_DEEPEST]
     cdef int _at[_DEEPEST]
-    #: The damage that was passed over, as text.
-    cdef readonly list passed
+    #: Descriptions of the damage that was skipped.
+    cdef readonly list damage
 
-    def __init__(self, Tree tree not None, bint passing):
+    def __init__(self, Tree tree not None, bint skip_damage):
         self._tree = tree
         self._pages = tree._pages
-        self._passing = passing
+        self._skip_damage = skip_damage
         self._placed = False
         self._top = tree._depth - 1
-        self.passed = []
+        self.damage = []
 
     def __enter__(self):
         return self
@@ -408,13 +409,13 @@ cdef class Cursor:
         return self._tree._root == _NO_PAGE
 
     cdef bint _enter_page(self, int level, uint64_t number) except -1:
-        """Put a page on the stack; False if it is damaged and passed over."""
+        """Put a page on the stack; False if it is damaged and skipped."""
         try:
             self._stack[level] = self._pages._page(number, _LEAF if level == self._top else _BRANCH)
         except PageError as error:
-            if not self._passing or not self._pages._open:
+            if not self._skip_damage or not self._pages._open:
                 raise
-            self.passed.append(str(error))
+            self.damage.append(str(error))
             return False
         return True
 
@@ -424,20 +425,20 @@ cdef class Cursor:
         try:
             number = self._pages._child(self._stack[level], self._at[level])
         except PageError as error:
-            if not self._passing:
+            if not self._skip_damage:
                 raise
-            self.passed.append(str(error))
+            self.damage.append(str(error))
             return False
         return self._enter_page(level + 1, number)
 
     cdef bint _descend(self, int level, int step) except -1:
-        """Go to the first leaf below the current node of a level, or to the last, passing over what is damaged."""
+        """Go to the first leaf below the current node of a level, or to the last, and skip damaged pages."""
         while level < self._top:
             if self._enter_child(level):
                 level += 1
                 self._at[level] = 0 if step > 0 else _count(self._stack[level]) - 1
                 continue
-            while True:  # on to the next node, of a page above where this page has none
+            while True:  # to the next node, in a page above if this page has none
                 self._at[level] += step
                 if 0 <= self._at[level] < _count(self._stack[level]):
                     break
@@ -447,14 +448,14 @@ cdef class Cursor:
         return True
 
     cdef bint _move(self, int step) except -1:
-        """Go to the next record, or to the one before; False at the end."""
+        """Go to the next record, or to the previous one; False at the end."""
         if not self._pages._open:
             raise PageError("the transaction is closed")
         self._placed = self._move_from(self._top, step)
         return self._placed
 
     cdef bint _move_from(self, int level, int step) except -1:
-        """Leave the current node of a level, and all below it."""
+        """Move past the current node of a level and everything below it."""
         while level >= 0:
             self._at[level] += step
             if 0 <= self._at[level] < _count(self._stack[level]):
@@ -471,7 +472,7 @@ cdef class Cursor:
         return self._placed
 
     cdef bint _descend_to(self, const uint8_t* key, Py_ssize_t size) except -1:
-        """Go to the leaf that a key belongs into, at the first record that is not below it, which may be its end."""
+        """Go to the leaf for a key, at the first record that is not below it, which may be the end of the leaf."""
         cdef int level
         cdef bint exact = False
         self._placed = False
@@ -479,7 +480,7 @@ cdef class Cursor:
             return False
         for level in range(self._top):
             self._at[level] = self._pages._search(self._stack[level], key, size, True, &exact)
-            if not self._enter_child(level):  # what is behind the damage is not below the key
+            if not self._enter_child(level):  # records after the damage are not below the key
                 self._placed = self._move_from(level, 1)
                 return self._placed
         self._at[self._top] = self._pages._search(self._stack[self._top], key, size, False, &exact)
@@ -508,22 +509,22 @@ cdef class Cursor:
         return self._placed and self._move(1)
 
     def prev(self):
-        """Go to the record before; False at the beginning."""
+        """Go to the previous record; False at the beginning."""
         return self._placed and self._move(-1)
 
     def get(self, bytes key not None):
-        """The value under a key, or None."""
+        """Return the value for a key, or None."""
         return self._tree.get(key)
 
     cpdef key(self):
-        """The key of the record."""
+        """Return the key of the record."""
         if not self._placed or not self._pages._open:
             raise PageError("the cursor is at no record, or its transaction is closed")
         cdef const uint8_t* node = self._pages._node(self._stack[self._top], self._at[self._top])
         return PyBytes_FromStringAndSize(<const char*> node + _NODE, _u16(node + 6))
 
     cpdef value(self):
-        """The value of the record; one that is damaged has no bytes for a cursor that passes over damage."""
+        """Return the value of the record; empty if the value is damaged and the cursor skips damage."""
         cdef Py_ssize_t size = 0
         cdef const uint8_t* page
         cdef const uint8_t* value
@@ -535,22 +536,22 @@ cdef class Cursor:
                 page, self._at[self._top], self._pages._node(page, self._at[self._top]), &size
             )
         except PageError:
-            if not self._passing:
+            if not self._skip_damage:
                 raise
             return memoryview(b"")
         return PyMemoryView_FromMemory(<char*> value, size, PyBUF_READ)
 
     def iternext(self):
-        """The records from this one on."""
+        """Iterate over the records from this one on."""
         return Records(self, 1)
 
     def iterprev(self):
-        """The records from this one back."""
+        """Iterate over the records from this one backward."""
         return Records(self, -1)
 
 
 cdef class Records:
-    """The records that a cursor passes, with their keys."""
+    """An iterator over the records of a cursor, with their keys."""
 
     cdef Cursor _cursor
     cdef int _step
@@ -575,14 +576,14 @@ cdef class Records:
 
 
 def verify_free_list(Pages pages not None):
-    """Verify the list of free pages: LMDB gives them away unread, so a wrong one overwrites what is in use."""
+    """Verify the list of free pages. LMDB reuses them without reading them, so a wrong entry overwrites used pages."""
     cdef Tree tree = _tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
     cdef Cursor cursor = Cursor(tree, False)
     cdef bytearray listed = bytearray(pages._end // 8 + 1)
     cdef uint8_t* marks = listed
     cdef const uint8_t* page
     cdef const uint8_t* numbers
-    cdef Py_ssize_t size = 0, place
+    cdef Py_ssize_t size = 0, index
     cdef uint64_t number, before
     cdef bint more = cursor.first()
     while more:
@@ -591,8 +592,8 @@ def verify_free_list(Pages pages not None):
         if size < 8 or size % 8 or _u64(numbers) != <uint64_t> size // 8 - 1:
             raise PageError("the list of free pages is damaged")
         before = pages._end
-        for place in range(1, size // 8):
-            number = _u64(numbers + 8 * place)
+        for index in range(1, size // 8):
+            number = _u64(numbers + 8 * index)
             if number < _METAS or number >= before or marks[number >> 3] >> (number & 7) & 1:
                 raise PageError(f"the list of free pages is damaged at page {number}")
             marks[number >> 3] |= 1 << (number & 7)

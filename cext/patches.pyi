@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 Value = bytes | bytearray | memoryview
 
-def patch(old: Value, new: Value) -> bytes | None: ...
-def patched(old: Value, patch: Value) -> bytes: ...
+def make_patch(old: Value, new: Value) -> bytes | None: ...
+def apply_patch(old: Value, patch: Value) -> bytes: ...
 
 #: The changes of a record in the segments; None if the record is removed.
 Chain = bytes | None
 
-def value_of(chain: Chain, stored: Value | None) -> Value | None: ...
-def say_many(
+def apply_chain(chain: Chain, stored: Value | None) -> Value | None: ...
+def record_changes(
     changes: Mapping[bytes, Value | None],
     newer: Mapping[bytes, Chain],
     older: Mapping[bytes, Chain],
@@ -20,7 +20,7 @@ def say_many(
     pieces: dict[bytes, Chain],
     chains: dict[bytes, Chain],
 ) -> int: ...
-def values_of(
+def apply_chains(
     keys: Iterable[bytes],
     newer: Mapping[bytes, Chain],
     older: Mapping[bytes, Chain],

@@ -1,19 +1,19 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""What makes a value of the one before it, in few bytes: copies of parts of that, and literal bytes between them.
+"""Patches: the difference between two values in few bytes, as copies of parts of the old value and literal bytes.
 
-In: a value as it was and as it is, or a value as it was and a patch. Out: the patch, or the value as it is. A patch is
-the length of the value before and of the value after, then by turns the number of literal bytes and the bytes, and the
-number of bytes copied and how far from where the copy before it leads the copied bytes begin, literal bytes counted
-(doubled, less one where it is backwards); all short numbers (LEB128). Bytes that are no patch of a value raise
-ValueError.
+In: an old and a new value, or an old value and a patch. Out: the patch, or the new value. A patch has the length of the
+old and of the new value, then alternately the number of literal bytes and the bytes, and the number of copied bytes and
+the distance of the copy's start from the end of the previous copy, advanced by the literal bytes (doubled, minus one if
+it is negative). All numbers are LEB128. Bytes that are not a patch of the value raise ValueError.
 
-Copies are found as in Karp and Rabin's and Tichy's string-to-string correction with block moves (Tichy 1984, section 4:
-greedy is best in copies): where the value goes on as it did, else where the same eight bytes stand in it.
+Copies are found as in the string-to-string correction with block moves by Karp and Rabin and by Tichy (Tichy 1984,
+section 4: greedy minimizes the number of copies): where the value continues as before, else where the same eight bytes
+occur.
 
-What several commits say of a record is a *chain* of pieces, oldest first. A piece is one byte that says what it is, the
-number of bytes that follow (a short number), and these: the value (0), a patch to what the record was before (1), or a
-patch to what its table holds (2), which as the value begins the chain anew. An empty chain says nothing.
+The changes of a record by several commits are a *chain* of pieces, oldest first. A piece is a byte with its kind, the
+number of bytes that follow (LEB128), and these bytes: the value (0), a patch of the previous value (1), or a patch of
+the value in the table (2), which like a value begins a new chain. An empty chain means no change.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -25,20 +25,20 @@ from libcpp.vector cimport vector
 include "leb128.pxi"
 
 cdef enum:
-    # Bytes that a copy must save to be worth its two or three numbers.
+    # The bytes that a copy must save, because it costs two or three numbers.
     _LEAST = 8
-    # Bits of a hash of eight bytes; a longer value has them looked up at every step of so many bytes only.
+    # Bits of a hash of eight bytes. A longer value is indexed only at every step of several bytes.
     _HASH_BITS = 12
-    _PLACES = 1 << _HASH_BITS
-    # A value larger than that is taken whole.
+    _POSITIONS = 1 << _HASH_BITS
+    # A larger value is stored as a whole.
     _MOST = 1 << 24
-    # What a piece is.
+    # The kinds of pieces.
     _VALUE = 0
     _PATCH = 1
     _PATCH_OF_STORED = 2
 
 
-cdef inline uint64_t _eight(const uint8_t* at) noexcept:
+cdef inline uint64_t _read_eight(const uint8_t* at) noexcept:
     cdef uint64_t number
     memcpy(&number, at, 8)
     return number
@@ -48,10 +48,10 @@ cdef inline uint32_t _hash(uint64_t eight) noexcept:
     return <uint32_t> ((eight * <uint64_t> 0x9E3779B97F4A7C15) >> (64 - _HASH_BITS))
 
 
-cdef inline Py_ssize_t _same(const uint8_t* one, const uint8_t* other, Py_ssize_t most) noexcept:
-    """How many bytes are the same from two places on, at most ``most``."""
+cdef inline Py_ssize_t _count_equal(const uint8_t* one, const uint8_t* other, Py_ssize_t most) noexcept:
+    """Return the number of equal bytes from two addresses on, at most ``most``."""
     cdef Py_ssize_t count = 0
-    while count + 8 <= most and _eight(one + count) == _eight(other + count):
+    while count + 8 <= most and _read_eight(one + count) == _read_eight(other + count):
         count += 8
     while count < most and one[count] == other[count]:
         count += 1
@@ -63,42 +63,42 @@ cdef inline void _literal(vector[uint8_t]& out, const uint8_t* at, Py_ssize_t co
     out.insert(out.end(), at, at + count)
 
 
-cdef bint _make(
+cdef bint _write_patch(
     const uint8_t* old, Py_ssize_t old_size, const uint8_t* new, Py_ssize_t new_size, vector[uint8_t]& out
 ) noexcept:
-    """Write a patch; False where it would not be shorter than the value."""
-    cdef uint32_t[_PLACES] places  # by hash, one more than where it stands
+    """Write a patch; False if it would not be shorter than the value."""
+    cdef uint32_t[_POSITIONS] positions  # by hash: position + 1
     cdef bint hashed = False
-    cdef Py_ssize_t step = 1 + old_size // _PLACES
-    cdef Py_ssize_t at = 0, begun = 0, expected = 0, source, length, place
+    cdef Py_ssize_t step = 1 + old_size // _POSITIONS
+    cdef Py_ssize_t at = 0, begun = 0, expected = 0, source, length, position
     cdef uint64_t number
     _write(out, old_size)
     _write(out, new_size)
     while at < new_size:
-        # Where the value goes on as it did, literal bytes having taken the places of as many.
+        # The old value continues here if the literal bytes replaced as many.
         source = expected + at - begun
         length = 0
         if source < old_size:
-            length = _same(old + source, new + at, min(old_size - source, new_size - at))
+            length = _count_equal(old + source, new + at, min(old_size - source, new_size - at))
         if length < _LEAST and length < new_size - at and at + 8 <= new_size:
             if not hashed:
-                memset(places, 0, sizeof(places))
-                place = 0
-                while place + 8 <= old_size:
-                    places[_hash(_eight(old + place))] = <uint32_t> (place + 1)
-                    place += step
+                memset(positions, 0, sizeof(positions))
+                position = 0
+                while position + 8 <= old_size:
+                    positions[_hash(_read_eight(old + position))] = <uint32_t> (position + 1)
+                    position += step
                 hashed = True
-            place = <Py_ssize_t> places[_hash(_eight(new + at))] - 1
-            if place >= 0 and place != source:
-                number = _same(old + place, new + at, min(old_size - place, new_size - at))
+            position = <Py_ssize_t> positions[_hash(_read_eight(new + at))] - 1
+            if position >= 0 and position != source:
+                number = _count_equal(old + position, new + at, min(old_size - position, new_size - at))
                 if <Py_ssize_t> number > length:
-                    source, length = place, <Py_ssize_t> number
+                    source, length = position, <Py_ssize_t> number
         if length < _LEAST and length < new_size - at:
             at += 1
             if at - begun >= new_size:
                 return False
             continue
-        # Bytes before it that are the same too, which a step has passed over.
+        # Also copy equal bytes before the match, which a step has skipped.
         while at > begun and source > 0 and old[source - 1] == new[at - 1]:
             source, at, length = source - 1, at - 1, length + 1
         _literal(out, new + begun, at - begun)
@@ -117,8 +117,8 @@ cdef bint _make(
     return <Py_ssize_t> out.size() < new_size
 
 
-def patch(old, new):
-    """The patch that makes ``new`` of ``old``, or None where it would not be shorter than ``new``."""
+def make_patch(old, new):
+    """Return the patch from ``old`` to ``new``, or None if it would not be shorter than ``new``."""
     cdef Py_buffer before, after
     cdef vector[uint8_t] out
     cdef bint shorter
@@ -130,7 +130,7 @@ def patch(old, new):
                 after.len > _LEAST
                 and before.len < _MOST
                 and after.len < _MOST
-                and _make(<const uint8_t*> before.buf, before.len, <const uint8_t*> after.buf, after.len, out)
+                and _write_patch(<const uint8_t*> before.buf, before.len, <const uint8_t*> after.buf, after.len, out)
             )
         finally:
             PyBuffer_Release(&after)
@@ -141,18 +141,18 @@ def patch(old, new):
 
 cdef bytes _apply(const uint8_t* old, uint64_t old_size, const uint8_t* at, const uint8_t* end):
     cdef uint64_t expected_size, new_size, done = 0, length, shift, source = 0
-    cdef bytes made
+    cdef bytes piece
     cdef uint8_t* new
     at = _read(at, end, &expected_size)
     at = _read(at, end, &new_size)
     if expected_size != old_size or new_size >= _MOST:
-        raise ValueError(f"a patch of {expected_size} bytes, not of {old_size}")
-    made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> new_size)
-    new = <uint8_t*> PyBytes_AS_STRING(made)
+        raise ValueError(f"the patch is for a value of {expected_size} bytes, not of {old_size}")
+    piece = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> new_size)
+    new = <uint8_t*> PyBytes_AS_STRING(piece)
     while at < end:
         at = _read(at, end, &length)
         if length > <uint64_t> (end - at) or length > new_size - done:
-            raise ValueError("literal bytes of a patch are cut short")
+            raise ValueError("literal bytes of a patch are truncated")
         memcpy(new + done, at, length)
         at, done, source = at + length, done + length, source + length
         if at == end:
@@ -161,16 +161,16 @@ cdef bytes _apply(const uint8_t* old, uint64_t old_size, const uint8_t* at, cons
         at = _read(at, end, &shift)
         source = source - ((shift >> 1) + 1) if shift & 1 else source + (shift >> 1)
         if source > old_size or length > old_size - source or length > new_size - done:
-            raise ValueError("a patch copies what is not there")
+            raise ValueError("a patch copies bytes outside the value")
         memcpy(new + done, old + source, length)
         done, source = done + length, source + length
     if done != new_size:
-        raise ValueError(f"a patch makes {done} bytes, not {new_size}")
-    return made
+        raise ValueError(f"a patch produces {done} bytes, not {new_size}")
+    return piece
 
 
-def patched(old, patch) -> bytes:
-    """What a patch makes of ``old``; raises ValueError where it is no patch of it."""
+def apply_patch(old, patch) -> bytes:
+    """Apply a patch to ``old``. Raises ValueError if it is not a patch of ``old``."""
     cdef Py_buffer before, changes
     PyObject_GetBuffer(old, &before, PyBUF_SIMPLE)
     try:
@@ -188,8 +188,9 @@ def patched(old, patch) -> bytes:
         PyBuffer_Release(&before)
 
 
-cdef object _value_of(bytes chain, stored):
-    """What a chain makes of what the table holds; a patch is applied to bytes, which nothing else has yet."""
+cdef object _apply_chain(bytes chain, stored):
+    """Apply a chain to the value in the table; each intermediate result has no other reference, so it is
+    apply_patch."""
     cdef const uint8_t* begin = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* at = begin
     cdef const uint8_t* end = begin + len(chain)
@@ -201,13 +202,13 @@ cdef object _value_of(bytes chain, stored):
         kind = at[0]
         at = _read(at + 1, end, &length)
         if kind > _PATCH_OF_STORED or length > <uint64_t> (end - at):
-            raise ValueError("a piece of a chain is cut short")
+            raise ValueError("a piece of a chain is truncated")
         if kind == _VALUE:
             value = memoryview(chain)[at - begin : at - begin + <Py_ssize_t> length]
         else:
             old = stored if kind == _PATCH_OF_STORED else value
             if old is None:
-                raise ValueError("a patch of a record that is not there")
+                raise ValueError("a patch changes a missing record")
             PyObject_GetBuffer(old, &before, PyBUF_SIMPLE)
             try:
                 value = _apply(<const uint8_t*> before.buf, before.len, at, at + length)
@@ -217,19 +218,19 @@ cdef object _value_of(bytes chain, stored):
     return value
 
 
-def value_of(chain, stored):
-    """The value of a record of which the segments say ``chain`` (None: it is removed) and its table holds ``stored``
-    (None: nothing): bytes or a view of them, None where there is none. Raises ValueError where the chain is none of
-    this record."""
-    return None if chain is None else _value_of(chain, stored)
+def apply_chain(chain, stored):
+    """Return the value of a record with ``chain`` in the segments (None: removed) and ``stored`` in its table (None: no
+    value): bytes or a view of them, None for no value. Raises ValueError if the chain does not belong to this
+    record."""
+    return None if chain is None else _apply_chain(chain, stored)
 
 
-#: No chain, which may be None.
+#: The value for a record without a chain, because a chain may be None.
 cdef object _NOTHING = object()
 
 
 cdef inline bint _needs_stored(chain) except -1:
-    """Whether the value of a record depends on what its table holds."""
+    """True if the value of a record depends on the value in its table."""
     return chain is not None and (len(<bytes> chain) == 0 or PyBytes_AS_STRING(chain)[0] != _VALUE)
 
 
@@ -242,8 +243,8 @@ cdef bytes _piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
 
 
-cdef int _pieces(bytes chain) except -1:
-    """How many pieces a chain has."""
+cdef int _count_pieces(bytes chain) except -1:
+    """Return the number of pieces of a chain."""
     cdef const uint8_t* at = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* end = at + len(chain)
     cdef uint64_t length
@@ -251,25 +252,25 @@ cdef int _pieces(bytes chain) except -1:
     while at < end:
         at = _read(at + 1, end, &length)
         if length > <uint64_t> (end - at):
-            raise ValueError("a piece of a chain is cut short")
+            raise ValueError("a piece of a chain is truncated")
         at += length
         count += 1
     return count
 
 
-cdef bytes _made(value, chain, stored, int most):
-    """What makes ``value`` of a record of which the segments say ``chain`` so far."""
+cdef bytes _make_piece(value, chain, stored, int most):
+    """Return the shortest piece that changes a record with ``chain`` in the segments so far to ``value``."""
     cdef Py_buffer after
     if chain is not None:
-        if _pieces(chain) < most:
-            old = _value_of(chain, stored)
-            made = None if old is None else patch(old, value)
-            if made is not None:
-                return _piece(_PATCH, <const uint8_t*> PyBytes_AS_STRING(made), len(made))
+        if _count_pieces(chain) < most:
+            old = _apply_chain(chain, stored)
+            piece = None if old is None else make_patch(old, value)
+            if piece is not None:
+                return _piece(_PATCH, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
         elif stored is not None:
-            made = patch(stored, value)
-            if made is not None:
-                return _piece(_PATCH_OF_STORED, <const uint8_t*> PyBytes_AS_STRING(made), len(made))
+            piece = make_patch(stored, value)
+            if piece is not None:
+                return _piece(_PATCH_OF_STORED, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
     PyObject_GetBuffer(value, &after, PyBUF_SIMPLE)
     try:
         return _piece(_VALUE, <const uint8_t*> after.buf, after.len)
@@ -277,58 +278,58 @@ cdef bytes _made(value, chain, stored, int most):
         PyBuffer_Release(&after)
 
 
-cdef inline object _extended(chain, piece):
+cdef inline object _extend(chain, piece):
     if piece is not None and chain is not None and PyBytes_AS_STRING(piece)[0] == _PATCH:
         return <bytes> chain + <bytes> piece
     return piece
 
 
-def say_many(changes, dict newer, dict older, stored, int most, dict pieces, dict chains) -> int:
-    """Put what a further segment says of some records that become ``changes`` (None: it is removed) into ``pieces``,
-    and what all segments then say of them into ``chains``; returns the bytes of keys and pieces.
+def record_changes(changes, dict newer, dict older, stored, int most, dict pieces, dict chains) -> int:
+    """Add to ``pieces`` what a new segment stores of some records that change to ``changes`` (None: removed), and to
+    ``chains`` what all segments then store of them. Returns the bytes of keys and pieces.
 
-    ``newer``, and of what that lacks ``older``, are what the segments say so far. ``stored`` gives what the table holds
-    under a key, or None. A chain gets at most ``most`` pieces. Raises ValueError, with the key, where a chain is none
-    of its record.
+    ``newer``, and for records that it lacks ``older``, have the chains so far. ``stored`` returns the value in the
+    table for a key, or None. A chain gets at most ``most`` pieces. Raises ValueError, with the key, if a chain does not
+    belong to its record.
     """
     cdef Py_ssize_t size = 0
     for key, value in changes.items():
         chain = newer.get(key, _NOTHING)
         if chain is _NOTHING:
             chain = older.get(key, b"")
-        made = None
+        piece = None
         if value is not None:
             try:
-                made = _made(value, chain, stored(key) if _needs_stored(chain) else None, most)
+                piece = _make_piece(value, chain, stored(key) if _needs_stored(chain) else None, most)
             except ValueError as error:
                 raise ValueError(f"key {key.hex()}: {error}") from error
-            size += len(<bytes> made)
+            size += len(<bytes> piece)
         size += len(<bytes> key)
-        pieces[key] = made
-        chains[key] = _extended(chain, made)
+        pieces[key] = piece
+        chains[key] = _extend(chain, piece)
     return size
 
 
-def values_of(keys, dict newer, dict older, stored) -> list:
-    """What becomes of some records of which the segments say ``newer``, or, where that lacks one, ``older``: a value
-    each, None where there is none. ``stored`` gives what the table holds under a key, or None. Raises ValueError, with
-    the key, where a chain is none of its record."""
-    cdef list found = []
+def apply_chains(keys, dict newer, dict older, stored) -> list:
+    """Return the values of some records whose chains are in ``newer`` or, if it lacks them, in ``older``; None for no
+    value. ``stored`` returns the value in the table for a key, or None. Raises ValueError, with the key, if a chain
+    does not belong to its record."""
+    cdef list values = []
     for key in keys:
         chain = newer.get(key, _NOTHING)
         if chain is _NOTHING:
             chain = older[key]
         try:
-            found.append(None if chain is None else _value_of(chain, stored(key) if _needs_stored(chain) else None))
+            values.append(None if chain is None else _apply_chain(chain, stored(key) if _needs_stored(chain) else None))
         except ValueError as error:
             raise ValueError(f"key {key.hex()}: {error}") from error
-    return found
+    return values
 
 
 def add_pieces(dict newer, dict older, dict pieces):
-    """Extend in ``newer`` the chains of some records; those that it lacks are in ``older``, if anywhere."""
+    """Extend the chains of some records in ``newer``; chains that it lacks are taken from ``older``."""
     for key, piece in pieces.items():
         chain = newer.get(key, _NOTHING)
         if chain is _NOTHING:
             chain = older.get(key)
-        newer[key] = _extended(chain, piece)
+        newer[key] = _extend(chain, piece)

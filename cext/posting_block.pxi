@@ -1,14 +1,15 @@
-# A block of postings as bytes: how many there are; of a block of LISTED or more its bounds, and a check of these; then of
-# each posting the distance from the chunk before, the frequency and the chunk's length, as LEB128 numbers. Chunks are
-# written as Lucene's first format did: the lowest bit of a distance says that the term occurs once. Bounds are the
-# postings of a block that none of the others beats with more occurrences in a shorter chunk (Lucene's "impacts"; block
-# maxima: Ding and Suel 2011): whatever the average length, no posting scores more than the best of them.
+# The bytes of a block of postings. It begins with the number of postings. A block of at least LISTED postings then has
+# bounds and their check. For each posting follow the distance from the previous chunk, the frequency, and the length of
+# the chunk, as LEB128 numbers. As in Lucene's first format, the lowest bit of a distance means that the term occurs
+# once. Bounds are the postings of a block that no other posting of the block dominates by a higher frequency in a
+# shorter chunk (Lucene's "impacts"; block maxima: Ding and Suel 2011). For any average length, no posting scores higher
+# than the best bound.
 
 include "leb128.pxi"
 include "sealed.pxi"
 
 cdef enum:
-    #: Postings from which on a block says its bounds.
+    #: The number of postings from which on a block has bounds.
     LISTED = 32
 
 
@@ -19,18 +20,18 @@ cdef struct Posting:
 
 
 cdef inline const uint8_t* _count_end(const uint8_t* at, const uint8_t* end, uint64_t* count) except NULL:
-    """Read how many postings a payload announces."""
+    """Read the number of postings of a payload."""
     cdef const uint8_t* begin = at
     at = _read(at, end, count)
     if count[0] > <uint64_t> (end - begin):
-        raise ValueError("more postings are announced than there can be")
+        raise ValueError("the number of postings exceeds the size of the block")
     return at
 
 
 cdef const uint8_t* _bounds_end(
     const uint8_t* begin, const uint8_t* at, const uint8_t* end, uint64_t count, vector[Posting]& bounds
 ) except NULL:
-    """Read the bounds of a block whose payload begins at ``begin``, and verify their check; none of a small block."""
+    """Read and verify the bounds of a block whose payload begins at ``begin``; a small block has none."""
     cdef uint64_t pairs, length
     cdef Posting bound
     cdef uint32_t crc
@@ -41,17 +42,17 @@ cdef const uint8_t* _bounds_end(
     bound.chunk = 0
     while pairs:
         if at == end:
-            raise ValueError("the bounds are cut short")
+            raise ValueError("the bounds are truncated")
         bound.frequency = at[0]
         at = _read(at + 1, end, &length)
         bound.length = <uint16_t> length
         bounds.push_back(bound)
         pairs -= 1
     if end - at < 2:
-        raise ValueError("the bounds are cut short")
+        raise ValueError("the bounds are truncated")
     crc = kv_crc(begin, at - begin)
     if at[0] != <uint8_t> crc or at[1] != <uint8_t> (crc >> 8) or bounds.empty():
-        raise ValueError("the bounds fail their check")
+        raise ValueError("the bounds fail their checksum")
     return at + 2
 
 
@@ -71,7 +72,7 @@ cdef const uint8_t* _payload_end(const uint8_t* at, const uint8_t* end, uint64_t
         posting.frequency = 1
         if not distance & 1:
             if at == end:
-                raise ValueError("a posting is cut short")
+                raise ValueError("a posting is truncated")
             posting.frequency = at[0]
             at += 1
         at = _read(at, end, &length)
@@ -79,5 +80,5 @@ cdef const uint8_t* _payload_end(const uint8_t* at, const uint8_t* end, uint64_t
         postings.push_back(posting)
         count -= 1
     if at != end:
-        raise ValueError("something follows the postings")
+        raise ValueError("there are extra bytes after the postings")
     return at

@@ -1,10 +1,10 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Postings in few bytes, and what changes of them gathered by term and carried into many blocks at a time.
+"""Compressed postings, and their changes, which are collected by term and applied to many blocks at once.
 
-In: blocks as stored (posting_block.pxi), with the first chunk that their keys give; terms of chunks that go and come.
-Out: packed arrays, or the blocks that result and by how much terms have more postings and blocks. Bytes that are no
-such block raise ValueError.
+In: blocks as stored (posting_block.pxi), with the first chunk from their keys; terms of chunks that are removed and
+added. Out: packed arrays, or the resulting blocks and the changes in the terms' numbers of postings and blocks. Bytes
+that are not such a block raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -21,8 +21,8 @@ cdef enum:
     _FREQUENCIES = 256
 
 
-cdef void _bounds_of(const Posting* postings, size_t count, vector[Posting]& bounds) noexcept:
-    """The postings that no other beats: ascending by frequency and by length."""
+cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& bounds) noexcept:
+    """Set ``bounds`` to the postings that no other one dominates: ascending by frequency and by length."""
     cdef int32_t[_FREQUENCIES] least
     cdef int32_t shortest = 1 << 16
     cdef Posting bound
@@ -52,7 +52,7 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
     out.reserve(4 * count + 32)
     _write(out, count)
     if count >= LISTED:
-        _bounds_of(postings, count, bounds)
+        _find_bounds(postings, count, bounds)
         _write(out, bounds.size())
         for at in range(bounds.size()):
             out.push_back(bounds[at].frequency)
@@ -72,7 +72,7 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
 
 
 def count_postings(payload) -> int:
-    """How many postings a payload holds."""
+    """Return the number of postings of a payload."""
     cdef Py_buffer buffer
     cdef uint64_t count
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
@@ -84,7 +84,7 @@ def count_postings(payload) -> int:
 
 
 def unpack_postings(uint64_t first, payload) -> tuple:
-    """Chunks (packed u64), frequencies (bytes) and chunk lengths (packed u16) of a payload, whose bounds are verified."""
+    """Return chunks (packed u64), frequencies (bytes) and chunk lengths (packed u16) of a payload with valid bounds."""
     cdef vector[Posting] postings
     cdef vector[uint8_t] again
     cdef Py_buffer buffer
@@ -95,7 +95,7 @@ def unpack_postings(uint64_t first, payload) -> tuple:
         if postings.size() >= LISTED:
             _write_payload(postings.data(), postings.size(), again)
             if <Py_ssize_t> again.size() != buffer.len or memcmp(again.data(), buffer.buf, buffer.len) != 0:
-                raise ValueError("the bounds are not those of the postings")
+                raise ValueError("the bounds do not match the postings")
     finally:
         PyBuffer_Release(&buffer)
     chunks = PyBytes_FromStringAndSize(NULL, 8 * postings.size())
@@ -111,153 +111,154 @@ def unpack_postings(uint64_t first, payload) -> tuple:
     return chunks, frequencies, lengths
 
 
-cdef bytes _with_number(bytes prefix, uint64_t number, bytes after):
-    """A prefix, a number as eight bytes, big-endian, and something after it."""
+cdef bytes _join_number(bytes prefix, uint64_t number, bytes after):
+    """Join a prefix, a number as eight bytes, big-endian, and a suffix."""
     cdef uint8_t[8] packed
     _put_big_endian(packed, number, 8)
     return prefix + packed[:8] + after
 
 
 cdef struct TermCount:
-    # Postings of the term's last block before the change; how many more postings and blocks there are after it.
+    # The postings of the term's last block before the change; the changes of the numbers of postings and blocks.
     uint64_t last
     int64_t postings, blocks
     bint known
 
 
 cdef class PostingChanges:
-    """What goes and comes, gathered by term; carried into stored blocks by :meth:`change`, from each term's last."""
+    """Removed and added postings by term; :meth:`change` applies them to stored blocks, from each term's last one."""
 
-    cdef dict _places
+    cdef dict _slots
     cdef vector[TermCount] _counts
     cdef vector[vector[uint64_t]] _gone
     cdef vector[vector[Posting]] _added
     cdef size_t _most
 
     def __cinit__(self, size_t most):
-        """``most``: postings of a full block, 1 or more; raises ValueError for none."""
+        """``most``: the postings of a full block, 1 or more. Raises ValueError otherwise."""
         if not 0 < most <= _MOST:
-            raise ValueError(f"a block holds 1 to {_MOST} postings, not {most}")
-        self._places = {}
+            raise ValueError(f"a block can have 1 to {_MOST} postings, not {most}")
+        self._slots = {}
         self._most = most
 
     def add(self, uint64_t chunk, counts, length) -> None:
-        """A chunk is to have postings: how often it has each term, and its length; both are stored as far as they
-        fit."""
+        """Add the postings of a chunk: the frequency of each term, and the chunk's length. Both are capped at their
+        maximum."""
         cdef Posting posting
-        cdef size_t place
+        cdef size_t slot
         posting.chunk, posting.length = chunk, min(length, 65535)
         for term, count in counts.items():
-            place = self._place(term)
+            slot = self._get_slot(term)
             posting.frequency = min(count, 255)
-            self._added[place].push_back(posting)
+            self._added[slot].push_back(posting)
 
     def remove(self, uint64_t chunk, terms) -> None:
-        """A chunk is to have no postings under some terms any more."""
+        """Remove the postings of a chunk for some terms."""
         for term in terms:
-            self._gone[self._place(term)].push_back(chunk)
+            self._gone[self._get_slot(term)].push_back(chunk)
 
     def terms(self, among=None) -> list:
-        """The terms, or those among some terms, of which something changes, in order."""
+        """Return the changed terms, or those among some terms, sorted."""
         if among is None:
-            return sorted(self._places)
-        return sorted([term for term in set(among) if term in self._places]) if self._places else []
+            return sorted(self._slots)
+        return sorted([term for term in set(among) if term in self._slots]) if self._slots else []
 
     def forget(self, terms) -> None:
-        """Forget some terms, of which :meth:`change` has changed everything."""
+        """Forget terms whose changes :meth:`change` has all applied."""
         for term in terms:
-            del self._places[term]
-        if not self._places:
+            del self._slots[term]
+        if not self._slots:
             self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        self._places.clear()
+        self._slots.clear()
         self._gone.clear()
         self._added.clear()
         self._counts.clear()
 
     def counts(self, terms) -> list:
-        """Of each of some terms: the postings that its last block had, and by how much the term has more postings and
-        more blocks after :meth:`change`. Raises ValueError for a term of which nothing changes."""
+        """Return for each term the postings that its last block had, and how many more postings and blocks the term has
+        after :meth:`change`. Raises ValueError for a term without changes."""
         cdef TermCount count
-        found: list = []
+        results: list = []
         for term in terms:
-            place = self._places.get(term)
-            if place is None:
-                raise ValueError(f"nothing of {term!r} changes")
-            count = self._counts[place]
-            found.append((count.last, count.postings, count.blocks))
-        return found
+            slot = self._slots.get(term)
+            if slot is None:
+                raise ValueError(f"{term!r} has no changes")
+            count = self._counts[slot]
+            results.append((count.last, count.postings, count.blocks))
+        return results
 
     def change(self, terms, prefixes, blocks, dict written) -> tuple:
-        """Change one block of each of some terms: the last, or what :meth:`change` said of an earlier call.
+        """Change one block of each of some terms: the last, or the one that an earlier :meth:`change` returned.
 
-        ``prefixes`` are what the keys of the terms' blocks begin with, ``blocks`` their keys and sealed values, None for
-        a term that has none. Keys and new values, None for a block that goes, are put into ``written``. Returns the
-        terms of which an earlier block changes, their prefixes, and above which key that block does not lie. Raises
-        ValueError, with the key, for a damaged block, or a chunk that is not above those that stay, and for terms that
-        are not as many as prefixes and blocks, or of which nothing changes.
+        ``prefixes`` are the beginnings of the keys of the terms' blocks, ``blocks`` their keys and sealed values, None
+        for a term without blocks. Keys and new values, None for a removed block, are added to ``written``. Returns the
+        terms of which an earlier block changes, their prefixes, and the upper limits of those blocks' keys. Raises
+        ValueError, with the key, for a damaged block, or for an added chunk that is not above the remaining ones; and
+        if the numbers of terms, prefixes and blocks differ or a term has no changes.
         """
-        further: list = []
-        further_prefixes: list = []
+        remaining: list = []
+        remaining_prefixes: list = []
         stops: list = []
         cdef vector[Posting] old, new
         cdef vector[uint8_t] out
         cdef bytes prefix
-        for term, prefix, found in zip(terms, prefixes, blocks, strict=True):
-            place = self._places.get(term)
-            if place is None:
-                raise ValueError(f"nothing of {term!r} changes")
-            here = self._change_block(place, prefix, found, old, new, out, written)
-            self._added[place].clear()
+        for term, prefix, block in zip(terms, prefixes, blocks, strict=True):
+            slot = self._slots.get(term)
+            if slot is None:
+                raise ValueError(f"{term!r} has no changes")
+            here = self._change_block(slot, prefix, block, old, new, out, written)
+            self._added[slot].clear()
             if here:
-                further.append(term)
-                further_prefixes.append(prefix)
-                stops.append(_with_number(prefix, self._gone[place].back(), b"\0"))
-        return further, further_prefixes, stops
+                remaining.append(term)
+                remaining_prefixes.append(prefix)
+                stops.append(_join_number(prefix, self._gone[slot].back(), b"\0"))
+        return remaining, remaining_prefixes, stops
 
-    cdef size_t _place(self, term) except? 0:
+    cdef size_t _get_slot(self, term) except? 0:
         cdef TermCount none
-        place = self._places.get(term)
-        if place is None:
+        slot = self._slots.get(term)
+        if slot is None:
             none.last = none.postings = none.blocks = none.known = 0
             self._counts.push_back(none)
-            place = self._places[term] = self._gone.size()
+            slot = self._slots[term] = self._gone.size()
             self._gone.push_back(vector[uint64_t]())
             self._added.push_back(vector[Posting]())
-        return place
+        return slot
 
     cdef size_t _change_block(
         self,
-        size_t place,
+        size_t slot,
         bytes prefix,
-        found,
+        block,
         vector[Posting]& old,
         vector[Posting]& new,
         vector[uint8_t]& out,
         dict written,
     ) except? 0:
-        """Change one block; returns how many chunks that go lie before it, which are all that is left of the change."""
+        """Change one block. Returns the number of removed chunks that lie before it, which are the remaining
+        changes."""
         cdef Py_buffer buffer
         cdef bytes key = None
         cdef uint64_t chunk
         cdef size_t at = 0, begin, end, here = 0
         cdef Py_ssize_t size = -1
         cdef bint unchanged = False
-        cdef vector[uint64_t]* gone = &self._gone[place]
-        cdef vector[Posting]* added = &self._added[place]
+        cdef vector[uint64_t]* gone = &self._gone[slot]
+        cdef vector[Posting]* added = &self._added[slot]
         sort(gone.begin(), gone.end())
         old.clear()
         new.clear()
-        if found is not None:
-            key, value = found
+        if block is not None:
+            key, value = block
             PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
         try:
             if key is not None:
                 size = _unsealed(<const uint8_t*> buffer.buf, buffer.len)
                 if size < 0 or len(key) != len(prefix) + 8:
-                    raise ValueError(f"key {key.hex()}: the block fails its checksum, or has a key that is none")
+                    raise ValueError(f"key {key.hex()}: the block fails its checksum, or its key is invalid")
                 _payload_end(
                     <const uint8_t*> buffer.buf,
                     <const uint8_t*> buffer.buf + size,
@@ -265,11 +266,11 @@ cdef class PostingChanges:
                     old,
                 )
                 if old.empty():
-                    raise ValueError(f"key {key.hex()}: a block without postings")
+                    raise ValueError(f"key {key.hex()}: the block has no postings")
                 here = lower_bound(gone.begin(), gone.end(), old[0].chunk) - gone.begin()
-            if not self._counts[place].known:
-                self._counts[place].known = True
-                self._counts[place].last = old.size()
+            if not self._counts[slot].known:
+                self._counts[slot].known = True
+                self._counts[slot].last = old.size()
             for begin in range(here, gone.size()):
                 chunk = gone[0][begin]
                 while at < old.size() and old[at].chunk < chunk:
@@ -282,10 +283,10 @@ cdef class PostingChanges:
                 at += 1
             for at in range(added.size()):
                 if new.size() and added[0][at].chunk <= new.back().chunk:
-                    raise ValueError("a chunk is added before one that is there")
+                    raise ValueError("an added chunk is before an existing one")
                 new.push_back(added[0][at])
-            self._counts[place].postings += <int64_t> new.size() - <int64_t> old.size()
-            self._counts[place].blocks += (new.size() + self._most - 1) // self._most - (key is not None)
+            self._counts[slot].postings += <int64_t> new.size() - <int64_t> old.size()
+            self._counts[slot].blocks += (new.size() + self._most - 1) // self._most - (key is not None)
             if key is not None and (not new.size() or new[0].chunk != old[0].chunk):
                 written[key] = None
             for begin in range(0, new.size(), self._most):
@@ -300,7 +301,7 @@ cdef class PostingChanges:
                 )
                 if not unchanged:
                     _seal(out)
-                    written[_with_number(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
+                    written[_join_number(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
                         <char*> out.data(), out.size()
                     )
         finally:

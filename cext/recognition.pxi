@@ -1,9 +1,9 @@
-# Where known names occur in a text.
+# Occurrences of known names in a text.
 #
-# The text is UTF-8 in normal form, white space kept. A word is a maximal run of letters, digits and underscores with
-# the combining marks that follow them; any other character but white space is a token by itself. A name occurs where
-# tokens equal its key, a run of white space counting as one space and a run with two line ends as a barrier. The tokens
-# are copied with that spacing into one buffer, where the hash of any run of them follows from the polynomials at its
+# The text is normalized UTF-8 with its white space. A word is a maximal run of letters, digits and underscores with
+# the combining marks that follow them. Any other character except white space is a token by itself. A name occurs if
+# tokens equal its key, where a run of white space counts as one space, and a run with two line ends is a barrier. The
+# tokens are copied with that spacing into one buffer. The hash of any run of tokens follows from the polynomials at its
 # two ends.
 
 cdef extern from "Python.h":
@@ -18,10 +18,10 @@ cdef enum:
     _PUNCTUATION = 1
     _WORD = 2
     _MARK = 3
-    _PUNCTUATION_LIMIT = 16   # punctuation tokens within one name
+    _PUNCTUATION_LIMIT = 16   # most punctuation tokens in one name
     _MARKS_BELOW = 0x1F000
     _MARK_BYTES = 0x3E00
-    _MARKS_FROM = 0xE0100     # variation selectors, the only marks further up
+    _MARKS_FROM = 0xE0100     # variation selectors, the only marks above
     _MARKS_TO = 0xE01EF
 
 cdef struct Token:
@@ -29,17 +29,17 @@ cdef struct Token:
     uint32_t end
     uint64_t source_start     # in the text
     uint64_t source_end
-    uint64_t before           # the polynomial up to its start and to its end
+    uint64_t before           # the polynomials up to its start and its end
     uint64_t after
     bint word
-    bint barrier              # a barrier stands before it
+    bint barrier              # a barrier precedes it
 
 cdef uint8_t _marks[_MARK_BYTES]
 cdef bint _marks_known = False
 
 
 cdef int _learn_marks() except -1:
-    """Note which characters are combining marks, as this interpreter's Unicode database has it."""
+    """Determine the combining marks from the Unicode database of this interpreter."""
     global _marks_known
     cdef uint32_t ch
     for ch in range(0x300, <uint32_t> _MARKS_BELOW):
@@ -64,7 +64,7 @@ cdef inline int _kind(uint32_t ch) noexcept nogil:
 
 
 cdef inline uint32_t _decode(const uint8_t* data, size_t n, size_t* size) noexcept nogil:
-    """The character at ``data`` and its length in bytes; a byte that is no UTF-8 counts as one unknown character."""
+    """Return the character at ``data``, and set its length in bytes. An invalid byte is one unknown character."""
     cdef uint32_t ch = data[0]
     cdef size_t k
     if ch < 0x80:
@@ -85,10 +85,10 @@ cdef inline uint32_t _decode(const uint8_t* data, size_t n, size_t* size) noexce
     return (ch & 0x07) << 18 | (data[1] & 0x3F) << 12 | (data[2] & 0x3F) << 6 | (data[3] & 0x3F)
 
 
-cdef int _tokenise(
+cdef int _tokenize(
     const uint8_t* data, size_t n, NameHash hasher, vector[Token]& tokens, vector[uint8_t]& copy
 ) except -1 nogil:
-    """The tokens of a text, and their copy with single spaces, "\\n" for a barrier; no sums without ``hasher``."""
+    """Split a text into tokens, and copy them with single spaces, "\\n" for a barrier. ``hasher`` computes the sums."""
     cdef size_t at = 0, size, line_ends = 0
     cdef bint spaced = False
     cdef int kind
@@ -132,9 +132,9 @@ cdef int _tokenise(
     return 0
 
 
-cdef int _begin(bytes data) except -1:
+cdef int _initialize(bytes data) except -1:
     if len(data) > 0xFFFFFFF0:
-        raise ValueError("a text is at most 4 GiB")
+        raise ValueError("a text has at most 4 GiB")
     if not _marks_known and not data.isascii():
         _learn_marks()
     return 0
@@ -144,23 +144,22 @@ cdef struct Match:
     int64_t start             # in the text
     int64_t end
     uint32_t entity
-    bint worded               # a word is in it
+    bint worded               # it contains a word
 
 
-cdef int _recognise(EntityIndex index, bytes data, int max_words, vector[Match]& matches) except -1:
-    """Every occurrence of a known name of at most ``max_words`` words (and 16 punctuation marks), in order of start and
-    end."""
+cdef int _recognize(EntityIndex index, bytes data, int max_words, vector[Match]& matches) except -1:
+    """Find all occurrences of known names of at most ``max_words`` words and 16 punctuation marks, by start and end."""
     cdef const uint8_t* text = data
     cdef size_t n = len(data), i, j
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
     cdef Query queries[_BATCH]
-    cdef Match waiting[_BATCH]
+    cdef Match batch[_BATCH]
     cdef int count = 0, words, marks
     cdef uint32_t length
-    _begin(data)
+    _initialize(data)
     with nogil:
-        _tokenise(text, n, index.hasher, tokens, copy)
+        _tokenize(text, n, index.hasher, tokens, copy)
         for i in range(tokens.size()):
             words = marks = 0
             j = i
@@ -177,29 +176,29 @@ cdef int _recognise(EntityIndex index, bytes data, int max_words, vector[Match]&
                 queries[count].key = copy.data() + tokens[i].start
                 queries[count].length = length
                 queries[count].hash = index.hasher.between(tokens[i].before, tokens[j].after, length)
-                waiting[count].start, waiting[count].end = tokens[i].source_start, tokens[j].source_end
-                waiting[count].worded = words > 0
+                batch[count].start, batch[count].end = tokens[i].source_start, tokens[j].source_end
+                batch[count].worded = words > 0
                 count += 1
                 if count == _BATCH:
-                    _collect(index, queries, waiting, count, matches)
+                    _collect(index, queries, batch, count, matches)
                     count = 0
                 j += 1
-        _collect(index, queries, waiting, count, matches)
+        _collect(index, queries, batch, count, matches)
     return 0
 
 
-cdef int _collect(EntityIndex index, Query* queries, Match* waiting, int n, vector[Match]& matches) except -1 nogil:
+cdef int _collect(EntityIndex index, Query* queries, Match* batch, int n, vector[Match]& matches) except -1 nogil:
     cdef int k
-    answer(index, queries, n)
+    find_records(index, queries, n)
     for k in range(n):
         if queries[k].record != NULL:
-            waiting[k].entity = kv_get32(queries[k].record + _R_ENTITY)
-            matches.push_back(waiting[k])
+            batch[k].entity = kv_get32(queries[k].record + _R_ENTITY)
+            matches.push_back(batch[k])
     return 0
 
 
-def recognise(EntityIndex index not None, bytes data not None, int max_words) -> tuple:
-    """Every occurrence of a known name of at most ``max_words`` words (and 16 punctuation marks) in a text.
+def recognize(EntityIndex index not None, bytes data not None, int max_words) -> tuple:
+    """Find all occurrences of known names of at most ``max_words`` words and 16 punctuation marks in a text.
 
     Returns the bytes of three arrays, in order of start and end: starts and ends (int64, offsets in ``data``) and
     entities (uint32).
@@ -208,7 +207,7 @@ def recognise(EntityIndex index not None, bytes data not None, int max_words) ->
     cdef size_t i
     cdef vector[int64_t] starts, ends
     cdef vector[uint32_t] entities
-    _recognise(index, data, max_words, matches)
+    _recognize(index, data, max_words, matches)
     for i in range(matches.size()):
         starts.push_back(matches[i].start)
         ends.push_back(matches[i].end)
@@ -220,22 +219,22 @@ def recognise(EntityIndex index not None, bytes data not None, int max_words) ->
     )
 
 
-def mentions(
+def find_mentions(
     EntityIndex index not None, bytes data not None, const uint64_t[::1] offsets, int max_words, kind not None,
     dict keys not None,
 ) -> list:
-    """As ``recognise``, for names with a word in them: a ``kind`` (a tuple of entity, start and length) for each, and
-    the normal forms of the entities that ``keys`` does not know put into it.
+    """Find names as ``recognize`` does, if they contain a word. Returns a ``kind`` (a tuple of entity, start and
+    length) for each, and adds to ``keys`` the normal forms of entities that it lacks.
 
-    ``offsets`` say where each byte of ``data`` begins in another text, which starts and lengths are then of (None: of
-    ``data``).
+    ``offsets`` maps each byte of ``data`` to its offset in another text. Starts and lengths then refer to that text
+    (None: to ``data``).
     """
     cdef vector[Match] matches
     cdef size_t i
     cdef int64_t start, end
     cdef const uint8_t* text = data
-    _recognise(index, data, max_words, matches)
-    found = []
+    _recognize(index, data, max_words, matches)
+    results = []
     made = tuple.__new__
     for i in range(matches.size()):
         if not matches[i].worded:
@@ -247,42 +246,42 @@ def mentions(
             keys[entity] = " ".join(key.split())
         if offsets is not None:
             start, end = offsets[start], offsets[end]
-        found.append(made(kind, (entity, start, end - start)))
-    return found
+        results.append(made(kind, (entity, start, end - start)))
+    return results
 
 
-cdef struct Sought:
+cdef struct SearchKey:
     const uint8_t* key
     size_t length
-    size_t token              # where its longest token begins, and how long that is
+    size_t token              # the start and length of its longest token
     size_t token_length
 
 
-cdef bint _may_be_found(bytes key, int max_words, Sought* sought) except -1:
-    """Whether a key can occur anywhere: as ``recognise`` finds names, of at most ``max_words`` words (0: any number)."""
+cdef bint _can_occur(bytes key, int max_words, SearchKey* search_key) except -1:
+    """True if a key can occur at all under the rules of ``recognize``, with ``max_words`` words (0: any number)."""
     cdef size_t i, longest_token = 0
     cdef int words = 0, marks = 0
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
-    sought.key, sought.length = key, len(key)
-    _begin(key)
-    if not 0 < sought.length <= _KEY_BYTES:
+    search_key.key, search_key.length = key, len(key)
+    _initialize(key)
+    if not 0 < search_key.length <= _KEY_BYTES:
         return False
-    _tokenise(sought.key, sought.length, None, tokens, copy)
+    _tokenize(search_key.key, search_key.length, None, tokens, copy)
     for i in range(tokens.size()):
         words += tokens[i].word
         marks += not tokens[i].word
         if tokens[i].end - tokens[i].start > tokens[longest_token].end - tokens[longest_token].start:
             longest_token = i
-    if copy.size() != sought.length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
+    if copy.size() != search_key.length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
         return False
-    sought.token = tokens[longest_token].start
-    sought.token_length = tokens[longest_token].end - tokens[longest_token].start
+    search_key.token = tokens[longest_token].start
+    search_key.token_length = tokens[longest_token].end - tokens[longest_token].start
     return True
 
 
 cdef class _SearchedText:
-    """A text that keys are looked for in; it is cut into tokens when that is first needed."""
+    """A text in which keys are searched; it is split into tokens when that is first needed."""
 
     cdef bytes data
     cdef bint read
@@ -290,121 +289,122 @@ cdef class _SearchedText:
     cdef vector[uint8_t] copy
 
     def __cinit__(self, bytes data not None):
-        _begin(data)
+        _initialize(data)
         self.data, self.read = data, False
 
-    cdef bint has(self, const Sought* sought) except -1:
-        """Whether a key may occur here. Most texts that are searched lack the name: one search for its longest token
-        tells, and costs next to nothing."""
+    cdef bint has(self, const SearchKey* search_key) except -1:
+        """True if a key may occur here. Most searched texts lack the name, and one fast search for its longest token
+        shows that."""
         cdef const uint8_t* text = self.data
-        return memmem(text, len(self.data), sought.key + sought.token, sought.token_length) != NULL
+        return memmem(text, len(self.data), search_key.key + search_key.token, search_key.token_length) != NULL
 
-    cdef bint next(self, const Sought* sought, size_t* first, size_t* last) except -1:
-        """Move on from token ``first`` to the next place of a key: its first and last token; False for none."""
+    cdef bint next(self, const SearchKey* search_key, size_t* first, size_t* last) except -1:
+        """Find the next occurrence of a key from token ``first`` on: its first and last token. False if there is
+        none."""
         cdef size_t i
         if not self.read:
             self.read = True
-            _tokenise(<const uint8_t*> self.data, len(self.data), None, self.tokens, self.copy)
+            _tokenize(<const uint8_t*> self.data, len(self.data), None, self.tokens, self.copy)
         for i in range(first[0], self.tokens.size()):
-            if self.tokens[i].start + sought.length > self.copy.size():
+            if self.tokens[i].start + search_key.length > self.copy.size():
                 break
-            if self.copy[self.tokens[i].start] != sought.key[0]:
+            if self.copy[self.tokens[i].start] != search_key.key[0]:
                 continue
-            if memcmp(self.copy.data() + self.tokens[i].start, sought.key, sought.length):
+            if memcmp(self.copy.data() + self.tokens[i].start, search_key.key, search_key.length):
                 continue
-            # A key holds no barrier, so a match crosses none; it must end where a token does.
+            # A key contains no barrier, so a match crosses none. It must end at the end of a token.
             first[0] = last[0] = i
-            while self.tokens[last[0]].end < self.tokens[i].start + sought.length:
+            while self.tokens[last[0]].end < self.tokens[i].start + search_key.length:
                 last[0] += 1
-            if self.tokens[last[0]].end == self.tokens[i].start + sought.length:
+            if self.tokens[last[0]].end == self.tokens[i].start + search_key.length:
                 return True
         return False
 
 
-cdef class SoughtKeys:
-    """Some keys that are looked for in many texts, in each a few of them, by their numbers.
+cdef class SearchKeys:
+    """Keys that are searched in many texts. Each search names some of them by their numbers.
 
-    A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks occurs nowhere.
+    A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks never occurs.
     """
 
     cdef list _keys
-    cdef vector[Sought] _sought
+    cdef vector[SearchKey] _search_keys
 
     def __init__(self, list keys not None, int max_words=0):
-        cdef Sought sought
+        cdef SearchKey search_key
         cdef bytes key
-        self._keys = keys[:]  # which hold the bytes
+        self._keys = keys[:]  # keeps the bytes alive
         for key in self._keys:
             if key is None:
-                raise TypeError("a key is bytes")
-            if not _may_be_found(key, max_words, &sought):
-                sought.length = 0
-            self._sought.push_back(sought)
+                raise TypeError("a key must be bytes")
+            if not _can_occur(key, max_words, &search_key):
+                search_key.length = 0
+            self._search_keys.push_back(search_key)
 
-    def places(self, bytes data not None, list numbers not None) -> list:
-        """Every place in a text where one of some keys occurs: the number of the key, start and end, key by key."""
+    def find_places(self, bytes data not None, list numbers not None) -> list:
+        """Find all occurrences of some keys in a text: number of the key, start and end, key by key."""
         cdef _SearchedText text = _SearchedText(data)
-        cdef Sought* sought
+        cdef SearchKey* search_key
         cdef size_t first, last
-        found = []
+        results = []
         for number in numbers:
-            if not 0 <= number < <Py_ssize_t> self._sought.size():
+            if not 0 <= number < <Py_ssize_t> self._search_keys.size():
                 raise IndexError(number)
-            sought = &self._sought[<size_t> number]
-            if not sought.length or not text.has(sought):
+            search_key = &self._search_keys[<size_t> number]
+            if not search_key.length or not text.has(search_key):
                 continue
             first = 0
-            while text.next(sought, &first, &last):
-                found.append((number, text.tokens[first].source_start, text.tokens[last].source_end))
+            while text.next(search_key, &first, &last):
+                results.append((number, text.tokens[first].source_start, text.tokens[last].source_end))
                 first += 1
-        return found
+        return results
 
 
-def occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:
-    """Every place (start, end) in a text where one key occurs, as ``recognise`` would find it.
+def find_occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:
+    """Find all occurrences (start, end) of one key in a text under the rules of ``recognize``.
 
-    A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks occurs nowhere.
+    A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks never occurs.
     """
-    return [(start, end) for _, start, end in SoughtKeys([key], max_words).places(data, [0])]
+    return [(start, end) for _, start, end in SearchKeys([key], max_words).find_places(data, [0])]
 
 
-def occurring_keys(bytes data not None, list keys not None, int max_words=0) -> list:
-    """Those of some keys that occur in a text, as ``occurrences`` finds them; the text is read once for all."""
+def select_occurring_keys(bytes data not None, list keys not None, int max_words=0) -> list:
+    """Return the keys that occur in a text, as ``find_occurrences`` finds them, with one pass over the text."""
     cdef _SearchedText text = _SearchedText(data)
-    cdef Sought sought
+    cdef SearchKey search_key
     cdef size_t first, last
     cdef bytes key
-    found = []
+    results = []
     for key in keys:
         first = 0
-        if key is None or not _may_be_found(key, max_words, &sought) or not text.has(&sought):
+        if key is None or not _can_occur(key, max_words, &search_key) or not text.has(&search_key):
             continue
-        if text.next(&sought, &first, &last):
-            found.append(key)
-    return found
+        if text.next(&search_key, &first, &last):
+            results.append(key)
+    return results
 
 
-def longest(const int64_t[::1] starts not None, const int64_t[::1] ends not None) -> list:
-    """Positions of the matches that remain when, from left to right, the longest of those that begin first is taken.
+def select_longest(const int64_t[::1] starts not None, const int64_t[::1] ends not None) -> list:
+    """Select non-overlapping matches from left to right: of those that begin first, the longest. Returns positions.
 
-    The matches are in order of start and end; raises ValueError where not each has both.
+    The matches are sorted by start and end. Raises ValueError if the arrays differ in length.
     """
     cdef Py_ssize_t i, best = -1, n = starts.shape[0]
     if ends.shape[0] != n:
-        raise ValueError(f"{n} matches begin, and {ends.shape[0]} end")
-    cdef int64_t taken = 0
+        raise ValueError(f"{n} starts, but {ends.shape[0]} ends")
+    cdef int64_t end_of_last = 0
     result = []
     for i in range(n):
-        if starts[i] < taken:
+        if starts[i] < end_of_last:
             continue
         if best >= 0 and starts[i] == starts[best]:
             best = i
             continue
         if best >= 0:
             result.append(best)
-            taken = ends[best]
+            end_of_last = ends[best]
             best = -1
-            if starts[i] < taken:
+            if starts[i] < end_of_last:
                 continue
         best = i
     if best >= 0:

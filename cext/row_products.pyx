@@ -1,13 +1,13 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Products of a matrix with another or with a vector, of which each row depends on nothing but its own row of the first.
+"""Products of a matrix with another matrix or a vector, in which each row depends only on its own row of the first.
 
-In: float32 matrices x (n, k) and w (m, k), rows contiguous. Out: x wᵀ, float32 (n, m), bit for bit the same whichever
-rows stand beside a row and how many there are. The libraries of linear algebra promise no such thing: they choose
-other kernels, which add in another order, for other shapes and for the rows at an edge. Here every row runs through
-the same instructions, six rows at a time in registers, one step of k after the other; at the edges a row is computed
-twice and columns of zeros are thrown away. (Goto, van de Geijn 2008, "Anatomy of high-performance matrix
-multiplication", section 5: panels of w are packed, blocks of x stay in the cache.) Products with a vector: dots.pxi.
+In: float32 matrices x (n, k) and w (m, k), rows contiguous. Out: x wᵀ, float32 (n, m), bit for bit the same for any
+other rows and any number of them. Linear algebra libraries do not guarantee that: they choose other kernels, which add
+in another order, for other shapes and for the rows at an edge. Here every row runs through the same instructions, six
+rows at a time in registers, one step of k after the other. At the edges, a row is computed twice and columns of zeros
+are discarded. (Goto, van de Geijn 2008, "Anatomy of high-performance matrix multiplication", section 5: panels of w are
+packed, blocks of x stay in the cache.) Products with a vector: dots.pxi.
 """
 
 from libc.stdint cimport int64_t
@@ -22,10 +22,10 @@ cdef extern from *:
 
     namespace {
 
-    /* Columns of a packed panel; rows in registers; rows that pass all panels while they are in the cache. */
+    /* Columns of a packed panel; rows in registers; rows per block, which all panels use while it is in the cache. */
     constexpr int64_t PANEL = 32, ROWS = 6, BLOCK = 96;
 
-    /* panels: w, 32 rows at a time, transposed: (panels, k, 32), the last filled up with zeros. */
+    /* panels: w, 32 rows at a time, transposed: (panels, k, 32), the last one zero-padded. */
     template <typename Lanes>
     __attribute__((always_inline)) inline void multiply(
         const float *x, int64_t n, int64_t k, const float *panels, int64_t m, float *out
@@ -40,7 +40,7 @@ cdef extern from *:
                     const float *rows[ROWS];
                     for (int64_t r = 0; r < ROWS; r++)
                         rows[r] = x + (row + r < n ? row + r : n - 1) * k;
-                    /* Sums with names of their own stay in registers. */
+                    /* Separate variables keep the sums in registers. */
                     #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
                     #define BEGIN(r) Lanes left##r = {}, right##r = {};
                     #define ADD(r) left##r += rows[r][p] * left; right##r += rows[r][p] * right;
@@ -68,7 +68,7 @@ cdef extern from *:
         multiply<eight>(x, n, k, panels, m, out);
     }
 
-    /* The same steps for each number, twice as many numbers at once: the same bits. */
+    /* The same steps for each number with twice as many numbers at once: the same bits. */
     __attribute__((target("avx512f"))) void multiply_wide(
         const float *x, int64_t n, int64_t k, const float *panels, int64_t m, float *out
     ) {
@@ -94,12 +94,12 @@ cdef extern from *:
 
 
 def row_products(const float[:, ::1] x not None, const float[:, ::1] w not None, float[:, ::1] out not None) -> None:
-    """Write x wᵀ to ``out``, shape (len(x), len(w)). Raises ValueError where the shapes do not fit."""
+    """Write x wᵀ to ``out``, shape (len(x), len(w)). Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t n = x.shape[0], k = x.shape[1], m = w.shape[0], column, place
     cdef vector[float] panels
     if w.shape[1] != k or out.shape[0] != n or out.shape[1] != m:
-        raise ValueError(f"{n} rows of {k} numbers and {m} of {w.shape[1]} have no product of shape "
-                         f"({out.shape[0]}, {out.shape[1]})")
+        raise ValueError(f"{n} rows of {k} numbers, {m} of {w.shape[1]} and an output of shape "
+                         f"({out.shape[0]}, {out.shape[1]}) do not match")
     if not (n and m):
         return
     if not k:
@@ -114,11 +114,11 @@ def row_products(const float[:, ::1] x not None, const float[:, ::1] w not None,
 
 
 def row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[::1] out not None) -> None:
-    """Write x y to ``out``, shape (len(x),). Raises ValueError where the shapes do not fit."""
+    """Write x y to ``out``, shape (len(x),). Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t n = x.shape[0], k = x.shape[1], place
     cdef vector[float] filled
     if y.shape[0] != k or out.shape[0] != n:
-        raise ValueError(f"{n} rows of {k} numbers and {y.shape[0]} numbers have no product of shape ({out.shape[0]},)")
+        raise ValueError(f"{n} rows of {k} numbers, {y.shape[0]} numbers and an output of {out.shape[0]} do not match")
     if not n:
         return
     if not k:
@@ -133,18 +133,19 @@ def row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[
 
 def some_row_dots(const float[:, ::1] x not None, const int64_t[::1] rows not None, const float[::1] y not None,
                   float[::1] out not None) -> None:
-    """Write the products of some rows of x with y to ``out``, shape (len(rows),): the bits that :func:`row_dots` gives.
+    """Write the products of some rows of x with y to ``out``, shape (len(rows),), with the same bits as
+    :func:`row_dots`.
 
-    Raises ValueError where the shapes do not fit, and IndexError for a row that x has not.
+    Raises ValueError if the shapes do not match, and IndexError for an invalid row of x.
     """
     cdef Py_ssize_t n = rows.shape[0], k = x.shape[1], place
     cdef vector[float] filled
     cdef vector[const float *] chosen
     if y.shape[0] != k or out.shape[0] != n:
-        raise ValueError(f"{n} rows of {k} numbers and {y.shape[0]} numbers have no product of shape ({out.shape[0]},)")
+        raise ValueError(f"{n} rows of {k} numbers, {y.shape[0]} numbers and an output of {out.shape[0]} do not match")
     for place in range(n):
         if not 0 <= rows[place] < x.shape[0]:
-            raise IndexError(f"there is no row {rows[place]} among {x.shape[0]}")
+            raise IndexError(f"row {rows[place]} does not exist: there are {x.shape[0]} rows")
     if not n:
         return
     if not k:

@@ -5,7 +5,7 @@ include "crc32.pxi"
 
 
 cdef inline Py_ssize_t _unsealed(const uint8_t* value, Py_ssize_t length) noexcept:
-    """How many bytes of a sealed value are its payload; -1 where it fails its checksum."""
+    """Return the size of the payload of a sealed value; -1 if the checksum does not match."""
     cdef Py_ssize_t end = length - 4
     if end < 0:
         return -1
@@ -14,7 +14,7 @@ cdef inline Py_ssize_t _unsealed(const uint8_t* value, Py_ssize_t length) noexce
 
 
 cdef inline void _seal(vector[uint8_t]& out) noexcept:
-    """Put the checksum behind what ``out`` holds."""
+    """Append the checksum of ``out`` to it."""
     cdef uint32_t crc = kv_crc(out.data(), out.size())
     cdef int shift
     for shift in range(0, 32, 8):
@@ -22,14 +22,14 @@ cdef inline void _seal(vector[uint8_t]& out) noexcept:
 
 
 cdef inline void _put_big_endian(uint8_t* at, uint64_t number, int size) noexcept:
-    """Write a number as so many bytes."""
+    """Write a number as ``size`` bytes, big-endian."""
     cdef int i
     for i in range(size):
         at[i] = <uint8_t> (number >> 8 * (size - 1 - i))
 
 
 cdef inline uint64_t _big_endian(const uint8_t* at) noexcept:
-    """Eight bytes as a number."""
+    """Read eight bytes as a big-endian number."""
     cdef uint64_t number = 0
     cdef int i
     for i in range(8):

@@ -1,18 +1,18 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Stems of English words: the English stemmer of Snowball ("Porter2"), as of its version 3.1.
+"""Stems of English words: Snowball's English stemmer ("Porter2"), version 3.1.
 
-In: a word in small letters. Out: its stem. Source: M. Porter and R. Boulton, "The English (Porter2) stemming algorithm",
-snowballstem.org, whose names of regions and steps stand here. R1 is what follows the first consonant behind a vowel, R2
-the same within R1; a y that is a consonant is written Y meanwhile. What no rule knows, such as digits and letters of
-other alphabets, counts as a consonant.
+In: a word in lower case. Out: its stem. Source: M. Porter and R. Boulton, "The English (Porter2) stemming algorithm",
+snowballstem.org, whose names of regions and steps this module uses. R1 is the part after the first consonant that
+follows a vowel, R2 the same within R1. A consonant y is temporarily written Y. Characters without a rule, such as
+digits and letters of other alphabets, count as consonants.
 """
 
 from cpython.unicode cimport PyUnicode_AsUCS4, PyUnicode_FromKindAndData
 from libcpp.vector cimport vector
 
 cdef enum:
-    _STACK = 64  # characters of a word that needs no memory of its own
+    _STACK = 64  # longest word that is stored on the stack
     _UCS4 = 4
 
 
@@ -23,7 +23,7 @@ cdef struct Word:
     Py_ssize_t r2
 
 
-#: Words with stems of their own.
+#: Words with exceptional stems.
 cdef dict _EXCEPTIONS = {
     "skis": "ski", "skies": "sky", "idly": "idl", "gently": "gentl", "ugly": "ugli", "early": "earli", "only": "onli",
     "singly": "singl",
@@ -45,7 +45,7 @@ cdef inline bint _starts(Word* word, const char* prefix, Py_ssize_t length) noex
 
 
 cdef inline bint _ends_at(Word* word, Py_ssize_t end, const char* suffix, Py_ssize_t length) noexcept:
-    """Whether the characters before ``end`` are these."""
+    """True if the characters before ``end`` are these."""
     cdef Py_ssize_t i
     if end < length:
         return False
@@ -60,7 +60,7 @@ cdef inline bint _ends(Word* word, const char* suffix, Py_ssize_t length) noexce
 
 
 cdef inline void _replace(Word* word, Py_ssize_t suffix, const char* other, Py_ssize_t length) noexcept:
-    """Put another, not longer, in place of a suffix of so many characters."""
+    """Replace a suffix of the given length by another one that is not longer."""
     cdef Py_ssize_t i, start = word.size - suffix
     for i in range(length):
         word.text[start + i] = <Py_UCS4> other[i]
@@ -76,7 +76,7 @@ cdef inline bint _vowel_before(Word* word, Py_ssize_t end) noexcept:
 
 
 cdef bint _short_syllable(Word* word, Py_ssize_t end) noexcept:
-    """Whether what stands before ``end`` ends in a short syllable."""
+    """True if the part before ``end`` ends in a short syllable."""
     cdef Py_UCS4 last
     if end >= 2 and _vowel(word.text[end - 2]):
         last = word.text[end - 1]
@@ -88,7 +88,7 @@ cdef bint _short_syllable(Word* word, Py_ssize_t end) noexcept:
 
 
 cdef inline Py_ssize_t _region(Word* word, Py_ssize_t at) noexcept:
-    """Where what follows the first consonant behind a vowel begins, from ``at`` on; -1 where there is none."""
+    """Return the offset of the part after the first consonant that follows a vowel, from ``at`` on; -1 for none."""
     while at < word.size and not _vowel(word.text[at]):
         at += 1
     while at < word.size and _vowel(word.text[at]):
@@ -204,7 +204,7 @@ cdef struct Rule:
     Py_ssize_t size
 
 
-# Of suffixes that end alike the longest stands first: it alone is looked at.
+# Of suffixes with the same end, the longest is first: only that one is tried.
 cdef Rule[25] _STEP_2 = [
     Rule(b"ization", 7, b"ize", 3), Rule(b"ational", 7, b"ate", 3), Rule(b"fulness", 7, b"ful", 3),
     Rule(b"ousness", 7, b"ous", 3), Rule(b"iveness", 7, b"ive", 3), Rule(b"tional", 6, b"tion", 4),
@@ -230,7 +230,7 @@ cdef Rule[18] _STEP_4 = [
 
 
 cdef inline Py_ssize_t _rule_for(Word* word, Rule* rules, Py_ssize_t count) noexcept:
-    """The number of the first rule whose suffix the word has, or -1."""
+    """Return the number of the first rule whose suffix the word has, or -1."""
     cdef Py_ssize_t i
     for i in range(count):
         if _ends(word, rules[i].suffix, rules[i].length):
@@ -239,42 +239,42 @@ cdef inline Py_ssize_t _rule_for(Word* word, Rule* rules, Py_ssize_t count) noex
 
 
 cdef void _step_2(Word* word) noexcept:
-    cdef Py_ssize_t found = _rule_for(word, _STEP_2, 25)
+    cdef Py_ssize_t rule = _rule_for(word, _STEP_2, 25)
     cdef Py_ssize_t at
     cdef Py_UCS4 before
-    if found < 0:
+    if rule < 0:
         return
-    at = word.size - _STEP_2[found].length
+    at = word.size - _STEP_2[rule].length
     if word.r1 > at:
         return
-    if found >= 23:  # ogi, li
+    if rule >= 23:  # ogi, li
         before = word.text[at - 1] if at > 0 else u" "
-        if found == 23 and before != u"l":
+        if rule == 23 and before != u"l":
             return
-        if found == 24 and before not in u"cdeghkmnrt":
+        if rule == 24 and before not in u"cdeghkmnrt":
             return
-    _replace(word, _STEP_2[found].length, _STEP_2[found].other, _STEP_2[found].size)
+    _replace(word, _STEP_2[rule].length, _STEP_2[rule].other, _STEP_2[rule].size)
 
 
 cdef void _step_3(Word* word) noexcept:
-    cdef Py_ssize_t found = _rule_for(word, _STEP_3, 9)
+    cdef Py_ssize_t rule = _rule_for(word, _STEP_3, 9)
     cdef Py_ssize_t at
-    if found < 0:
+    if rule < 0:
         return
-    at = word.size - _STEP_3[found].length
-    if word.r1 <= at and (found != 5 or word.r2 <= at):  # ative
-        _replace(word, _STEP_3[found].length, _STEP_3[found].other, _STEP_3[found].size)
+    at = word.size - _STEP_3[rule].length
+    if word.r1 <= at and (rule != 5 or word.r2 <= at):  # ative
+        _replace(word, _STEP_3[rule].length, _STEP_3[rule].other, _STEP_3[rule].size)
 
 
 cdef void _step_4(Word* word) noexcept:
-    cdef Py_ssize_t found = _rule_for(word, _STEP_4, 18)
+    cdef Py_ssize_t rule = _rule_for(word, _STEP_4, 18)
     cdef Py_ssize_t at
-    if found < 0:
+    if rule < 0:
         return
-    at = word.size - _STEP_4[found].length
+    at = word.size - _STEP_4[rule].length
     if word.r2 > at:
         return
-    if found == 14 and (at == 0 or (word.text[at - 1] != u"s" and word.text[at - 1] != u"t")):  # ion
+    if rule == 14 and (at == 0 or (word.text[at - 1] != u"s" and word.text[at - 1] != u"t")):  # ion
         return
     word.size = at
 
@@ -291,7 +291,7 @@ cdef void _step_5(Word* word) noexcept:
 
 
 cdef bint _stem(Word* word) noexcept:
-    """Stem a word in place; whether a y was marked."""
+    """Stem a word in place; True if a y was marked."""
     cdef Py_ssize_t i
     cdef bint marked = False
     if word.text[0] == u"'":
@@ -319,29 +319,29 @@ cdef bint _stem(Word* word) noexcept:
     return marked
 
 
-def english_stem(str word not None) -> str:
-    """The stem of an English word in small letters.
+def stem_english(str word not None) -> str:
+    """Return the stem of an English word in lower case.
 
-    >>> english_stem("organizations"), english_stem("queries"), english_stem("dying")
+    >>> stem_english("organizations"), stem_english("queries"), stem_english("dying")
     ('organ', 'queri', 'die')
     """
     cdef Py_UCS4[_STACK] short
     cdef vector[Py_UCS4] long
-    cdef Word given
+    cdef Word buffer
     cdef Py_ssize_t size = len(word)
     if size < 3:
         return word
     if size <= 6:
-        found = _EXCEPTIONS.get(word)
-        if found is not None:
-            return found
+        rule = _EXCEPTIONS.get(word)
+        if rule is not None:
+            return rule
     if size <= _STACK:
-        given.text = &short[0]
+        buffer.text = &short[0]
     else:
         long.resize(size)
-        given.text = long.data()
-    PyUnicode_AsUCS4(word, given.text, size, False)
-    given.size = size
-    if not _stem(&given) and given.size == size:
-        return word if given.text[size - 1] == word[size - 1] else PyUnicode_FromKindAndData(_UCS4, given.text, size)
-    return PyUnicode_FromKindAndData(_UCS4, given.text, given.size)
+        buffer.text = long.data()
+    PyUnicode_AsUCS4(word, buffer.text, size, False)
+    buffer.size = size
+    if not _stem(&buffer) and buffer.size == size:
+        return word if buffer.text[size - 1] == word[size - 1] else PyUnicode_FromKindAndData(_UCS4, buffer.text, size)
+    return PyUnicode_FromKindAndData(_UCS4, buffer.text, buffer.size)

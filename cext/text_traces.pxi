@@ -1,13 +1,13 @@
-# Which tokens stand in a text and which of them side by side, as bits: what tells that a name is not there.
+# The tokens and pairs of adjacent tokens of texts, as bits. They prove that a name does not occur.
 #
-# A Bloom filter (Bloom 1970) of each chunk, and of what stands above the chunks of each document, with the tokens of
-# recognition.pxi and every two of them in a row, with the space between. A name occurs only where all of its tokens,
-# or of several all in a row, have their bits.
+# There is a Bloom filter (Bloom 1970) for each chunk, and for the titles and headings above the chunks of each
+# document. It contains the tokens of recognition.pxi and each two consecutive ones with the space between them. A name
+# can occur only if the bits of all its tokens and pairs are set.
 
 cdef enum:
     _BITS_AN_ITEM = 8
     _PROBES = 3
-    _TRACE_OVERHEAD = 96      # bytes of a text beside its bits
+    _TRACE_OVERHEAD = 96      # bytes of overhead per text
 
 
 cdef inline uint64_t _hash_bytes(const uint8_t* at, const uint8_t* end) noexcept nogil:
@@ -15,17 +15,17 @@ cdef inline uint64_t _hash_bytes(const uint8_t* at, const uint8_t* end) noexcept
     while at < end:
         value = (value ^ at[0]) * 0x100000001B3ULL
         at += 1
-    # Its upper bits follow from too few bytes: murmur3's last steps mix them.
+    # FNV-1a mixes too few bytes into the upper bits: apply the last steps of murmur3.
     value = (value ^ value >> 33) * 0xFF51AFD7ED558CCDULL
     return value ^ value >> 33
 
 
 cdef int _add_items(const uint8_t* data, size_t n, vector[uint64_t]& items) except -1 nogil:
-    """The hashes of the tokens of a text, and of every two in a row."""
+    """Add the hashes of the tokens of a text and of each two consecutive ones."""
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
     cdef size_t i
-    _tokenise(data, n, None, tokens, copy)
+    _tokenize(data, n, None, tokens, copy)
     for i in range(tokens.size()):
         items.push_back(_hash_bytes(copy.data() + tokens[i].start, copy.data() + tokens[i].end))
         if i:
@@ -34,65 +34,64 @@ cdef int _add_items(const uint8_t* data, size_t n, vector[uint64_t]& items) exce
 
 
 cdef inline uint64_t _probe(uint64_t item, int number, uint64_t bits) noexcept nogil:
-    """One of the bits of an item among so many (Kirsch and Mitzenmacher 2006)."""
+    """Return bit ``number`` of an item in a filter of ``bits`` bits (Kirsch and Mitzenmacher 2006)."""
     cdef uint32_t mixed = <uint32_t> item + <uint32_t> number * (<uint32_t> (item >> 32) | 1)
     return <uint64_t> mixed * bits >> 32
 
 
 cdef int _set_bits(const vector[uint64_t]& items, vector[uint64_t]& bits) except -1 nogil:
-    """A filter of some items, behind what ``bits`` holds before."""
+    """Append a filter of some items to ``bits``."""
     cdef size_t first = bits.size(), i
-    cdef uint64_t words = (items.size() * _BITS_AN_ITEM + 63) // 64, place
+    cdef uint64_t words = (items.size() * _BITS_AN_ITEM + 63) // 64, bit
     cdef int number
     bits.resize(first + words)
     for i in range(items.size()):
         for number in range(_PROBES):
-            place = _probe(items[i], number, 64 * words)
-            bits[first + (place >> 6)] |= <uint64_t> 1 << (place & 63)
+            bit = _probe(items[i], number, 64 * words)
+            bits[first + (bit >> 6)] |= <uint64_t> 1 << (bit & 63)
     return 0
 
 
 cdef bint _has_items(const vector[uint64_t]& items, const vector[uint64_t]& bits, size_t first) noexcept nogil:
-    cdef uint64_t words = bits.size() - first, place
+    cdef uint64_t words = bits.size() - first, bit
     cdef size_t i
     cdef int number
     if not words:
         return False
     for i in range(items.size()):
         for number in range(_PROBES):
-            place = _probe(items[i], number, 64 * words)
-            if not bits[first + (place >> 6)] >> (place & 63) & 1:
+            bit = _probe(items[i], number, 64 * words)
+            if not bits[first + (bit >> 6)] >> (bit & 63) & 1:
                 return False
     return True
 
 
 cdef class TextTraces:
-    """Traces of the chunks of the documents noted last, in ``most_bytes`` of memory or less; those noted first go
-    first."""
+    """Traces of the chunks of recent documents, in at most ``max_bytes`` of memory. The oldest are dropped first."""
 
-    cdef unordered_map[uint64_t, vector[uint64_t]] _chunks     # by chunk: its document, then its bits
-    cdef unordered_map[uint64_t, vector[uint64_t]] _documents  # by document: how many chunks, these, then its bits
+    cdef unordered_map[uint64_t, vector[uint64_t]] _chunks     # by chunk: document and bits
+    cdef unordered_map[uint64_t, vector[uint64_t]] _documents  # by document: number of chunks, chunks, bits
     cdef deque[uint64_t] _order
     cdef readonly size_t held
-    cdef size_t _most_bytes
+    cdef size_t _max_bytes
 
-    def __init__(self, size_t most_bytes):
-        self._most_bytes = most_bytes
+    def __init__(self, size_t max_bytes):
+        self._max_bytes = max_bytes
 
     def __len__(self) -> int:
         return <Py_ssize_t> self._chunks.size()
 
-    def note(self, uint64_t document, list above not None, dict chunks not None) -> None:
-        """Note a document of a greater number than any before: the texts above its chunks, and those of its chunks by their
-        numbers; all in normal form."""
+    def add(self, uint64_t document, list above not None, dict chunks not None) -> None:
+        """Add a document: the texts above its chunks, and the texts of its chunks by number, all in normal form. Its
+        number must be above all earlier ones."""
         cdef vector[uint64_t] items
         cdef vector[uint64_t]* bits
         cdef bytes data
         cdef uint64_t chunk
         if self._order.size() and document <= self._order.back():
-            raise ValueError(f"document {document} is noted behind document {self._order.back()}")
+            raise ValueError(f"document {document} cannot be added after document {self._order.back()}")
         for data in above:
-            _begin(data)
+            _initialize(data)
             _add_items(data, len(data), items)
         bits = &self._documents[document]
         bits.push_back(len(chunks))
@@ -103,20 +102,20 @@ cdef class TextTraces:
         self.held += _TRACE_OVERHEAD + 8 * bits.size()
         for chunk, data in chunks.items():
             items.clear()
-            _begin(data)
+            _initialize(data)
             _add_items(data, len(data), items)
             bits = &self._chunks[chunk]
             bits.clear()
             bits.push_back(document)
             _set_bits(items, bits[0])
             self.held += _TRACE_OVERHEAD + 8 * bits.size()
-        while self.held > self._most_bytes:
+        while self.held > self._max_bytes:
             self._forget(self._order.front())
             self._order.pop_front()
 
-    def forget_from(self, uint64_t document) -> None:
-        """Forget the documents with this number and greater ones; each must have been noted with a greater one than
-        those before it."""
+    def remove_from(self, uint64_t document) -> None:
+        """Remove the documents with this number and above. Each must have been added with a number above the earlier
+        ones."""
         while self._order.size() and self._order.back() >= document:
             self._forget(self._order.back())
             self._order.pop_back()
@@ -131,13 +130,13 @@ cdef class TextTraces:
         self._documents.erase(document)
         return 0
 
-    def that_may_have(self, bytes key not None, const uint64_t[::1] chunks not None) -> bytes:
-        """Those of some chunks, as an array of uint64 in the order given, in which or above which a key may occur: all
-        but those whose traces tell that it does not."""
-        cdef vector[uint64_t] items, found
+    def select_candidates(self, bytes key not None, const uint64_t[::1] chunks not None) -> bytes:
+        """Return the chunks, as an array of uint64 in the given order, in which or above which a key may occur. A chunk
+        is dropped only if its trace excludes the key."""
+        cdef vector[uint64_t] items, candidates
         cdef unordered_map[uint64_t, vector[uint64_t]].iterator chunk, document
         cdef Py_ssize_t i
-        _begin(key)
+        _initialize(key)
         _add_items(key, len(key), items)
         for i in range(chunks.shape[0]):
             chunk = self._chunks.find(chunks[i])
@@ -145,5 +144,5 @@ cdef class TextTraces:
                 document = self._documents.find(deref(chunk).second[0])
                 if not _has_items(items, deref(document).second, 1 + deref(document).second[0]):
                     continue
-            found.push_back(chunks[i])
-        return PyBytes_FromStringAndSize(<const char*> found.data(), 8 * found.size())
+            candidates.push_back(chunks[i])
+        return PyBytes_FromStringAndSize(<const char*> candidates.data(), 8 * candidates.size())

@@ -1,10 +1,10 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows of many vector blocks, verified and copied in one go.
+"""Rows of many vector blocks, verified and copied in one call.
 
-In: blocks as they are stored (kvstore/structures/vectors/vectors.py says how), and of each row wanted the block and the
-row there. Out: the rows as float32; those of a quantised block are whole numbers times a scale, in float32. A block
-that was verified before is known by its checksum and not verified again.
+In: blocks as stored (kvstore/structures/vectors/vectors.py has the layout), and for each wanted row its block and its
+number there. Out: the rows as float32; rows of a quantized block are integers times a scale, in float32. A block that
+was verified before is recognized by its checksum and not verified again.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -14,29 +14,30 @@ from libc.string cimport memcmp, memcpy
 include "crc32.pxi"
 
 cdef enum:
-    # A header: encoding, checksum of what follows that, rows (16 bits), used (16 bits), dimension; then the ids.
+    # A header: encoding, checksum of the bytes after it, rows (16 bits), used (16 bits), dimension; then the ids.
     _CHECKED = 8
     _HEADER = 16
 
-# Tells a checksum that was noted from none.
-cdef uint64_t _NOTED = <uint64_t> 1 << 32
+# Set in a recorded checksum, so that 0 means no checksum.
+cdef uint64_t _VERIFIED = <uint64_t> 1 << 32
 
 
 cdef bint _is_sound(
-    const uint8_t* block, Py_ssize_t size, const uint8_t* encoding, uint16_t rows, uint32_t dimension, uint64_t* noted
+    const uint8_t* block, Py_ssize_t size, const uint8_t* encoding, uint16_t rows, uint32_t dimension,
+    uint64_t* verified
 ) noexcept nogil:
-    """Whether a block is one of this shape and what was written; takes note of its checksum."""
-    cdef uint32_t checksum, its_dimension
-    cdef uint16_t its_rows
+    """True if a block has this shape and is undamaged; records its checksum."""
+    cdef uint32_t checksum, block_dimension
+    cdef uint16_t block_rows
     memcpy(&checksum, block + 4, 4)
-    memcpy(&its_rows, block + 8, 2)
-    memcpy(&its_dimension, block + 12, 4)
-    if memcmp(block, encoding, 4) or its_rows != rows or its_dimension != dimension:
+    memcpy(&block_rows, block + 8, 2)
+    memcpy(&block_dimension, block + 12, 4)
+    if memcmp(block, encoding, 4) or block_rows != rows or block_dimension != dimension:
         return False
-    if noted[0] != (_NOTED | checksum):
+    if verified[0] != (_VERIFIED | checksum):
         if kv_crc(block + _CHECKED, size - _CHECKED) != checksum:
             return False
-        noted[0] = _NOTED | checksum
+        verified[0] = _VERIFIED | checksum
     return True
 
 
@@ -47,53 +48,53 @@ cdef void _copy(
     cdef const uint8_t* behind_ids = block + _HEADER + 8 * rows
     cdef const int8_t* codes
     cdef float scale
-    cdef Py_ssize_t place
+    cdef Py_ssize_t number
     if not quantised:
         memcpy(out, behind_ids + 4 * row * dimension, 4 * dimension)
         return
     memcpy(&scale, behind_ids + 4 * row, 4)
     codes = <const int8_t*> (behind_ids + 4 * rows + row * dimension)
-    for place in range(dimension):
-        out[place] = codes[place] * scale
+    for number in range(dimension):
+        out[number] = codes[number] * scale
 
 
 def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, uint16_t rows_of_block, bint quantised,
-                uint64_t[::1] noted not None, const int64_t[::1] places not None, const int64_t[::1] rows not None,
-                const int64_t[::1] order not None, float[:, ::1] out not None) -> int:
-    """Write row ``rows[i]`` of ``blocks[places[i]]`` to ``out[order[i]]``; the places ascend.
+                uint64_t[::1] verified not None, const int64_t[::1] block_numbers not None,
+                const int64_t[::1] rows not None, const int64_t[::1] order not None, float[:, ::1] out not None) -> int:
+    """Write row ``rows[i]`` of ``blocks[places[i]]`` to ``out[order[i]]``; ``block_numbers`` ascends.
 
-    ``noted`` has of each block the checksum that was verified, plus 2^32, or 0, and has it of each afterwards. Returns
-    the place of the first block that is None, damaged, or none of this size, encoding and shape; -1 where all are
-    sound. Raises ValueError where the arguments do not fit each other, IndexError for a row or a block that is not.
+    ``verified`` has for each block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the
+    number of the first block that is None, damaged, or of another size, encoding or shape; -1 if all are valid. Raises
+    ValueError if the arguments do not match, IndexError for an invalid row or block.
     """
-    cdef Py_ssize_t count = places.shape[0], dimension = out.shape[1], at = 0, place, needed
+    cdef Py_ssize_t count = block_numbers.shape[0], dimension = out.shape[1], at = 0, number, needed
     cdef const uint8_t* name = encoding
     cdef Py_buffer buffer
     cdef bint sound
     needed = _HEADER + rows_of_block * (8 + (4 + dimension if quantised else 4 * dimension))
-    if rows.shape[0] != count or order.shape[0] != count or out.shape[0] != count or noted.shape[0] != len(blocks):
-        raise ValueError(f"{count} places, {rows.shape[0]} rows, {order.shape[0]} and {out.shape[0]} to write, and of "
-                         f"{len(blocks)} blocks {noted.shape[0]} noted")
+    if rows.shape[0] != count or order.shape[0] != count or out.shape[0] != count or verified.shape[0] != len(blocks):
+        raise ValueError(f"{count} blocks, {rows.shape[0]} rows, {order.shape[0]} numbers and {out.shape[0]} rows to "
+                         f"write do not match, or {len(blocks)} blocks do not match {verified.shape[0]} checksums")
     if len(encoding) != 4 or size < needed:
-        raise ValueError(f"{size} bytes are no block of {rows_of_block} rows of {dimension} numbers")
+        raise ValueError(f"a block of {rows_of_block} rows of {dimension} numbers does not fit into {size} bytes")
     while at < count:
-        place = places[at]
-        if not 0 <= place < len(blocks):
-            raise IndexError(f"there is no block {place} among {len(blocks)}")
-        if blocks[place] is None:
-            return place
-        PyObject_GetBuffer(blocks[place], &buffer, PyBUF_SIMPLE)
+        number = block_numbers[at]
+        if not 0 <= number < len(blocks):
+            raise IndexError(f"block {number} does not exist: there are {len(blocks)}")
+        if blocks[number] is None:
+            return number
+        PyObject_GetBuffer(blocks[number], &buffer, PyBUF_SIMPLE)
         try:
             sound = buffer.len == size and _is_sound(
-                <const uint8_t*> buffer.buf, size, name, rows_of_block, <uint32_t> dimension, &noted[place]
+                <const uint8_t*> buffer.buf, size, name, rows_of_block, <uint32_t> dimension, &verified[number]
             )
             if not sound:
-                return place
-            while at < count and places[at] == place:
+                return number
+            while at < count and block_numbers[at] == number:
                 if not 0 <= rows[at] < rows_of_block:
-                    raise IndexError(f"there is no row {rows[at]} among {rows_of_block}")
+                    raise IndexError(f"row {rows[at]} does not exist: a block has {rows_of_block}")
                 if not 0 <= order[at] < count:
-                    raise IndexError(f"there is no row {order[at]} among {count} to write")
+                    raise IndexError(f"row {order[at]} to write does not exist: there are {count}")
                 _copy(<const uint8_t*> buffer.buf, rows_of_block, rows[at], dimension, quantised, &out[order[at], 0])
                 at += 1
         finally:

@@ -1,8 +1,8 @@
-# Whole numbers as msgpack writes them.
+# Integers in msgpack.
 
 
 cdef inline const uint8_t* _whole_number(const uint8_t* at, const uint8_t* end, int64_t* number) noexcept:
-    """Read a whole number of 64 bits with its sign; returns what is behind it, NULL where there is none."""
+    """Read a signed 64-bit integer. Returns the address after it; NULL if there is no integer."""
     cdef uint64_t read = 0
     cdef uint8_t kind
     cdef int size, place
@@ -36,7 +36,7 @@ cdef inline const uint8_t* _whole_number(const uint8_t* at, const uint8_t* end, 
 
 
 cdef inline const uint8_t* _array_of(const uint8_t* at, const uint8_t* end, uint64_t* count) noexcept:
-    """Read how many elements an array has; returns where they begin, NULL where there is no array."""
+    """Read the length of an array. Returns the address of its elements; NULL if there is no array."""
     cdef int size, place
     count[0] = 0
     if at >= end:

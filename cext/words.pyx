@@ -1,9 +1,10 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""A text cut into words in one pass: its terms counted, its size in tokens, and what of it may be part of a name.
+"""Splitting of a text into words in one pass, to count terms and tokens and to find pieces of names.
 
-In: any string; letters, digits and white space are those of Python's regular expressions (``\\w`` and so on, as quoted
-below); a character of Chinese or Japanese writing, which sets no spaces, is a word of its own. Out: counts, a size, words, pieces of the text. No object is made of a word that is only counted or passed over.
+In: any string. Letters, digits and white space are those of Python's regular expressions (``\\w`` and so on, as quoted
+below). A character of Chinese or Japanese writing, which has no spaces, is a word by itself. Out: counts, a size,
+words, pieces of the text. No object is created for a word that is only counted or skipped.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -22,7 +23,7 @@ cdef struct Word:
     Py_ssize_t start
     Py_ssize_t end
     Py_ssize_t count
-    bint parts  # an underscore is in it
+    bint parts  # it contains an underscore
     bint exact  # a technical token
 
 
@@ -31,12 +32,13 @@ for _code in range(128):
     WORD_CHARACTERS[_code] = chr(_code).isalnum() or chr(_code) == "_"
 
 
-cdef inline bint _in_word(Py_UCS4 c) noexcept:
+cdef inline bint _is_word_character(Py_UCS4 c) noexcept:
     return WORD_CHARACTERS[c] if c < 128 else c.isalnum()
 
 
-cdef inline bint _alone(Py_UCS4 c) noexcept:
-    """True if a character of a word is a word by itself: one of writing without spaces (kvstore.text.words.UNSPACED)."""
+cdef inline bint _is_unspaced(Py_UCS4 c) noexcept:
+    """True if a character of a word is a word by itself: one of writing without spaces
+    (kvstore.text.words.UNSPACED)."""
     if c < 0x2E80:
         return c >= 0x0E00 and (c <= 0x0EFF or 0x1000 <= c <= 0x109F or 0x1780 <= c <= 0x17FF)
     return (
@@ -46,11 +48,11 @@ cdef inline bint _alone(Py_UCS4 c) noexcept:
 
 
 def count_tokens(str text) -> int:
-    """The matches of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]`` in a text: words, long ones in parts, and marks."""
+    """Count the matches of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]``: words, long ones in parts, and marks."""
     cdef Py_ssize_t size = len(text), at = 0, start, count = 0
     while at < size:
         start = at
-        while at < size and _in_word(text[at]) and not _alone(text[at]):
+        while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
             at += 1
         count += (at - start + LONGEST_TOKEN - 1) // LONGEST_TOKEN
         if at == start:
@@ -59,43 +61,43 @@ def count_tokens(str text) -> int:
     return count
 
 
-def words_of(str text not None) -> list:
-    """The matches of ``[UNSPACED]|[^\\W UNSPACED]+`` in a text, in order."""
+def find_words(str text not None) -> list:
+    """Return the matches of ``[UNSPACED]|[^\\W UNSPACED]+`` in a text, in order."""
     cdef Py_ssize_t size = len(text), at = 0, start
-    found = []
-    while at < size:
-        start = at
-        while at < size and _in_word(text[at]) and not _alone(text[at]):
-            at += 1
-        if at > start:
-            found.append(text[start:at])
-        if at < size:
-            if _alone(text[at]) and _in_word(text[at]):
-                found.append(text[at:at + 1])
-            at += 1
-    return found
-
-
-def term_words_of(str text not None) -> list:
-    """Return the words of a text that its question terms are made of, in order.
-
-    These are the matches of ``[^\\W UNSPACED]+``, each pair of ``[UNSPACED]`` that follow one another, and each
-    ``[UNSPACED]`` without such a neighbor.
-    """
-    cdef Py_ssize_t size = len(text), at = 0, start
-    cdef bint paired = False  # the character before is in a pair
     words = []
     while at < size:
         start = at
-        while at < size and _in_word(text[at]) and not _alone(text[at]):
+        while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
+            at += 1
+        if at > start:
+            words.append(text[start:at])
+        if at < size:
+            if _is_unspaced(text[at]) and _is_word_character(text[at]):
+                words.append(text[at:at + 1])
+            at += 1
+    return words
+
+
+def find_term_words(str text not None) -> list:
+    """Return the words of a text for its question terms, in order.
+
+    These are the matches of ``[^\\W UNSPACED]+``, each pair of consecutive ``[UNSPACED]`` characters, and each
+    ``[UNSPACED]`` character without such a neighbor.
+    """
+    cdef Py_ssize_t size = len(text), at = 0, start
+    cdef bint paired = False  # the previous character is in a pair
+    words = []
+    while at < size:
+        start = at
+        while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
             at += 1
         if at > start:
             words.append(text[start:at])
             paired = False
         if at < size:
-            if not _in_word(text[at]):
+            if not _is_word_character(text[at]):
                 paired = False
-            elif at + 1 < size and _in_word(text[at + 1]) and _alone(text[at + 1]):
+            elif at + 1 < size and _is_word_character(text[at + 1]) and _is_unspaced(text[at + 1]):
                 words.append(text[at:at + 2])
                 paired = True
             elif not paired:
@@ -105,10 +107,10 @@ def term_words_of(str text not None) -> list:
 
 
 cdef class WordSet:
-    """Words that are looked for in texts, letter by letter as they are written."""
+    """A set of words that is matched against texts, case-sensitively."""
 
     cdef frozenset _words
-    cdef vector[uint64_t] _hashes  # of a hash table, 0 where a slot is free; half of them at most are taken
+    cdef vector[uint64_t] _hashes  # a hash table; 0 is a free slot, and at most half of the slots are used
     cdef Py_ssize_t _longest
 
     def __cinit__(self, words) -> None:
@@ -126,8 +128,8 @@ cdef class WordSet:
             self._hashes[slot] = hash
 
     def count(self, str text not None) -> tuple[int, int, int]:
-        """How many of the runs of letters (``[^\\W\\d_]+``) in a text are one of the words, how many there are, and
-        their letters."""
+        """Return how many of the runs of letters (``[^\\W\\d_]+``) in a text are in the set, how many runs there are,
+        and the number of their letters."""
         cdef Py_ssize_t size = len(text), at = 0, start, among = 0, runs = 0, letters = 0
         while at < size:
             start = at
@@ -138,11 +140,11 @@ cdef class WordSet:
                 continue
             runs += 1
             letters += at - start
-            if at - start <= self._longest and self._may_have(text, start, at):
+            if at - start <= self._longest and self._contains(text, start, at):
                 among += text[start:at] in self._words
         return among, runs, letters
 
-    cdef bint _may_have(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
+    cdef bint _contains(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
         cdef uint64_t hash = _hash_of(text, start, end)
         cdef size_t slot = hash & (self._hashes.size() - 1)
         while self._hashes[slot]:
@@ -153,7 +155,7 @@ cdef class WordSet:
 
 
 cdef inline uint64_t _hash_of(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-    """A number of a word, never 0 (FNV-1a)."""
+    """Return the hash of a word, never 0 (FNV-1a)."""
     cdef uint64_t hash = 0xCBF29CE484222325ULL
     for at in range(start, end):
         hash = (hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
@@ -161,16 +163,16 @@ cdef inline uint64_t _hash_of(str text, Py_ssize_t start, Py_ssize_t end) noexce
 
 
 def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
-    """The stems of the words (``[UNSPACED]{1,2}|[^\\W UNSPACED]+``) of a text, counted, in order of their first words;
-    ``leaving_out`` are words that are not counted. Of writing without spaces, each character and each pair of characters
-    that follow one another is a word.
+    """Count the stems of the words (``[UNSPACED]{1,2}|[^\\W UNSPACED]+``) of a text, in order of first occurrence.
+    Words of ``leaving_out`` are not counted. In writing without spaces, each character and each pair of consecutive
+    characters is a word.
 
-    With ``technical`` the technical tokens are counted too, as they are written, each before the words in it, and the
-    stems of what underscores join, behind the whole: see kvstore.text.words.
+    With ``technical``, also count technical tokens unchanged, each before the words in it, and the stems of the parts
+    that underscores join, after the whole: see kvstore.text.words.
     """
-    cdef Py_ssize_t size = len(text), at = 0, told = 0, stop
+    cdef Py_ssize_t size = len(text), at = 0, last_end = 0, stop
     cdef vector[Word] words
-    cdef vector[int32_t] slots  # of a hash table: the number of a word, or -1; half of them at most are taken
+    cdef vector[int32_t] slots  # a hash table: the number of a word, -1 if free; at most half are used
     cdef Word word
     cdef size_t slots_wanted = 4
     cdef Py_UCS4 c
@@ -182,9 +184,9 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
         word.parts = word.exact = False
         while at < size:
             c = text[at]
-            if not _in_word(c):
+            if not _is_word_character(c):
                 break
-            if _alone(c):
+            if _is_unspaced(c):
                 if at == word.start:
                     word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
                     at += 1
@@ -196,39 +198,42 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
         if word.end == word.start:
             at += 1
             continue
-        if technical and word.start >= told:
+        if technical and word.start >= last_end:
             stop = _count_token(text, word.start, words, slots)
-            told = max(told, stop)
+            last_end = max(last_end, stop)
         _count(text, word, words, slots)
-        if at < size and word.end == word.start + 1 and _alone(text[at]) and _in_word(text[at]) and _alone(text[word.start]):
+        if (
+            at < size and word.end == word.start + 1 and _is_unspaced(text[at]) and _is_word_character(text[at])
+            and _is_unspaced(text[word.start])
+        ):
             word.end += 1
             word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
             _count(text, word, words, slots)
-    found = {}
+    counts = {}
     for word in words:
         written = text[word.start:word.end]
         if word.exact:
-            found[written] = found.get(written, 0) + word.count
+            counts[written] = counts.get(written, 0) + word.count
         elif written not in leaving_out:
             term = stem(written)
-            found[term] = found.get(term, 0) + word.count
+            counts[term] = counts.get(term, 0) + word.count
             if technical and word.parts:
                 for part in written.split("_"):
                     if part and part != written:
                         term = stem(part)
-                        found[term] = found.get(term, 0) + word.count
-    return found
+                        counts[term] = counts.get(term, 0) + word.count
+    return counts
 
 
 cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
-    """Count the technical token whose first word starts at ``start``, if there is one; where it ends, or 0."""
+    """Count the technical token whose first word starts at ``start``. Returns its end; 0 if there is none."""
     cdef Word token
     cdef Py_ssize_t at, end = start, next
-    cdef Py_ssize_t first = _prefix(text, start)
-    cdef bint told = first < start
+    cdef Py_ssize_t first = _find_prefix_start(text, start)
+    cdef bint marked = first < start
     cdef Py_UCS4 c
     while True:
-        while end < len(text) and _in_word(text[end]):
+        while end < len(text) and _is_word_character(text[end]):
             end += 1
         if end >= len(text):
             break
@@ -236,12 +241,12 @@ cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& wo
         if c not in u"-./\\@:":
             break
         next = end + 2 if c == u":" and _is(text, end + 1, u":") else end + 1
-        if next >= len(text) or not _in_word(text[next]):
+        if next >= len(text) or not _is_word_character(text[next]):
             break
-        told |= c != u"-"
+        marked |= c != u"-"
         end = next
-    next = _suffix(text, end)
-    if not told and next == end:
+    next = _find_suffix_end(text, end)
+    if not marked and next == end:
         return 0
     token.start, token.end, token.hash = first, next, 0xCBF29CE484222325ULL
     token.exact, token.parts = True, False
@@ -251,47 +256,47 @@ cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& wo
     return end
 
 
-cdef inline Py_ssize_t _prefix(str text, Py_ssize_t start) noexcept:
-    """Where a technical token begins whose first word starts at ``start``:
+cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
+    """Return the start of a technical token whose first word starts at ``start``:
     ``(?<![\\w-])--?(?=[^\\W\\d])|(?<!\\w)[$@#%\\\\](?=\\w)|(?<![\\w/.~])(?:~|\\.{1,2})?/(?=\\w)``"""
     cdef Py_ssize_t at
     cdef Py_UCS4 c = text[start - 1] if start > 0 else u" "
     if c == u"-":
         at = start - 2 if start > 1 and text[start - 2] == u"-" else start - 1
-        if text[start].isdecimal() or (at > 0 and (text[at - 1] == u"-" or _in_word(text[at - 1]))):
+        if text[start].isdecimal() or (at > 0 and (text[at - 1] == u"-" or _is_word_character(text[at - 1]))):
             return start
         return at
     if c in u"$@#%\\":
-        return start if start > 1 and _in_word(text[start - 2]) else start - 1
+        return start if start > 1 and _is_word_character(text[start - 2]) else start - 1
     if c == u"/":
         at = start - 1
         if at > 0 and text[at - 1] == u"~":
             at -= 1
         elif at > 0 and text[at - 1] == u".":
             at -= 2 if at > 1 and text[at - 2] == u"." else 1
-        return start if at > 0 and (text[at - 1] in u"/.~" or _in_word(text[at - 1])) else at
+        return start if at > 0 and (text[at - 1] in u"/.~" or _is_word_character(text[at - 1])) else at
     return start
 
 
-cdef inline Py_ssize_t _suffix(str text, Py_ssize_t end) noexcept:
-    """Where a technical token ends whose last word ends at ``end``: ``\\(\\w{0,2}\\)|\\+\\+(?!\\w)|#(?!\\w)``"""
+cdef inline Py_ssize_t _find_suffix_end(str text, Py_ssize_t end) noexcept:
+    """Return the end of a technical token whose last word ends at ``end``: ``\\(\\w{0,2}\\)|\\+\\+(?!\\w)|#(?!\\w)``"""
     cdef Py_ssize_t at = end + 1
     if _is(text, end, u"("):
-        while at < len(text) and at < end + 3 and _in_word(text[at]):
+        while at < len(text) and at < end + 3 and _is_word_character(text[at]):
             at += 1
         return at + 1 if _is(text, at, u")") else end
     if _is(text, end, u"+"):
-        return at + 1 if _is(text, at, u"+") and not (at + 1 < len(text) and _in_word(text[at + 1])) else end
+        return at + 1 if _is(text, at, u"+") and not (at + 1 < len(text) and _is_word_character(text[at + 1])) else end
     if _is(text, end, u"#"):
-        return end if at < len(text) and _in_word(text[at]) else at
+        return end if at < len(text) and _is_word_character(text[at]) else at
     return end
 
 
 cdef inline int _count(str text, Word word, vector[Word]& words, vector[int32_t]& slots) except -1:
-    """Count a word: in its slot, or, where another has that, in the next."""
+    """Count a word in its slot or, if another word has it, in the next free one."""
     cdef size_t slot = (word.hash ^ word.hash >> 32) & (slots.size() - 1)
     while slots[slot] >= 0:
-        if _equal(text, words[slots[slot]], word):
+        if _are_equal(text, words[slots[slot]], word):
             words[slots[slot]].count += 1
             return 0
         slot = (slot + 1) & (slots.size() - 1)
@@ -301,32 +306,32 @@ cdef inline int _count(str text, Word word, vector[Word]& words, vector[int32_t]
     return 0
 
 
-cdef inline bint _equal(str text, Word one, Word other) noexcept:
+cdef inline bint _are_equal(str text, Word word, Word other) noexcept:
     cdef Py_ssize_t i
-    if one.hash != other.hash or one.end - one.start != other.end - other.start:
+    if word.hash != other.hash or word.end - word.start != other.end - other.start:
         return False
-    for i in range(one.end - one.start):
-        if text[one.start + i] != text[other.start + i]:
+    for i in range(word.end - word.start):
+        if text[word.start + i] != text[other.start + i]:
             return False
     return True
 
 
-# -- Pieces that names are made of
+# -- Pieces of names
 
 
 def name_pieces(str text, set lower, set upper) -> list:
-    """The pieces of a sentence that may be part of a name, end one or open the sentence, in order.
+    """Return the pieces of a sentence that may be part of a name, end one, or open the sentence, in order.
 
-    A piece is a word (with the hyphens, apostrophes and dots inside it and a dot behind it), an option (``-O``), code in
-    backticks, a term in asterisks, white space as wide as between columns (four spaces), a hyphen that ends a word with
-    the space behind it, or any other mark. Left out are words further than three behind the last that begins with a
-    capital or a digit, or behind a mark. All words in lower case are added to ``lower`` (but what is part of an address
-    or a path), and to ``upper`` those that begin with a capital but do not open the sentence; there they have no dots
-    behind them. What stands behind a number that opens the sentence, an identifier with an underscore, a colon, a bar, an
-    opening bracket or a column opens it too.
+    A piece is a word (with inner hyphens, apostrophes and dots, and a final dot), an option (``-O``), code in
+    backticks, a term in asterisks, white space as wide as between columns (four spaces), a hyphen at the end of a word
+    with the space after it, or any other mark. Words more than three words after the last one that begins with a
+    capital or a digit, or after a mark, are left out. All words in lower case are added to ``lower``, unless they are
+    part of an address or a path. Words that begin with a capital and do not open the sentence are added to ``upper``,
+    without final dots. The word after a number that opens the sentence, an identifier with an underscore, a colon, a
+    bar, an opening bracket or a column also opens the sentence.
     """
     cdef Py_ssize_t size = len(text), at = 0, end, bare
-    cdef Py_ssize_t gap = LONGEST_GAP  # words since one that a name may go on behind
+    cdef Py_ssize_t gap = LONGEST_GAP  # words since the last one after which a name may continue
     cdef bint opened = False, identifier
     cdef Py_UCS4 c
     pieces = []
@@ -341,12 +346,12 @@ def name_pieces(str text, set lower, set upper) -> list:
                 gap, opened = LONGEST_GAP, False
             at = max(end, at + 1)
             continue
-        if c != u"_" and _in_word(c):
+        if c != u"_" and _is_word_character(c):
             end = bare = _word_end(text, at)
             while text[bare - 1] == u".":
                 bare -= 1
             if c.islower():
-                if not _in_address(text, at, end):
+                if not _is_in_address(text, at, end):
                     lower.add(text[at:bare])
             elif opened and c.isupper():
                 upper.add(text[at:bare])
@@ -363,9 +368,9 @@ def name_pieces(str text, set lower, set upper) -> list:
                 end = _emphasis_end(text, at)
             elif c == u"-":
                 end = _option_end(text, at)
-                if at > 0 and _in_word(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
+                if at > 0 and _is_word_character(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
                     end = at + 2
-            # Whether a word stands right behind a stroke, an ampersand or a broken word is told by the pieces between.
+            # The pieces in between show whether a word directly follows a slash, an ampersand or a broken word.
             gap = LONGEST_GAP - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
             opened = (opened or (end > at + 1 and c in u"`*")) and c not in u":|(["
             pieces.append(text[at:end])
@@ -385,7 +390,8 @@ cdef inline bint _is(str text, Py_ssize_t at, Py_UCS4 c) noexcept:
 
 
 cdef Py_ssize_t _word_end(str text, Py_ssize_t start) noexcept:
-    """``(?:[^\\W\\d_]\\.){2,}|[^\\W_]\\w*(?:(?:[-'’&](?=\\w)|\\.(?=[^\\W\\d_]\\.))\\w*)*\\.?``"""
+    """Return the end of a match of
+    ``(?:[^\\W\\d_]\\.){2,}|[^\\W_]\\w*(?:(?:[-'’&](?=\\w)|\\.(?=[^\\W\\d_]\\.))\\w*)*\\.?``."""
     cdef Py_ssize_t size = len(text), at = start
     cdef Py_UCS4 c
     while _is_letter(text, at) and _is(text, at + 1, u"."):
@@ -396,8 +402,8 @@ cdef Py_ssize_t _word_end(str text, Py_ssize_t start) noexcept:
     while at < size:
         c = text[at]
         if not (
-            _in_word(c)
-            or (c in u"-'’&" and at + 1 < size and _in_word(text[at + 1]))
+            _is_word_character(c)
+            or (c in u"-'’&" and at + 1 < size and _is_word_character(text[at + 1]))
             or (c == u"." and _is_letter(text, at + 1) and _is(text, at + 2, u"."))
         ):
             break
@@ -405,15 +411,15 @@ cdef Py_ssize_t _word_end(str text, Py_ssize_t start) noexcept:
     return at + _is(text, at, u".")
 
 
-cdef inline bint _in_address(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-    """``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``: of ``ada@example.org``, ``/usr/lib``."""
+cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
+    """True for ``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``: in ``ada@example.org``, ``/usr/lib``."""
     if start > 0 and text[start - 1] in u"@/\\.~":
         return True
-    return end < len(text) and (text[end] in u"@/\\" or (text[end - 1] == u"." and _in_word(text[end])))
+    return end < len(text) and (text[end] in u"@/\\" or (text[end - 1] == u"." and _is_word_character(text[end])))
 
 
 cdef Py_ssize_t _option_end(str text, Py_ssize_t start) noexcept:
-    """``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``, or the first mark of it alone."""
+    """Return the end of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``, or of its first mark if that does not match."""
     cdef Py_ssize_t at = start + 1
     if start > 0 and not (text[start - 1].isspace() or text[start - 1] in u"([|,"):
         return start + 1
@@ -422,7 +428,7 @@ cdef Py_ssize_t _option_end(str text, Py_ssize_t start) noexcept:
 
 
 cdef Py_ssize_t _code_end(str text, Py_ssize_t start) noexcept:
-    """```[^`\\n]{1,100}```, or the first mark of it alone."""
+    """Return the end of ```[^`\\n]{1,100}```, or of its first mark if that does not match."""
     cdef Py_ssize_t at = start + 1
     while at < len(text) and at <= start + LONGEST_CODE and text[at] not in u"`\n":
         at += 1
@@ -430,9 +436,10 @@ cdef Py_ssize_t _code_end(str text, Py_ssize_t start) noexcept:
 
 
 cdef Py_ssize_t _emphasis_end(str text, Py_ssize_t start) noexcept:
-    """``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``, or the first mark of it alone."""
+    """Return the end of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``, or of its
+    first mark if that does not match."""
     cdef Py_ssize_t begin, end, behind
-    if start > 0 and (text[start - 1] == u"*" or _in_word(text[start - 1])):
+    if start > 0 and (text[start - 1] == u"*" or _is_word_character(text[start - 1])):
         return start + 1
     begin = end = _stars_end(text, start)
     while end < len(text) and end <= begin + LONGEST_EMPHASIS and text[end] not in u"*\n":
@@ -444,7 +451,7 @@ cdef Py_ssize_t _emphasis_end(str text, Py_ssize_t start) noexcept:
         or text[begin].isspace()
         or text[end - 1].isspace()
         or not 1 <= behind - end <= 2
-        or (behind < len(text) and _in_word(text[behind]))
+        or (behind < len(text) and _is_word_character(text[behind]))
     ):
         return start + 1
     return behind

@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_refused(
     rows: tuple[int, int], bias: int, upper: tuple[int, int], kinds: list[int], lengths: list[int]
 ) -> None:
     heads, labels = np.zeros((2, rows[0] - 1), np.int32)
-    with pytest.raises(ValueError, match="fit one another|no move of kind|negative length"):
+    with pytest.raises(ValueError, match="do not match in shape|not a kind of move|negative length"):
         parse(
             np.zeros(rows, np.float32),
             np.zeros(bias, np.float32),

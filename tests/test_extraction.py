@@ -18,7 +18,7 @@ from kvstore.extraction.extraction import extract
 from kvstore.extraction.pairs import parse_pairs
 from kvstore.extraction.relation import Relation
 from kvstore.settings import FixedSettings
-from kvstore.structures.filter.entity_filter import occurrences, occurring_keys
+from kvstore.structures.filter.entity_filter import find_occurrences, select_occurring_keys
 from kvstore.text.blocks import format_summary_sentence, parse_blocks
 from kvstore.text.words import count_text_tokens
 
@@ -216,7 +216,7 @@ def test_pairs_are_read_once_and_never_point_to_themselves() -> None:
 @given(st.text("abc .,-\n", max_size=60), st.lists(st.text("abc .,-", max_size=6), max_size=8))
 def test_the_keys_that_occur_in_a_text_are_those_with_an_occurrence(text: str, names: list[str]) -> None:
     data, keys = text.encode(), [name.encode() for name in names]
-    assert occurring_keys(data, keys, 2) == [key for key in keys if occurrences(data, key, 2)]
+    assert select_occurring_keys(data, keys, 2) == [key for key in keys if find_occurrences(data, key, 2)]
 
 
 HEADED = {

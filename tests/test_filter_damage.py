@@ -77,7 +77,7 @@ def use(view: WriteTransaction) -> list[str]:
         lambda: filter_.find_many(NAMES),
         lambda: filter_.lookup_many(NAMES),
         lambda: [filter_.get_addresses(name) for name in NAMES],
-        lambda: filter_.recognise(fold(" ".join(NAMES)), 3),
+        lambda: filter_.recognize(fold(" ".join(NAMES)), 3),
         lambda: list(filter_.iter_entries()),
         lambda: list(filter_.iter_pages()),
         lambda: filter_.fold_temperatures(dict.fromkeys(NAMES, 2)),

@@ -16,7 +16,7 @@ from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, compute_block_shape
 from kvstore_cext.compact import pack_numbers
-from kvstore_cext.patches import patch, patched
+from kvstore_cext.patches import apply_patch, make_patch
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
 
@@ -41,8 +41,8 @@ def test_patches_are_as_in_the_example() -> None:
     before, after = b"tea from Darjeeling, 1848", b"Green tea from Darjeeling, 1849"
     described = "19 1f 06 47 72 65 65 6e 20 18 0b 01 39"
     assert f"`{before.decode()}` becomes `{after.decode()}` by `{described}`" in " ".join(FORMAT.split())
-    assert patched(before, bytes.fromhex(described)) == after
-    assert patch(before, after) == bytes.fromhex(described)
+    assert apply_patch(before, bytes.fromhex(described)) == after
+    assert make_patch(before, after) == bytes.fromhex(described)
 
 
 def test_worked_examples_hold() -> None:

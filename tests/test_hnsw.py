@@ -11,7 +11,7 @@ from kvstore.errors import IndexUnavailableError
 from kvstore.structures.documents.allowed import AllowedDocuments, ChunkList
 from kvstore.structures.vectors import hnsw
 from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, make_unlinked_graph
-from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, packed, unpack
+from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, pack_links, unpack_links
 
 DIMENSION, COUNT = 72, 1500
 
@@ -149,9 +149,9 @@ def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
         HnswGraph(graph.arrays, COUNT)
     arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "starts", "links", "checks")]
     found = CodeGraph(*arrays, graph.entry)
-    with pytest.raises(ValueError, match="fits no graph"):
+    with pytest.raises(ValueError, match="does not match a graph"):
         found.search(np.zeros(200, np.float32), 5)
-    with pytest.raises(ValueError, match="fits no graph"):
+    with pytest.raises(ValueError, match="does not match a graph"):
         found.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
     without = {name: array for name, array in graph.arrays.items() if name != "starts"}
     with pytest.raises(IndexUnavailableError, match="of another version, without 'starts'; REFRESH rebuilds it"):
@@ -164,7 +164,7 @@ def test_rows_that_do_not_fit_are_refused() -> None:
     for place, wrong in ((4, bounds[::-1].copy()), (5, np.zeros((3, 8), np.uint32)), (3, links[:, :4].copy())):
         given: list[Any] = [*coded(), links, bounds, upper]
         given[place] = wrong
-        with pytest.raises(ValueError, match=r"fit|descend|wanted"):
+        with pytest.raises(ValueError, match=r"match|descend|the bounds need"):
             CodeGraphBuilder(*given)
 
 
@@ -182,21 +182,21 @@ def test_packed_links_are_those_that_were_built() -> None:
 
     links, upper = rows(200, 12), rows(int(bounds[-1]), 6)
     links[7] = links[7][::-1]  # in whatever order they were found
-    starts, data = packed(links, bounds, upper)
+    starts, data = pack_links(links, bounds, upper)
     assert starts.dtype == np.uint32
     links[7] = np.sort(links[7])
     for some_starts in (starts, starts.astype(np.uint64)):
         again, above = np.full_like(links, NONE), np.full_like(upper, NONE)
-        unpack(some_starts, data, again, bounds, above)
+        unpack_links(some_starts, data, again, bounds, above)
         assert (again == links).all()
         assert (above == upper).all()
     narrow = np.full((200, 3), NONE, np.uint32)
     with pytest.raises(ValueError, match="has .* links in layer 0"):
-        unpack(starts, data, narrow, bounds, upper)
+        unpack_links(starts, data, narrow, bounds, upper)
     with pytest.raises(ValueError, match="no room"):
-        unpack(starts, data, links[:100], bounds, upper)
-    with pytest.raises(ValueError, match="do not fit"):
-        packed(links, bounds[:-1], upper)
+        unpack_links(starts, data, links[:100], bounds, upper)
+    with pytest.raises(ValueError, match="do not match"):
+        pack_links(links, bounds[:-1], upper)
 
 
 def test_links_take_few_bytes(graph: HnswGraph) -> None:

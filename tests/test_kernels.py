@@ -20,18 +20,18 @@ import pytest
 from kvstore.text.names import _RULES
 from kvstore_cext import filter as kernel
 from kvstore_cext.arc_eager import parse
-from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
-from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, checksums
-from kvstore_cext.compact import change_blocks, last_blocks, pack_numbers, unpack_numbers
-from kvstore_cext.hierarchy import Places
-from kvstore_cext.mentions import outermost_mentions
-from kvstore_cext.msgpack_rows import elements, read_numbers, with_elements
+from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_code
+from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, compute_checksums
+from kvstore_cext.compact import change_blocks, locate_last_blocks, pack_numbers, unpack_numbers
+from kvstore_cext.hierarchy import NodeSentences
+from kvstore_cext.mentions import select_outermost_mentions
+from kvstore_cext.msgpack_rows import read_elements, read_numbers, replace_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 from kvstore_cext.row_products import row_dots, row_products, some_row_dots
 from kvstore_cext.vector_rows import gather_rows
-from kvstore_cext.word_scores import WordScores, chunks_among
-from kvstore_cext.words import WordSet, count_terms, count_tokens, name_pieces, term_words_of, words_of
+from kvstore_cext.word_scores import WordScores, select_chunks_with_postings
+from kvstore_cext.words import WordSet, count_terms, count_tokens, find_term_words, find_words, name_pieces
 
 ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
 
@@ -191,7 +191,7 @@ class Filter:
 
     def flushed(self) -> tuple[Stored, Any]:
         for encoding, table in zip(ENCODINGS, self.tables, strict=True):
-            for number, page in table.changed():
+            for number, page in table.take_changed():
                 self.stored[encoding][number] = bytes(page)
         return self.stored, (self.directory.state, (self.index.entities, self.index.addresses))
 
@@ -223,8 +223,8 @@ def test_a_filter_over_plain_pages_answers(pages: tuple[Stored, Any]) -> None:
 def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
     index = Filter(*pages).index
     for wrong in (
-        lambda: kernel.longest(i64(0, 5), i64(3)),
-        lambda: kernel.longest(i64(0), i64(3, 5)),
+        lambda: kernel.select_longest(i64(0, 5), i64(3)),
+        lambda: kernel.select_longest(i64(0), i64(3, 5)),
         lambda: kernel.find_many(index, NAMES, np.zeros(3, np.uint32)),
         lambda: kernel.find_many(index, NAMES[:3], np.zeros(3, np.uint32), np.zeros(2, np.uint64)),
         lambda: index.insert_many(["new"], u32()),
@@ -238,7 +238,7 @@ def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
         lambda: change_blocks({1: ([], [5, 4])}, [None], 9, 0, {}),
         lambda: change_blocks({1: ([], [5])}, [], 9, 0, {}),
         lambda: pack_numbers([3, 2]),
-        lambda: elements(sealed(b"\x92\x01\x02"), [1, 0]),
+        lambda: read_elements(sealed(b"\x92\x01\x02"), [1, 0]),
     ):
         with pytest.raises(ValueError):
             wrong()
@@ -248,11 +248,11 @@ def test_parts_that_are_not_there_are_refused() -> None:
     whole = Filter()
     for wrong in (
         lambda: kernel.find_many(None, [], u32()),  # type: ignore[arg-type]
-        lambda: kernel.recognise(None, b"", 1),  # type: ignore[arg-type]
+        lambda: kernel.recognize(None, b"", 1),  # type: ignore[arg-type]
         lambda: kernel.EntityIndex(whole.hasher, None, whole.blocks, None, None, (0, 0)),  # type: ignore[arg-type]
         lambda: kernel.BlockStore(None, None),  # type: ignore[arg-type]
         lambda: kernel.PageCheck(None, [], []),  # type: ignore[arg-type]
-        lambda: kernel.longest(None, None),  # type: ignore[arg-type]
+        lambda: kernel.select_longest(None, None),  # type: ignore[arg-type]
         lambda: row_products(None, None, None),  # type: ignore[arg-type]
         lambda: push(seeds=None),
         lambda: LayeredGraph(None, None, None, None, None, None, None, None, None),  # type: ignore[arg-type]
@@ -267,14 +267,14 @@ def test_pages_of_another_kind_are_refused() -> None:
     directory, forks, buckets, blocks = whole.tables
     with pytest.raises(ValueError, match="block-list pages"):
         kernel.BlockStore(buckets, lambda after: [])
-    with pytest.raises(ValueError, match="a directory is given"):
+    with pytest.raises(ValueError, match="a directory needs pages"):
         kernel.Directory(directory, forks, blocks, whole.blocks, whole.hasher, (0,) * 7)
 
 
 def test_a_filter_of_a_snapshot_cannot_be_changed(pages: tuple[Stored, Any]) -> None:
     snapshot = Filter(*pages, writable=False)
     for change in (
-        lambda: snapshot.tables[2].touch(1),
+        lambda: snapshot.tables[2].mark_changed(1),
         lambda: snapshot.index.insert_many(["new"], u32(9000)),
         lambda: snapshot.index.delete("name 1"),
         lambda: snapshot.index.change_addresses(["name 1"], [u64(4)], True),
@@ -304,8 +304,8 @@ def test_records_that_overlap_are_not_changed(pages: tuple[Stored, Any]) -> None
         page[at + 16 : at + 18] = (5).to_bytes(2, "little")
     page[top + 8 : top + 12] = page[top + 12 : top + 16] = bytes(4)
     table = kernel.PageTable("t", kernel.BLOCK_ENCODING, lambda n: bytes(page), None, Damage, Damage, 2, 1, True)
-    with pytest.raises(Damage, match="contradicts itself"):
-        table.page(1)
+    with pytest.raises(Damage, match="is inconsistent"):
+        table.get_page(1)
 
 
 # -- Anything at all
@@ -419,7 +419,7 @@ def any_numbers(chance: Chance) -> None:
         chance.draw.choice([None, (owner.to_bytes(4, "big") + bytes(8), sealed(bytes(chance.bytes_of(payload))))])
         for owner in changes
     ]
-    last_blocks(changes)
+    locate_last_blocks(changes)
     change_blocks(changes, blocks, chance.number(), chance.number(), chance.draw.choice([{}, {}, {}, None]))
 
 
@@ -462,11 +462,11 @@ def any_word_scores(chance: Chance) -> None:
     scores = WordScores(*(chance.draw.choice(numbers) for _ in range(3)), chance.draw.choice([1, 5, 500, 0]), groups)
     calls: list[Callable[[], Any]] = [
         lambda: scores.score_only(chunks),
-        lambda: scores.bound(1.5, blocks),
-        lambda: scores.takes(chance.draw.choice(numbers)),
+        lambda: scores.compute_bound(1.5, blocks),
+        lambda: scores.may_enter(chance.draw.choice(numbers)),
         lambda: scores.add(2.0, blocks, *(chance.draw.choice(numbers) for _ in range(2))),
         lambda: scores.add(1.0, blocks, 3.0, 0.0),
-        lambda: chunks_among(chunks, blocks),
+        lambda: select_chunks_with_postings(chunks, blocks),
         scores.chunks,
         scores.best,
     ]
@@ -481,11 +481,11 @@ def any_row(chance: Chance) -> None:
     value = sealed(bytes(chance.bytes_of(packed)))
     changed = {chance.draw.randrange(6): chance.draw.choice([None, b"\x07", b"", "text"])}
     for call in (
-        lambda: elements(value, [chance.number(), chance.number()]),
-        lambda: with_elements(value, changed),
+        lambda: read_elements(value, [chance.number(), chance.number()]),
+        lambda: replace_elements(value, changed),
         lambda: read_numbers([memoryview(value)], np.zeros((1, chance.size() % 17), np.int64)),
-        lambda: outermost_mentions([memoryview(value), None]),
-        lambda: outermost_mentions([memoryview(sealed(bytes(chance.bytes_of(b"\x93\x01\xcd\x01\x00\x05"))))]),
+        lambda: select_outermost_mentions([memoryview(value), None]),
+        lambda: select_outermost_mentions([memoryview(sealed(bytes(chance.bytes_of(b"\x93\x01\xcd\x01\x00\x05"))))]),
     ):
         with contextlib.suppress(REFUSED):
             call()
@@ -532,10 +532,10 @@ def any_places(chance: Chance) -> None:
             (node // 2,),
         )
 
-    places = Places(chance.draw.choice([0, 1, 3, 100]), chance.draw.choice([0, 1, 5, 1 << 17]))
+    places = NodeSentences(chance.draw.choice([0, 1, 3, 100]), chance.draw.choice([0, 1, 5, 1 << 17]))
     for _ in range(4):
         with contextlib.suppress(REFUSED):
-            places.sentences([chance.draw.choice([0, 1, 7, 49, -1, 1 << 63, "x"]) for _ in range(3)], load)
+            places.describe([chance.draw.choice([0, 1, 7, 49, -1, 1 << 63, "x"]) for _ in range(3)], load)
 
 
 def any_push(chance: Chance) -> None:
@@ -577,7 +577,7 @@ def any_layers(chance: Chance) -> None:
         first, vectors = chance.array("u4", len(first)), chance.array("f4", nodes, dimension)
     order = np.arange(nodes, dtype=np.uint32) if chance.draw.random() < 0.9 else chance.small("u4", nodes, nodes + 2)
     with contextlib.suppress(REFUSED):
-        checksums(first, vectors)
+        compute_checksums(first, vectors)
     builder = LayeredGraphBuilder(first, vectors, order, chance.draw.choice([2, 3, 16, chance.number()]), 20)
     while builder.advance(chance.draw.choice([1, 7, 1000])):
         with contextlib.suppress(REFUSED):
@@ -605,8 +605,8 @@ def any_words(chance: Chance) -> None:
     text = chance.text()
     for call in (
         lambda: count_tokens(text),
-        lambda: words_of(text),
-        lambda: term_words_of(text),
+        lambda: find_words(text),
+        lambda: find_term_words(text),
         lambda: WordSet(chance.draw.choice([{"a", "le"}, set(), {""}, [1], None])).count(text),
         lambda: count_terms(text, chance.draw.choice([str, str.upper, None]), chance.draw.choice([set(), {"a"}, None])),
         lambda: name_pieces(text, chance.draw.choice([set(), None]), set()),
@@ -624,10 +624,14 @@ def any_runs(chance: Chance) -> None:
         pieces.append(chance.draw.choice([None, ("Ada",), 5]))
     for call in (
         lambda: CapitalRuns(chance.draw.choice([_RULES, None]), pieces, {"acts"}, chance.draw.choice([{"Ada"}, None])),
-        lambda: [CapitalRuns(_RULES, pieces, {"acts"}, {"Ada"}).forms(chance.draw.randrange(-2, 5)) for _ in range(9)],
-        lambda: _RULES.is_heading_of_page(chance.draw.choice([None, [], ["NOTES"], [None, "A"], ["NOTES", "The"]])),
+        lambda: [
+            CapitalRuns(_RULES, pieces, {"acts"}, {"Ada"}).list_names(chance.draw.randrange(-2, 5)) for _ in range(9)
+        ],
+        lambda: _RULES.starts_with_page_heading(
+            chance.draw.choice([None, [], ["NOTES"], [None, "A"], ["NOTES", "The"]])
+        ),
         lambda: RunRules({}, {}, chance.number(), str.isupper, str.upper, str.upper),
-        lambda: is_of_code(chance.draw.choice([None, "", "a1"])),
+        lambda: is_code(chance.draw.choice([None, "", "a1"])),
     ):
         with contextlib.suppress(REFUSED):
             call()
@@ -653,24 +657,28 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
     text = " ".join(chance.draw.sample(NAMES, 5)).encode() + chance.draw.randbytes(9)
     calls: list[Callable[[], object]] = [
         lambda: kernel.find_many(index, names, chance.array("u4", len(names)), chance.array("u8", len(names))),
-        lambda: kernel.addresses_below(index, names, chance.number()),
-        lambda: kernel.probe(index, chance.array("u8", 300)),
-        lambda: kernel.recognise(index, chance.draw.choice([text, b"", None]), chance.number()),
-        lambda: kernel.occurrences(
+        lambda: kernel.list_addresses_below(index, names, chance.number()),
+        lambda: kernel.count_candidates(index, chance.array("u8", 300)),
+        lambda: kernel.recognize(index, chance.draw.choice([text, b"", None]), chance.number()),
+        lambda: kernel.find_occurrences(
             text, chance.draw.choice([b"name 1", "naïve".encode(), b"", b" ", None]), chance.number()
         ),
-        lambda: kernel.longest(chance.small("i8", 5, 9), chance.small("i8", 5, 20)),
+        lambda: kernel.select_longest(chance.small("i8", 5, 9), chance.small("i8", 5, 20)),
         lambda: index.find(chance.text()),
         lambda: index.look_up(chance.draw.choice(names), chance.number(), chance.number()),
-        lambda: index.records_of(chance.number()),
+        lambda: index.list_records(chance.number()),
         lambda: index.insert_many([f"new {number}" for number in range(300)], np.arange(9000, 9300, dtype=np.uint32)),
         lambda: index.insert_many([chance.text()], chance.array("u4", 1)),
         lambda: [index.delete(name) for name in names],
         lambda: [index.change_addresses([name], [chance.array("u8", 50)], True) for name in names],
         lambda: index.change_addresses(names, [u64(*range(90)) for _ in names], chance.draw.random() < 0.5),
         lambda: [index.heat(name, chance.number(), True) for name in names],
-        lambda: [name for table in whole.tables for name in (table.held(), table.numbers([1]), table.changed())],
-        lambda: whole.tables[chance.draw.randrange(4)].page(chance.number()),
+        lambda: [
+            name
+            for table in whole.tables
+            for name in (table.count_loaded(), table.list_used([1]), table.take_changed())
+        ],
+        lambda: whole.tables[chance.draw.randrange(4)].get_page(chance.number()),
         lambda: kernel.PageCheck(index, [1, 2, 3], [1, 2, 3, chance.number()]),
     ]
     for call in chance.draw.sample(calls, 9):

@@ -171,8 +171,8 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
         common, rare = state.postings.get_blocks("common"), state.postings.get_blocks("rare")
         assert len(common) == 8999 // MAX_BLOCK_POSTINGS + 1
         damaged = [(key, memoryview(bytes(value[:-1]) + b"?")) for key, value in common]
-        bound = search.bound(rarities["common"], damaged)  # the first bytes of a block say it
-        search.add(rarities["rare"], rare, search.bound(rarities["rare"], rare), bound)
+        bound = search.compute_bound(rarities["common"], damaged)  # the first bytes of a block say it
+        search.add(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
         candidates = np.frombuffer(search.chunks(), np.uint64)
         needed = {
             block[0]
@@ -182,7 +182,7 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="fails its checksum"):
             search.add(rarities["common"], damaged, bound, 0.0)
         search = WordScores(1.2, 0.75, 51.0, 2)
-        search.add(rarities["rare"], rare, search.bound(rarities["rare"], rare), bound)
+        search.add(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
         search.add(
             rarities["common"],
             [whole if whole[0] in needed else broken for whole, broken in zip(common, damaged, strict=True)],
@@ -203,7 +203,7 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
         read = [(key, value) for key, value in blocks if 5 * 2700 < int.from_bytes(key[-8:], "big") < 5 * 3100]
         broken = [block if block in read else (block[0], memoryview(b"?")) for block in blocks]
         search = WordScores(1.2, 0.75, 2.0, 1000, groups)
-        search.add(1.0, broken, search.bound_of_any(1.0), 0.0)
+        search.add(1.0, broken, search.bound_any_term(1.0), 0.0)
         assert len(read) == 2
         assert np.frombuffer(search.best()[0], np.uint64).tolist() == list(range(15000, 15500, 5))
 
@@ -211,11 +211,11 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
 def test_bounds_of_a_block_that_are_not_its_own_are_told(tmp_path: Path) -> None:
     with postings_of(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
         ((key, value),) = state.postings.get_blocks("tea")
-        for place, message in ((2, "fail their check"), (1, "fail their check|cut short")):
+        for place, message in ((2, "fail their check"), (1, "fail their check|truncated")):
             broken = bytearray(value)
             broken[place] ^= 3
             with pytest.raises(ValueError, match=message):
-                WordScores(1.2, 0.75, 9.0, 5).bound(1.0, [(key, memoryview(broken))])
+                WordScores(1.2, 0.75, 9.0, 5).compute_bound(1.0, [(key, memoryview(broken))])
 
 
 @pytest.fixture

@@ -27,12 +27,12 @@ from kvstore.storage.lmdb_errors import MapFull
 from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
 from kvstore.structures.documents.documents import Documents
-from kvstore.structures.filter.entity_filter import TextTraces, occurrences
+from kvstore.structures.filter.entity_filter import TextTraces, find_occurrences
 from kvstore.structures.names.mention_recognition import find_mentions
 from kvstore.structures.names.mentions import Occurrence
 from kvstore.structures.postings import PostingWriter
 from kvstore.text.normalize import fold
-from kvstore_cext.mentions import counted_mentions
+from kvstore_cext.mentions import count_spellings
 
 
 def test_a_transaction_parses_its_documents_together(
@@ -170,8 +170,8 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
 
 def test_a_mention_outside_of_its_text_is_damage() -> None:
     for mention in ((1, -1, 2), (1, 0, 0), (1, 2, 2)):
-        with pytest.raises(ValueError, match="in a text of 3"):
-            counted_mentions(b"Ada", [mention], frozenset(), classify_form, (15, 3, 3), (0, 4, 6))
+        with pytest.raises(ValueError, match="a text of 3"):
+            count_spellings(b"Ada", [mention], frozenset(), classify_form, (15, 3, 3), (0, 4, 6))
 
 
 def test_mentions_are_those_that_recognition_finds(make_store: Callable[..., kvstore.Store]) -> None:
@@ -304,12 +304,12 @@ def test_traces_never_hide_a_text_with_a_name(documents: list[tuple[str, str]], 
     key = " ".join(name.split()).encode()
     traces = TextTraces(1 << 20)
     for number, (above, text) in enumerate(documents, 1):
-        traces.note(number, [above.encode()], {10 * number: text.encode()})
+        traces.add(number, [above.encode()], {10 * number: text.encode()})
     chunks = np.arange(10, 10 * len(documents) + 20, 10, dtype=np.uint64)
-    left = np.frombuffer(traces.that_may_have(key, chunks), np.uint64).tolist()
+    left = np.frombuffer(traces.select_candidates(key, chunks), np.uint64).tolist()
     assert left[-1] == chunks[-1]  # nothing is known of it
     for number, (above, text) in enumerate(documents, 1):
-        if occurrences(above.encode(), key) or occurrences(text.encode(), key):
+        if find_occurrences(above.encode(), key) or find_occurrences(text.encode(), key):
             assert 10 * number in left
 
 
@@ -317,16 +317,16 @@ def test_traces_take_no_more_memory_than_they_may() -> None:
     traces = TextTraces(10_000)
     text = " ".join(f"word{number}" for number in range(50)).encode()
     for number in range(1, 201):
-        traces.note(number, [b"a title"], {5 * number: text, 5 * number + 1: text})
+        traces.add(number, [b"a title"], {5 * number: text, 5 * number + 1: text})
         assert traces.held <= 10_000
     assert 20 < len(traces) < 100
     newest = np.array([1000, 1001, 5, 6], np.uint64)
-    assert np.frombuffer(traces.that_may_have(b"elsewhere", newest), np.uint64).tolist() == [5, 6]
-    traces.forget_from(1)
+    assert np.frombuffer(traces.select_candidates(b"elsewhere", newest), np.uint64).tolist() == [5, 6]
+    traces.remove_from(1)
     assert (len(traces), traces.held) == (0, 0)
-    with pytest.raises(ValueError, match="behind"):
-        traces.note(3, [], {1: b""})
-        traces.note(3, [], {2: b""})
+    with pytest.raises(ValueError, match="cannot be added after"):
+        traces.add(3, [], {1: b""})
+        traces.add(3, [], {2: b""})
 
 
 FIRST_DOCUMENTS: list[tuple[str, str, dict[str, Any]]] = [

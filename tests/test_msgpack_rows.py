@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.storage import records
-from kvstore_cext.msgpack_rows import elements, read_numbers, with_elements
+from kvstore_cext.msgpack_rows import read_elements, read_numbers, replace_elements
 
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, -1, -32, -33, -129])
 VALUES = st.none() | NUMBERS | st.floats(allow_nan=False) | st.text(max_size=300) | st.binary(max_size=300)
@@ -21,23 +21,23 @@ ARRAYS = st.lists(st.none() | ROWS, max_size=20)
 def test_elements_are_read_and_changed_as_those_of_a_list(array: list[object], data: st.DataObject) -> None:
     stored = records.pack(array)
     places = sorted(data.draw(st.sets(st.integers(0, len(array) - 1)))) if array else []
-    read = elements(stored, places)
+    read = read_elements(stored, places)
     assert [None if row is None else msgpack.unpackb(row) for row in read] == [array[place] for place in places]
     for place in places:
         array[place] = data.draw(st.none() | ROWS)
     changed = {place: None if array[place] is None else msgpack.packb(array[place]) for place in places}
-    after = with_elements(memoryview(stored), changed)
+    after = replace_elements(memoryview(stored), changed)
     assert after == (records.pack(array) if any(row is not None for row in array) else None)
     with pytest.raises(ValueError, match="fewer"):
-        elements(stored, [len(array)])
+        read_elements(stored, [len(array)])
 
 
 @given(payload=st.binary(max_size=80) | st.binary(max_size=8).map(lambda rest: b"\xdd\xff\xff\xff\xff" + rest))
 def test_other_bytes_are_refused_or_read(payload: bytes) -> None:
     for stored in (payload, records.seal(payload), records.seal(b"\x92" + payload)):
         for read in (
-            lambda stored=stored: elements(stored, [0, 1]),
-            lambda stored=stored: with_elements(stored, {1: None}),
+            lambda stored=stored: read_elements(stored, [0, 1]),
+            lambda stored=stored: replace_elements(stored, {1: None}),
         ):
             try:
                 read()
@@ -55,5 +55,5 @@ def test_records_of_numbers_are_read_as_a_table(rows: list[list[int | None]]) ->
         assert read_numbers([*values, wrong], np.zeros((len(rows) + 1, 4), np.int64)) == len(rows)
     damaged = bytes(records.pack([1, 2, 3, 4])[:-1]) + b"\x00"
     assert read_numbers([memoryview(damaged)], np.zeros((1, 4), np.int64)) == 0
-    with pytest.raises(ValueError, match="are not 1 rows"):
+    with pytest.raises(ValueError, match="do not match 1 rows"):
         read_numbers([], np.zeros((1, 4), np.int64))

@@ -86,7 +86,7 @@ def test_a_damaged_block_of_numbers_is_not_changed() -> None:
     change_blocks({5: ((), [1, 900])}, [None], 100, 0, written)
     ((key, value),) = written.items()
     for damaged in ((key, value[:-1] + bytes([value[-1] ^ 1])), (key[:-1], value), (key, seal(b"\x80"))):
-        with pytest.raises(ValueError, match="key 00000005|cut short"):
+        with pytest.raises(ValueError, match="key 00000005|truncated"):
             change_blocks({5: ([1], [])}, [damaged], 100, 0, written)
 
 
@@ -156,7 +156,7 @@ def test_other_bytes_are_refused_or_read(first: int, payload: bytes) -> None:
 
 
 def test_a_posting_cannot_be_added_before_others() -> None:
-    with pytest.raises(ValueError, match="before one that is there"):
+    with pytest.raises(ValueError, match="before an existing one"):
         changed({}, [], [(5, 1, 9), (5, 1, 9)], 256)
 
 
@@ -169,7 +169,7 @@ def test_a_damaged_block_is_not_changed(damage: str) -> None:
         "empty": (key, seal(b"\x00")),
         "payload": (key, seal(value[:-5])),
     }[damage]
-    with pytest.raises(ValueError, match="key 746561|cut short"):
+    with pytest.raises(ValueError, match="key 746561|truncated"):
         changed(dict([damaged]), [5], [], 256)
 
 

@@ -17,7 +17,7 @@ from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.structures import tables
-from kvstore_cext.patches import patch, patched
+from kvstore_cext.patches import apply_patch, make_patch
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -31,21 +31,21 @@ def test_a_patch_makes_the_value_and_is_shorter(pieces: list[bytes], edits: list
     for place, gone, added in edits:
         after = after[:place] + added + after[place + gone :]
     for old, new in ((before, after), (after, before), (before, before[::-1])):
-        made = patch(memoryview(old), new)
+        made = make_patch(memoryview(old), new)
         if made is not None:
-            assert patched(old, made) == new
+            assert apply_patch(old, made) == new
             assert len(made) < len(new)
 
 
 def test_a_patch_of_a_page_holds_what_is_different() -> None:
     page = random.Random(1).randbytes(4080)
     moved = page[:100] + b"new" + page[100:2000] + page[2030:3000] + bytes(8) + page[3008:]
-    made = patch(page, moved)
+    made = make_patch(page, moved)
     assert made is not None
     assert len(made) < 40
-    assert patched(page, made) == moved
-    assert patch(page, random.Random(2).randbytes(4080)) is None
-    assert patch(b"", b"of nothing nothing is made") is None
+    assert apply_patch(page, made) == moved
+    assert make_patch(page, random.Random(2).randbytes(4080)) is None
+    assert make_patch(b"", b"of nothing nothing is made") is None
 
 
 @given(st.binary(max_size=300), st.binary(max_size=60))
@@ -56,7 +56,7 @@ def test_a_patch_of_a_page_holds_what_is_different() -> None:
 @example(b"abc", b"\x03\x03\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 def test_what_is_no_patch_of_a_value_is_refused(old: bytes, made: bytes) -> None:
     try:
-        assert isinstance(patched(old, made), bytes)
+        assert isinstance(apply_patch(old, made), bytes)
     except ValueError:
         return
 

@@ -17,8 +17,8 @@ from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import (
     EntityFilter,
     Matches,
-    SoughtKeys,
-    occurrences,
+    SearchKeys,
+    find_occurrences,
     select_longest_matches,
 )
 from kvstore.text.normalize import FoldedText, fold, to_entity_key
@@ -103,16 +103,16 @@ def test_recognition_and_search_agree_with_the_definition(
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many(list(numbers), list(numbers.values()))
-        found = places(filter_.recognise(FoldedText(data, None), max_words))
+        found = places(filter_.recognize(FoldedText(data, None), max_words))
         view.abort()
     expected = [(start, end, numbers[name]) for name, start, end in candidates if name in numbers]
     assert found == expected
     for name, number in numbers.items():
         here = [(start, end) for start, end, entity in expected if entity == number]
-        assert occurrences(data, name.encode(), max_words) == here
-        assert occurrences(data, name.encode()) == [(a, b) for n, a, b in spans(text, 10**6) if n == name]
-    sought = SoughtKeys([name.encode() for name in numbers], max_words)
-    together = sought.places(data, [number - 1 for number in numbers.values()])
+        assert find_occurrences(data, name.encode(), max_words) == here
+        assert find_occurrences(data, name.encode()) == [(a, b) for n, a, b in spans(text, 10**6) if n == name]
+    sought = SearchKeys([name.encode() for name in numbers], max_words)
+    together = sought.find_places(data, [number - 1 for number in numbers.values()])
     assert sorted((start, end, number + 1) for number, start, end in together) == expected
 
 
@@ -143,7 +143,7 @@ def test_a_real_sentence(env: Environment) -> None:
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many([to_entity_key(name) for name in names], range(1, len(names) + 1))
-        every = filter_.recognise(folded, 12)
+        every = filter_.recognize(folded, 12)
         view.abort()
     original = text.encode()
 
@@ -167,7 +167,7 @@ def test_long_texts_are_recognised_whole(env: Environment) -> None:
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many([f"name {number}" for number in range(0, 20_000, 2)], range(1, 10_001))
-        matches = filter_.recognise(fold(text), 6)
+        matches = filter_.recognize(fold(text), 6)
         view.abort()
     assert matches.entity.tolist() == list(range(1, 10_001))
     assert [text[a:b] for a, b in zip(matches.start[:3], matches.end[:3], strict=True)] == [
@@ -182,7 +182,7 @@ def test_bytes_that_are_no_utf8_are_passed_over(tmp_path: Path, env: Environment
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert("name", 1)
         for junk in (b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\x80\x80", b"\xc3"):
-            assert places(filter_.recognise(FoldedText(junk + b" name " + junk, None), 3)) == [
+            assert places(filter_.recognize(FoldedText(junk + b" name " + junk, None), 3)) == [
                 (len(junk) + 1, len(junk) + 5, 1)
             ]
         view.abort()

@@ -41,7 +41,7 @@ def test_a_row_of_it_depends_on_no_other_row(shape: tuple[int, int, int], data: 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     for x, w, out in [((2, 3), (4, 5), (2, 4)), ((2, 3), (4, 3), (2, 3)), ((2, 3), (4, 3), (3, 4))]:
-        with pytest.raises(ValueError, match="no product of shape"):
+        with pytest.raises(ValueError, match="do not match"):
             row_products(made(*x, 1), made(*w, 2), made(*out, 3))
 
 
@@ -66,10 +66,10 @@ def test_a_product_with_a_vector_is_numpys_and_a_row_of_it_depends_on_no_other(
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
     for length, rows in [(4, 2), (3, 1)]:
-        with pytest.raises(ValueError, match="no product of shape"):
+        with pytest.raises(ValueError, match="do not match"):
             row_dots(made(2, 3, 1), made(1, length, 2)[0], np.empty(rows, np.float32))
-        with pytest.raises(ValueError, match="no product of shape"):
+        with pytest.raises(ValueError, match="do not match"):
             some_row_dots(made(2, 3, 1), np.zeros(2, np.int64), made(1, length, 2)[0], np.empty(rows, np.float32))
     for row in (-1, 2):
-        with pytest.raises(IndexError, match=f"no row {row} among 2"):
+        with pytest.raises(IndexError, match=f"row {row} does not exist: there are 2 rows"):
             some_row_dots(made(2, 3, 1), np.array([row]), made(1, 3, 2)[0], np.empty(1, np.float32))

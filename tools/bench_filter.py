@@ -33,7 +33,7 @@ from kvstore.structures import tables
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 from kvstore.text.normalize import fold
-from kvstore_cext.filter import NameHash, probe
+from kvstore_cext.filter import NameHash, count_candidates
 
 SEED = 0x5EED_F117E4
 BATCH = 10_000
@@ -183,14 +183,14 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
             hashes = np.array([hashed(name) for name in absent], np.uint64)
             seconds = in_turns(
                 lambda: filter_.find_many(absent),
-                lambda: probe(filter_._index, hashes),
+                lambda: count_candidates(filter_._index, hashes),
                 lambda: rival.get_all(absent_keys),
             )
             for key, value in zip(("probe_absent_ns", "kernel_probe_ns", "lmdb_absent_ns"), seconds, strict=True):
                 result[key] = value / count * 1e9
             result |= measure_growth_of_lookups(folder, names, lambda: filter_.lookup_many(asked), rival, asked_keys)
             folded = fold(text)
-            (seconds_text,) = in_turns(lambda: filter_.recognise(folded, 6))
+            (seconds_text,) = in_turns(lambda: filter_.recognize(folded, 6))
             result["ngrams_per_s"] = word_sequences(text, 6) / seconds_text
         rival.close()
         with environment.write() as writing:
@@ -291,7 +291,7 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
         filter_ = EntityFilter(view, hash_seed=SEED)
         for number, name in enumerate(names, 1):
             filter_.insert(name, number)
-            changed = max(changed, len(filter_._pages.buckets.changed()))
+            changed = max(changed, len(filter_._pages.buckets.take_changed()))
         view.abort()
     return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": changed}
 
@@ -387,7 +387,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
     parser.add_argument("--names", type=Path, help="a file of names to come first: CSV or one a line, gzip or not")
-    parser.add_argument("--text", type=Path, help="an English text to recognise names in")
+    parser.add_argument("--text", type=Path, help="an English text to recognize names in")
     parser.add_argument("--folder", type=Path, help="where to make the stores (default: a temporary folder)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()

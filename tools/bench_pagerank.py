@@ -70,7 +70,7 @@ def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[
     for question in questions:
         with store.snapshot() as snapshot:
             view = snapshot._state
-            matches = select_longest_matches(view.filter.recognise(fold(question), view.settings.name_words))
+            matches = select_longest_matches(view.filter.recognize(fold(question), view.settings.name_words))
             seeds = {make_entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
             if not seeds:
                 continue

@@ -21,7 +21,7 @@ from ..registry.contract import AddedChunk, AddedDocument, Delta
 from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
-from ..structures.filter.entity_filter import SoughtKeys
+from ..structures.filter.entity_filter import SearchKeys
 from ..structures.forest.forest_writer import NodePairs
 from ..structures.names.mention_addresses import RankedTargets, collect_mention_addresses
 from ..structures.names.mention_recognition import Mention, find_mentions, iter_headed_abstracts
@@ -50,7 +50,7 @@ class _NewNames:
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
         self.entities = list(ids_by_key.values())
-        self._sought_keys = SoughtKeys([key.encode() for key in ids_by_key], max_words)
+        self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
     def find_in_text(self, folded: FoldedText, names: list[int]) -> list[Occurrence]:
         """Return where some of the names are mentioned in a text."""
@@ -60,7 +60,7 @@ class _NewNames:
                 folded.to_original_offset(start),
                 folded.to_original_offset(end) - folded.to_original_offset(start),
             )
-            for name, start, end in self._sought_keys.places(folded.data, names)
+            for name, start, end in self._search_keys.find_places(folded.data, names)
         ]
 
     def find_in_headings(
@@ -69,12 +69,12 @@ class _NewNames:
         """Return which of the names the title and headings of a document mention."""
         occurrences: set[HeadingOccurrence] = set()
         if not outline and not (
-            record.title and self._sought_keys.places(fold_to_bytes(to_plain_text(record.title)), names)
+            record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), names)
         ):
             return occurrences  # the common case
         for headed in iter_headed_abstracts(record, outline):
             data = fold_to_bytes(headed.text)
-            for name, start, end in self._sought_keys.places(data, names):
+            for name, start, end in self._search_keys.find_places(data, names):
                 occurrences.add(headed.make_occurrence(self.entities[name], " ".join(data[start:end].decode().split())))
         return occurrences
 

@@ -33,7 +33,7 @@ class TraceCache:
         """Drop the traces of a transaction that did not commit. ``counters`` are those that the next one begins
         with."""
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
-        self._traces.forget_from(0 if is_reset else min(self._committed, counters.next_document))
+        self._traces.remove_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
@@ -42,8 +42,8 @@ class TraceCache:
 
     def note(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
         """Add the traces of a new document: of the text above its chunks, and of each chunk; all in normal form."""
-        self._traces.note(document, list(headings), dict(chunks))
+        self._traces.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Return those chunks in which, or in whose headings, a name can occur."""
-        return np.frombuffer(self._traces.that_may_have(key.encode(), chunks), np.uint64)
+        return np.frombuffer(self._traces.select_candidates(key.encode(), chunks), np.uint64)

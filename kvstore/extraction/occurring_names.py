@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..structures.filter.entity_filter import occurring_keys
+from ..structures.filter.entity_filter import select_occurring_keys
 from ..text.normalize import fold_to_bytes
 
 _WORD_PATTERN = re.compile(r"\w+")
@@ -42,7 +42,9 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
             text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
         else:
             text_words = keys_by_word.keys() & {word.encode() for word in _WORD_PATTERN.findall(data.decode())}
-        text_keys = set(occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], max_words))
+        text_keys = set(
+            select_occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], max_words)
+        )
         found_keys |= text_keys
         for word in text_words:
             remaining = [key for key in keys_by_word[word] if key not in text_keys]
@@ -58,7 +60,7 @@ def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:
-        text_keys = set(occurring_keys(fold_to_bytes(text), remaining, max_words)) if remaining else set[bytes]()
+        text_keys = set(select_occurring_keys(fold_to_bytes(text), remaining, max_words)) if remaining else set[bytes]()
         if text_keys:
             found_keys |= text_keys
             remaining = [key for key in remaining if key not in text_keys]

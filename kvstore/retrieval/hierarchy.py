@@ -30,7 +30,7 @@ class Hierarchy:
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
         """Return a sentence for each node."""
-        return self._decoded_nodes.sentences(nodes, self._load_node)
+        return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
         """Read a node: its name, the name of its tree, its parents, and its first children by name."""

@@ -104,14 +104,14 @@ def find_best_by_words(
     ]
     try:
         bounds = [
-            search.bound_of_any(weights.rarities[term])
+            search.bound_any_term(weights.rarities[term])
             if blocks is None
-            else search.bound(weights.rarities[term], blocks)
+            else search.compute_bound(weights.rarities[term], blocks)
             for term, blocks in zip(terms, block_lists, strict=True)
         ]
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
             bound, remaining_bound = bounds[index], sum(bounds[index + 1 :])
-            if blocks is None and search.takes(bound + remaining_bound):
+            if blocks is None and search.may_enter(bound + remaining_bound):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:
                 blocks = state.postings.get_blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
@@ -132,7 +132,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             weight = weights.rarities[term]
             search.add(
-                weight, state.postings.get_blocks_around(term, ascending, size), search.bound_of_any(weight), 0.0
+                weight, state.postings.get_blocks_around(term, ascending, size), search.bound_any_term(weight), 0.0
             )
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]

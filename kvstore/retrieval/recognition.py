@@ -45,7 +45,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
     def fetch(self, state: State) -> list[Seed]:
         folded = fold(self.question)
-        matches = state.filter.recognise(folded, state.settings.name_words)
+        matches = state.filter.recognize(folded, state.settings.name_words)
         if self.capitalized_only:
             matches = _filter_capitalized(self.question, folded, matches)
         matches = select_longest_matches(matches)

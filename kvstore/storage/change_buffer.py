@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from heapq import merge
 from typing import cast
 
-from kvstore_cext.patches import add_pieces, value_of
+from kvstore_cext.patches import add_pieces, apply_chain
 
 from ..errors import CorruptionError
 from . import engine_tables, records
@@ -69,7 +69,7 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | Non
     Raises CorruptionError if the patches of ``chain`` do not fit that value.
     """
     try:
-        value = value_of(chain, stored)
+        value = apply_chain(chain, stored)
     except ValueError as error:
         raise make_chain_error(table, f"key {key.hex()}: {error}") from error
     return None if value is None else memoryview(value)

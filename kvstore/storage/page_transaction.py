@@ -65,11 +65,11 @@ class PageTransaction:
         tree = self.find_table(table)
         if tree is None:
             return []
-        cursor = tree.cursor(True)
+        cursor = tree.cursor(skip_damage=True)
         has_record = cursor.first()
         while has_record:
             has_record = cursor.next()
-        return cursor.passed
+        return cursor.damage
 
     def abort(self) -> None:
         """End the transaction; buffers it returned must not be read any more."""

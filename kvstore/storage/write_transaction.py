@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import lmdb
 
 from kvstore_cext.pages import PageError
-from kvstore_cext.patches import say_many, values_of
+from kvstore_cext.patches import apply_chains, record_changes
 
 from ..errors import KvstoreError, TransactionError
 from . import change_buffer, engine_tables
@@ -130,7 +130,7 @@ class WriteTransaction(LmdbView):
             keys = changes.iter_keys()
             while batch := list(islice(keys, _MERGE_BATCH)):
                 try:
-                    values = values_of(batch, changes.newer, changes.older, self._make_table_reader(table))
+                    values = apply_chains(batch, changes.newer, changes.older, self._make_table_reader(table))
                 except ValueError as error:
                     raise make_chain_error(table, error) from error
                 except READ_ERRORS as error:
@@ -232,7 +232,7 @@ class WriteTransaction(LmdbView):
         read_stored = self._make_table_reader(table)
         self._owner.page_releaser.note_reads(len(changes))
         try:
-            self._own_bytes += say_many(
+            self._own_bytes += record_changes(
                 changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_pieces, chains
             )
         except ValueError as error:
@@ -252,7 +252,7 @@ class WriteTransaction(LmdbView):
             last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)
             appended = [key for key in own_pieces if key > last_key and key not in committed]
             changes = buffer.get_table(table)
-            values = values_of(appended, changes.newer, {}, lambda key: None)
+            values = apply_chains(appended, changes.newer, {}, lambda key: None)
             changes.discard(appended)
             for key in appended:
                 del own_pieces[key]

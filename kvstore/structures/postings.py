@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
-from kvstore_cext.word_scores import chunks_among
+from kvstore_cext.word_scores import select_chunks_with_postings
 
 from ..errors import CorruptionError
 from ..storage import records
@@ -163,7 +163,7 @@ class Postings:
     def _intersect_chunks(self, chunks: Ids, term: str, size: TermSize) -> Ids:
         blocks = self.get_blocks_around(term, chunks, size)
         try:
-            return np.frombuffer(chunks_among(chunks, blocks), np.uint64)
+            return np.frombuffer(select_chunks_with_postings(chunks, blocks), np.uint64)
         except ValueError as error:
             raise make_corruption_error(error) from error
 

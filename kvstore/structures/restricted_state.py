@@ -263,8 +263,8 @@ class RestrictedFilter(EntityFilter):
         address_arrays = (np.array(numbers, np.uint64) for numbers in super().get_addresses_below(keys, stop))
         return [tuple(numbers[self._compute_visible_mask(numbers)].tolist()) for numbers in address_arrays]
 
-    def recognise(self, folded: FoldedText, max_words: int) -> Matches:
-        matches = super().recognise(folded, max_words)
+    def recognize(self, folded: FoldedText, max_words: int) -> Matches:
+        matches = super().recognize(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)
         visible = np.isin(matches.entity, [entity for entity, record in names if self.find(record.key) is not None])

@@ -21,7 +21,7 @@ from .forest.node_cache import NodeCache
 from .vectors.vectors import Ids, Matrix, Vectors
 
 if TYPE_CHECKING:
-    from kvstore_cext.hierarchy import Places
+    from kvstore_cext.hierarchy import NodeSentences
 
     from ..settings import FixedSettings
     from ..storage.environment import View
@@ -188,7 +188,7 @@ class State:
 
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
-    def get_decoded_nodes(self, relatives: int) -> Places:
+    def get_decoded_nodes(self, relatives: int) -> NodeSentences:
         """Return the decoded nodes of the forest, with at most ``relatives`` ancestors and descendants each."""
         return self._node_cache.get_nodes(self.counters.change, relatives)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
+from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_code
 from kvstore_cext.words import name_pieces
 
 from .blocks import to_plain_text
@@ -174,7 +174,7 @@ def is_informative_heading(heading: str, english: bool) -> bool:
     if heading.casefold() in GENERIC_HEADINGS:
         return False
     if len(words) == 1:
-        return is_of_code(heading) or (
+        return is_code(heading) or (
             english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
         )
     return any(word.casefold() not in _GENERIC_HEADING_WORDS for word in words)
@@ -190,7 +190,7 @@ def is_term(form: str) -> bool:
     ):
         return False
     words = to_entity_key(form).split()
-    if len(words) > 1 and _RULES.is_heading_of_page(form.split()):
+    if len(words) > 1 and _RULES.starts_with_page_heading(form.split()):
         return False
     if len(words) == 2 and words[0] in CODE_CLASS_WORDS and not is_everyday(words[1]):
         return False  # the argument addr: a class and its instance
@@ -277,7 +277,7 @@ class SentenceNames:
         """Yield the names that sentence number ``sentence`` introduces."""
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
-        for index, candidate in enumerate(self._runs.forms(sentence)):
+        for index, candidate in enumerate(self._runs.list_names(sentence)):
             if not isinstance(candidate, str):  # the forms of a run of capitalized words
                 for form in candidate:
                     yield _make_name((form, "name"))
@@ -383,7 +383,7 @@ def _is_emphasized_term(term: str) -> bool:
 
 def is_people_adjective(word: str) -> bool:
     """True if a word is the adjective of a people, as in ``South Korean`` and ``African American``."""
-    return _RULES.is_of_people(word)
+    return _RULES.is_adjective_of_people(word)
 
 
 def _is_contracted(word: str) -> bool:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 
-from kvstore_cext.stemming import english_stem
-from kvstore_cext.words import count_terms, count_tokens, term_words_of, words_of
+from kvstore_cext.stemming import stem_english
+from kvstore_cext.words import count_terms, count_tokens, find_term_words, find_words
 
 from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
@@ -134,7 +134,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
     if language == "none":
         return str
     if language.lower() == "english":
-        return english_stem
+        return stem_english
     import snowballstemmer
 
     try:
@@ -154,7 +154,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
 
 def segment_words(text: str) -> list[str]:
     """Return the words of a text in normal form, in order; in writing without spaces each character is a word."""
-    return words_of(fold_case(text))
+    return find_words(fold_case(text))
 
 
 def is_unspaced(text: str) -> bool:
@@ -201,7 +201,7 @@ def list_term_words(text: str) -> list[str]:
     >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
     """
-    return term_words_of(fold_case(text))
+    return find_term_words(fold_case(text))
 
 
 def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
@@ -213,7 +213,7 @@ def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORD
     folded = fold_case(text)
     if is_unspaced(folded):
         folded = _UNSPACED_FUNCTION_WORD_PATTERN.sub(" ", folded)
-    return [word for word in term_words_of(folded) if word not in function_words]
+    return [word for word in find_term_words(folded) if word not in function_words]
 
 
 def is_pair(word: str) -> bool:
@@ -237,7 +237,7 @@ def may_cross_words(word: str) -> bool:
 
 def split_written_words(text: str) -> list[str]:
     """Return the words of a text as written, in order; :func:`segment_words` returns their normal forms."""
-    return words_of(text)
+    return find_words(text)
 
 
 def find_technical_tokens(text: str) -> list[str]:

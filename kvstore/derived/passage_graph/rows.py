@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from kvstore_cext.mentions import counted_mentions
+from kvstore_cext.mentions import count_spellings
 
 from ...registry.contract import AddedChunk
 from ...structures.documents.document_triples import EntityPair, Triples, find_entity_pairs
@@ -137,7 +137,7 @@ def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Seque
 
 def count_mentions(chunk: AddedChunk) -> dict[int, int]:
     """Return the entities that the text of a chunk mentions, each with its counts as features."""
-    return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
+    return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
 
 
 @lru_cache(maxsize=1 << 15)

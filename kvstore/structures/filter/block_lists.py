@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.compact import change_blocks, last_blocks, unpack_numbers
+from kvstore_cext.compact import change_blocks, locate_last_blocks, unpack_numbers
 
 from ...errors import CorruptionError, ReadOnlyError
 from ...storage import records
@@ -92,7 +92,7 @@ class BlockLists:
                 next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
                 if block is None
                 else block
-                for entity, block in zip(pending, view.last_many(self._table, last_blocks(pending)), strict=True)
+                for entity, block in zip(pending, view.last_many(self._table, locate_last_blocks(pending)), strict=True)
             ]
             block_changes: dict[bytes, bytes | None] = {}
             change_counts, remaining, small_blocks = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)

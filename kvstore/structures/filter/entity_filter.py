@@ -27,15 +27,15 @@ from kvstore_cext.filter import (
     KEY_BYTES,
     EntityIndex,
     NameHash,
-    SoughtKeys,
+    SearchKeys,
     TextTraces,
-    addresses_below,
     find_many,
-    longest,
-    mentions,
-    occurrences,
-    occurring_keys,
-    recognise,
+    find_mentions,
+    find_occurrences,
+    list_addresses_below,
+    recognize,
+    select_longest,
+    select_occurring_keys,
 )
 
 from ...errors import EntityNotFoundError, InputError, ReadOnlyError
@@ -52,11 +52,11 @@ __all__ = [
     "FilterPage",
     "FilterStatistics",
     "Matches",
-    "SoughtKeys",
+    "SearchKeys",
     "TextTraces",
-    "occurrences",
-    "occurring_keys",
+    "find_occurrences",
     "select_longest_matches",
+    "select_occurring_keys",
 ]
 
 Mention = TypeVar("Mention", bound=tuple[int, int, int])
@@ -215,7 +215,7 @@ class EntityFilter:
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return the addresses below ``stop`` of many names, ascending; empty for an absent name."""
         with self._pin_snapshot():
-            address_tuples = addresses_below(self._index, keys, stop)
+            address_tuples = list_addresses_below(self._index, keys, stop)
         return [
             self._read_addresses_below(key, stop) if addresses is None else addresses
             for key, addresses in zip(keys, address_tuples, strict=True)
@@ -230,13 +230,13 @@ class EntityFilter:
             if len(part) < _ADDRESS_BATCH or part[-1] >= stop:
                 return tuple(addresses)
 
-    def recognise(self, folded: FoldedText, max_words: int) -> Matches:
+    def recognize(self, folded: FoldedText, max_words: int) -> Matches:
         """Return every occurrence of every known name of at most ``max_words`` words, including overlapping ones.
 
         Names of more than 16 punctuation tokens are not recognized.
         """
         with self._pin_snapshot():
-            starts, ends, entities = recognise(self._index, folded.data, max_words)
+            starts, ends, entities = recognize(self._index, folded.data, max_words)
         return Matches(
             np.frombuffer(starts, np.int64), np.frombuffer(ends, np.int64), np.frombuffer(entities, np.uint32)
         )
@@ -244,18 +244,18 @@ class EntityFilter:
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
-        """Recognize as :meth:`recognise` does, but only names that contain a word, with spans in the original text.
+        """Recognize as :meth:`recognize` does, but only names that contain a word, with spans in the original text.
 
         Each occurrence is a ``mention_type`` (entity, start and length in bytes), ordered by start and end. The normal
         forms of entities that are missing in ``iter_entries`` are added to it.
         """
         with self._pin_snapshot():
-            return mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
+            return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
         """Yield every name with its entry, in no particular order."""
         for number in self._pages.list_block_numbers():
-            for key, *entry in self._index.records_of(number):
+            for key, *entry in self._index.list_records(number):
                 yield key, FilterEntry(*entry)
 
     # -- Changes
@@ -272,7 +272,7 @@ class EntityFilter:
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")
-        unfit_index = self._index.first_unfit(keys)
+        unfit_index = self._index.find_invalid(keys)
         if unfit_index >= 0:
             raise InputError(
                 f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[unfit_index][:80]!r}"
@@ -357,7 +357,7 @@ class EntityFilter:
     def iter_pages(self) -> Iterator[FilterPage]:
         """Yield every bucket page, in order of the page numbers."""
         for number in self._pages.list_bucket_numbers():
-            page = self._pages.buckets.page(number)
+            page = self._pages.buckets.get_page(number)
             depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
             yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE)
 
@@ -391,5 +391,5 @@ class EntityFilter:
 
 def select_longest_matches(matches: Matches) -> Matches:
     """Select non-overlapping matches from left to right: of those that begin first, the longest."""
-    selected = longest(matches.start, matches.end)
+    selected = select_longest(matches.start, matches.end)
     return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])

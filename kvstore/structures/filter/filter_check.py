@@ -49,7 +49,7 @@ def _check_page_lists(
                 yield f"table {tables.FILTER_DIRECTORY}: page {number} is on list {prefix.decode()}, but does not exist"
     for number in block_numbers:
         try:
-            has_flag = bool(pages.block_pages.page(number)[ROOMY_OFFSET])
+            has_flag = bool(pages.block_pages.get_page(number)[ROOMY_OFFSET])
         except CorruptionError:
             continue  # reported by the check of the pages
         if has_flag != (number in roomy):

@@ -187,13 +187,13 @@ class FilterPages:
     @property
     def cached_count(self) -> int:
         """The number of pages in memory."""
-        return sum(page_kind.pages.held() for page_kind in self._page_kinds)
+        return sum(page_kind.pages.count_loaded() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
         """Write every changed page, the lists and the head to the transaction."""
         self.blocks.settle()
         if not self._reader.is_stored:
-            self.directory_table.touch(0)
+            self.directory_table.mark_changed(0)
             self._reader.is_stored = True
         for page_kind in self._page_kinds:
             self._flush_kind(view, page_kind)
@@ -219,18 +219,18 @@ class FilterPages:
 
     def list_bucket_numbers(self) -> list[int]:
         """Return the numbers of the bucket pages in use, ascending."""
-        return self.buckets.numbers([0, *self.iter_listed(FREE_BUCKETS)])
+        return self.buckets.list_used([0, *self.iter_listed(FREE_BUCKETS)])
 
     def list_block_numbers(self) -> list[int]:
         """Return the numbers of the block-list pages in use, ascending."""
-        return self.block_pages.numbers([0, *self.iter_listed(FREE_BLOCKS)])
+        return self.block_pages.list_used([0, *self.iter_listed(FREE_BLOCKS)])
 
     def require_open(self) -> None:
         """Raise ClosedError if the view is closed, because its pages may be freed."""
         self._reader.require_open()
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
-        released, reused = page_kind.pages.freed()
+        released, reused = page_kind.pages.take_freed()
         has_room_list = page_kind.pages is self.block_pages
         roomy = self._reader.roomy if has_room_list else {}
         for number in released:
@@ -244,7 +244,7 @@ class FilterPages:
         for number in reused:
             view.delete(tables.FILTER_DIRECTORY, (page_kind.free or b"") + records.encode_u32(number))
         page_changes: dict[bytes, bytes | None] = {}
-        for number, page in page_kind.pages.changed():
+        for number, page in page_kind.pages.take_changed():
             key = records.encode_u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED_START:]))
             page_changes[page_kind.prefix + key] = bytes(page)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from kvstore_cext.hierarchy import Places
+from kvstore_cext.hierarchy import NodeSentences
 
 #: The maximum number of decoded nodes; if there are more, the cache is cleared.
 _MAX_NODES = 1 << 17
@@ -19,7 +19,7 @@ class NodeCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._change = -1
-        self._nodes: dict[int, Places] = {}
+        self._nodes: dict[int, NodeSentences] = {}
         self._keys: dict[int, str] = {}
 
     def get_keys(self, change: int) -> dict[int, str]:
@@ -28,12 +28,12 @@ class NodeCache:
             self._switch_change(change)
             return self._keys
 
-    def get_nodes(self, change: int, relatives: int) -> Places:
+    def get_nodes(self, change: int, relatives: int) -> NodeSentences:
         """Return the decoded nodes as of commit number ``change``, each rendered with up to ``relatives`` relatives."""
         with self._lock:
             self._switch_change(change)
             if relatives not in self._nodes:
-                self._nodes[relatives] = Places(relatives, _MAX_NODES)
+                self._nodes[relatives] = NodeSentences(relatives, _MAX_NODES)
             return self._nodes[relatives]
 
     def _switch_change(self, change: int) -> None:

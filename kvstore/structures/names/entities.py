@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from kvstore_cext.msgpack_rows import elements, with_elements
+from kvstore_cext.msgpack_rows import read_elements, replace_elements
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -157,7 +157,7 @@ def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) 
     if value is None:
         return [None] * len(entities)
     try:
-        packed_rows = elements(value, [entity % BLOCK_SIZE for entity in entities])
+        packed_rows = read_elements(value, [entity % BLOCK_SIZE for entity in entities])
         return [None if row is None else msgpack.unpackb(row) for row in packed_rows]
     except ValueError as error:
         raise _make_corruption_error(key, error) from error
@@ -326,7 +326,7 @@ class EntityWriter(Entities):
             rows = {entity % BLOCK_SIZE: changes[entity] for entity in members}
             packed_rows = {index: None if row is None else records.encode_msgpack(row) for index, row in rows.items()}
             try:
-                new_value = with_elements(_EMPTY_BLOCK if value is None else value, packed_rows)
+                new_value = replace_elements(_EMPTY_BLOCK if value is None else value, packed_rows)
             except ValueError as error:
                 raise _make_corruption_error(key, error) from error
             if new_value != value:

@@ -31,7 +31,7 @@ class Mention(NamedTuple):
 
 def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> Iterator[Mention]:
     """Yield every mention in a text, including overlapping ones."""
-    matches = entity_filter.recognise(folded, max_words)
+    matches = entity_filter.recognize(folded, max_words)
     for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
         if _WORD_PATTERN.search(key):

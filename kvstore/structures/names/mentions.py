@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.mentions import outermost_mentions
+from kvstore_cext.mentions import select_outermost_mentions
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -79,7 +79,7 @@ class Mentions:
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         try:
-            packed_rows = outermost_mentions(values)
+            packed_rows = select_outermost_mentions(values)
         except ValueError as error:
             for key, value in zip(keys, values, strict=True):
                 if value is not None:

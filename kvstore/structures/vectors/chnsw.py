@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder, checksums
+from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder, compute_checksums
 
 from ...errors import IndexUnavailableError
 from .vectors import Matrix
@@ -59,7 +59,7 @@ def build_layered_arrays(
         num_upper = len(vectors) - len(layers[0])
         arrays |= {"links0": np.empty((len(layers[0]), 0), np.uint32), "links": np.empty((num_upper, 0), np.uint32)}
         arrays |= {"down": np.full(num_upper, NONE, np.uint32), "entry": layer_starts[:-1].copy()}
-        return {**arrays, "checks": checksums(layer_starts, vectors)}
+        return {**arrays, "checks": compute_checksums(layer_starts, vectors)}
     order = np.concatenate(
         [start + np.argsort(keys, kind="stable") for start, keys in zip(layer_starts.tolist(), digests, strict=False)]
     )

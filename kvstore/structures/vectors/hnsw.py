@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, checksums, packed, unpack
+from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, compute_checksums, pack_links, unpack_links
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
@@ -177,7 +177,7 @@ class HnswBuilder:
         entry = 0
         if base is not None:
             self.num_linked, entry = len(base), base.entry
-            unpack(base.arrays["starts"], base.arrays["links"], self._links, self._bounds, self._upper)
+            unpack_links(base.arrays["starts"], base.arrays["links"], self._links, self._bounds, self._upper)
         self._builder = CodeGraphBuilder(
             *rows,
             self._links,
@@ -197,13 +197,13 @@ class HnswBuilder:
     def build_graph(self) -> HnswGraph:
         """Return the graph of the linked rows; may be called once."""
         stop, rows = self.num_linked, self._rows.select(slice(0, self.num_linked))
-        starts, links = packed(self._links[:stop], self._bounds[: stop + 1], self._upper)
+        starts, links = pack_links(self._links[:stop], self._bounds[: stop + 1], self._upper)
         return _make_graph(rows, starts, links, self._builder.entry)
 
 
 def _make_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
     """Return the graph of some rows with their packed links."""
-    checks = checksums(*rows, starts, links)
+    checks = compute_checksums(*rows, starts, links)
     return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)
 
 
