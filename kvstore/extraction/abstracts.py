@@ -140,16 +140,10 @@ class _TreeBuilder:
 
     def _find_common_section(self, first: int, last: int) -> int:
         """Return the innermost section that contains all of these chunks."""
-        first_path, last_path = (
-            self._get_section_path(self._chunks[first].section),
-            self._get_section_path(self._chunks[last].section),
-        )
-        common = -1
-        for a, b in zip(first_path, last_path, strict=False):
-            if a != b:
-                break
-            common = a
-        return common
+        first_path = self._get_section_path(self._chunks[first].section)
+        last_path = self._get_section_path(self._chunks[last].section)
+        shared = [section for section, other in zip(first_path, last_path, strict=False) if section == other]
+        return shared[-1] if shared else -1
 
     def _split_leaves(self) -> list[tuple[int, int]]:
         """Return the first and last chunk of each leaf: up to ``GROUP_SIZE`` chunks of one top-level section."""
@@ -158,10 +152,12 @@ class _TreeBuilder:
         start = 0
         for index in range(1, len(self._chunks) + 1):
             is_full = index - start == GROUP_SIZE
-            section_ends = index == len(self._chunks) or self._find_top_section(
-                index, top_level
-            ) != self._find_top_section(index - 1, top_level)
-            if is_full or section_ends:
+            is_last = index == len(self._chunks)
+            if (
+                is_full
+                or is_last
+                or self._find_top_section(index, top_level) != self._find_top_section(index - 1, top_level)
+            ):
                 spans.append((start, index - 1))
                 start = index
         return spans
@@ -180,6 +176,7 @@ class _TreeBuilder:
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
     def _find_top_section(self, chunk: int, top_level: int) -> int:
+        """Return the innermost section around a chunk that is at or above ``top_level``, or -1."""
         for section in reversed(self._get_section_path(self._chunks[chunk].section)):
             if self._sections[section].level <= top_level:
                 return section
@@ -219,6 +216,7 @@ class _TreeBuilder:
         return path[depth] if depth < len(path) else None
 
     def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
+        """Return the draft of a section; for a section without a leaf of its own, the leaf around its start."""
         if section in draft_by_section:
             return draft_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
@@ -285,19 +283,21 @@ class _TreeBuilder:
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
     """Group adjacent vectors, at most ``max_size`` per group.
 
-    Merging stops at about a third as many groups as vectors, or earlier if no merge fits.
+    Merging stops at about a third as many groups as vectors, or earlier if no merge fits. ``following`` and
+    ``previous`` link the groups that remain. A pair in the heap is outdated if the version of one of its groups is not
+    the current one.
     """
     following = list(range(1, len(vectors) + 1))
     previous = list(range(-1, len(vectors) - 1))
     groups: list[list[int]] = [[index] for index in range(len(vectors))]
     sums = [dict(vector) for vector in vectors]
-    version = [0] * len(vectors)
+    versions = [0] * len(vectors)
     heap = [(-_compute_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
     heapq.heapify(heap)
     num_groups, target_count = len(vectors), math.ceil(len(vectors) / 3)
     while heap and num_groups > target_count:
         _, left, right, left_version, right_version = heapq.heappop(heap)
-        if not groups[left] or not groups[right] or (version[left], version[right]) != (left_version, right_version):
+        if not groups[left] or not groups[right] or (versions[left], versions[right]) != (left_version, right_version):
             continue
         if len(groups[left]) + len(groups[right]) > max_size:
             continue
@@ -305,14 +305,15 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
         groups[right] = []
         for term, weight in sums[right].items():
             sums[left][term] = sums[left].get(term, 0.0) + weight
-        version[left] += 1
+        versions[left] += 1
         following[left] = following[right]
         if following[left] < len(vectors):
             previous[following[left]] = left
         num_groups -= 1
-        for a, b in ((previous[left], left), (left, following[left])):
-            if a >= 0 and b < len(vectors):
-                heapq.heappush(heap, (-_compute_cosine(sums[a], sums[b]), a, b, version[a], version[b]))
+        for first, second in ((previous[left], left), (left, following[left])):
+            if first >= 0 and second < len(vectors):
+                cosine = _compute_cosine(sums[first], sums[second])
+                heapq.heappush(heap, (-cosine, first, second, versions[first], versions[second]))
     return [group for group in groups if group]
 
 

@@ -226,7 +226,8 @@ def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]
         is_too_long = pending and run[-1].end - pending[0].start > MAX_CHUNK_LENGTH
         if pending and (is_too_long or filled_tokens + size / 2 > quota):
             yield _make_chunk(pending, section)
-            filled_tokens = max(-quota / 2, filled_tokens - quota) if not is_too_long else 0.0
+            # The next chunk makes up for a chunk that is too large or too small, so that the last one is not tiny.
+            filled_tokens = 0.0 if is_too_long else max(-quota / 2, filled_tokens - quota)
             pending = []
         pending += run
         filled_tokens += size

@@ -269,11 +269,11 @@ def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
     """Derive everything from a document whose prose has been read: tree, outline, relations, names and terms."""
-    document, text, sections, chunks = chunked.document, chunked.text, chunked.sections, chunked.chunks
-    byte_offsets = chunked.byte_offsets
+    document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_stemmer(settings.stemmer)
-    pieces = [text[chunk.start : chunk.end] for chunk in chunks]
-    tree = build_tree(sections, chunks, [_list_sentences(text, chunk, byte_offsets) for chunk in chunks], pieces, stem)
+    pieces = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
+    sentences = [_list_sentences(text, chunk, byte_offsets) for chunk in chunked.chunks]
+    tree = build_tree(chunked.sections, chunked.chunks, sentences, pieces, stem)
     outline = [
         Section(
             heading.level,
@@ -283,45 +283,63 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
             int(byte_offsets[heading.end]),
             draft,
         )
-        for heading, draft in zip(sections, tree.section_drafts, strict=True)
+        for heading, draft in zip(chunked.sections, tree.section_drafts, strict=True)
     ]
-    tree_relations = (
-        extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english)) if _has_tree(document) else []
-    )
-    if document.own_chunks is not None:  # text between the chunks is ignored
-        chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunks]
-        tree_relations = [
-            relation
-            for relation in tree_relations
-            if any(start <= relation.start and relation.end <= end for start, end in chunk_spans)
-        ]
+    outline_relations = _list_outline_relations(chunked)
     relations = [
         relation
-        for relation in (*tree_relations, *prose.relations)
+        for relation in (*outline_relations, *prose.relations)
         if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
-    names = [*_find_names(chunked), *_iter_relation_names(tree_relations, "tree"), *prose.iter_names()]
+    names = [*_find_names(chunked), *_iter_relation_names(outline_relations, "tree"), *prose.iter_names()]
     introductions = _collect_introductions(names, settings.name_words, document.key)
-    occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
-    heading_texts = [
-        *([to_plain_text(document.title)] if document.title else []),
-        *(section.title for section in sections),
-    ]
-    candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
-    occurring_keys |= find_occurring_keys([*pieces, *heading_texts], candidate_keys, settings.name_words)
-    introductions = [name for name in introductions if name.key in occurring_keys]
+    introductions = _drop_absent_names(introductions, relations, chunked, settings)
     extracted = _make_extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
-    for chunk, piece in zip(chunks, pieces, strict=True):
+    for chunk, piece in zip(chunked.chunks, pieces, strict=True):
         terms = count_chunk_terms(document.title, extracted.get_headings(chunk.section), piece, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
     return extracted
 
 
+def _list_outline_relations(chunked: ChunkedDocument) -> list[Relation]:
+    """Return the relations in the lists and headings of a document; text between the user's own chunks is ignored."""
+    if not _has_tree(chunked.document):
+        return []
+    byte_offsets = chunked.byte_offsets
+    relations = extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english))
+    if chunked.document.own_chunks is None:
+        return relations
+    chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunked.chunks]
+    return [
+        relation
+        for relation in relations
+        if any(start <= relation.start and relation.end <= end for start, end in chunk_spans)
+    ]
+
+
+def _drop_absent_names(
+    introductions: Sequence[Introduction],
+    relations: Sequence[Relation],
+    chunked: ChunkedDocument,
+    settings: FixedSettings,
+) -> list[Introduction]:
+    """Return the names that occur in a relation, in the title, in a heading or in a chunk."""
+    occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
+    candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
+    texts = [chunked.text[chunk.start : chunk.end] for chunk in chunked.chunks]
+    if chunked.document.title:
+        texts.append(to_plain_text(chunked.document.title))
+    texts += (section.title for section in chunked.sections)
+    occurring_keys |= find_occurring_keys(texts, candidate_keys, settings.name_words)
+    return [name for name in introductions if name.key in occurring_keys]
+
+
 _DOCUMENT_FIELDS = [field.name for field in fields(ValidDocument)]
 
 
 def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocument:
+    """Return a document with these derived fields."""
     return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
 
 
