@@ -162,7 +162,7 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
                     f"{format_value(value)}"
                 )
             if operator == "$like":
-                return _make_text_condition(field, lambda of: IsLike(of, value, alike=True))
+                return _make_text_condition(field, lambda of: IsLike(of, value, same_kind=True))
             return _make_text_condition(field, lambda of: HasText(of, value, any_case=operator == "$isubstring"))
         case "$not":
             return Not(_parse_field(field, name, value, depth + 1))
@@ -179,7 +179,7 @@ def _make_equality(field: Field, name: str, value: Any) -> Condition:
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
         return _NEVER
-    return Exists(Compare(_to_elements_field(field), operator, value, alike=True))
+    return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 
 def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
@@ -192,7 +192,7 @@ def _make_empty_condition(field: Field) -> Condition:
     """Build the condition that a field is missing or null, an empty text or an empty list."""
     parts: list[Condition] = [Not(Present(field))]
     if not (isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS):
-        parts.append(Exists(Compare(field, "=", "", alike=True)))
+        parts.append(Exists(Compare(field, "=", "", same_kind=True)))
     if isinstance(field, MetaField):
         parts.append(EmptyList(field))
     return _join_any(parts)

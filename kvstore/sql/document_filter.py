@@ -100,8 +100,9 @@ def _evaluate_condition(
     if isinstance(condition, Unsupported):
         document_ids = np.array(sorted(find_matching(None)), np.int64)
         return FilterResult(index.build_allowed(document_ids), f"{state.counters.documents:,} documents read")
-    certain, possible = Evaluation(state).evaluate(condition)
-    undecided = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
+    bounds = Evaluation(state).evaluate(condition)
+    certain, possible = bounds
+    undecided = [] if bounds.is_exact else np.flatnonzero(possible & ~certain).tolist()
     if undecided or not is_supported(condition):
         # Even if no document is undecided, SQLite validates the condition.
         matching_ids = list(find_matching(undecided))

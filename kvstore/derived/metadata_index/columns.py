@@ -25,8 +25,11 @@ COLUMN_NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed
 ColumnValues = npt.NDArray[np.int64]
 DocumentColumns = tuple[int, ...]
 
+#: The number of documents in a block.
 _COUNT = struct.Struct("<H")
+#: The minimum of a column, and the bytes per distance.
 _FRAME = struct.Struct("<qB")
+#: The type of the distances, by bytes per distance; with 0 bytes, all are 0.
 _TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
@@ -81,7 +84,7 @@ def unpack_columns(
                 )
             position += width * count
     except (struct.error, ValueError, KeyError) as error:
-        raise CorruptionError(f"table {table}, key {key.hex()}: no columns of documents: {error}") from error
+        raise CorruptionError(f"table {table}, key {key.hex()}: not a block of columns: {error}") from error
     columns[0] += number * DOCUMENTS_PER_BLOCK
     return columns
 

@@ -43,13 +43,13 @@ DOCUMENT_TEXT = ColumnField("content")
 class Compare:
     """A comparison of a field with a value, numbers before texts. It is unknown if the field is NULL.
 
-    With ``alike``, only a value of the same kind matches: numbers with numbers and texts with texts.
+    With ``same_kind``, only a value of the same kind matches: numbers with numbers and texts with texts.
     """
 
     field: Field
     operator: Operator
     value: FieldValue
-    alike: bool = False
+    same_kind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class Present:
 @dataclass(frozen=True, slots=True)
 class IsLike:
     """The condition that a field's text matches a pattern: of LIKE, ignoring the case of ASCII letters, or with
-    ``glob`` of GLOB without brackets. With ``alike``, the field must be a text, not a number."""
+    ``glob`` of GLOB without brackets. With ``same_kind``, the field must be a text, not a number."""
 
     field: Field
     pattern: str
     glob: bool = False
-    alike: bool = False
+    same_kind: bool = False
 
 
 @dataclass(frozen=True, slots=True)

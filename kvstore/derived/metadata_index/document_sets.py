@@ -100,7 +100,7 @@ def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNum
             return _expand_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
     except ValueError:
         pass
-    raise CorruptionError(f"table {table}, key {key.hex()}: no set of documents; run CHECK REPAIR")
+    raise CorruptionError(f"table {table}, key {key.hex()}: the value is not a set of documents; run CHECK REPAIR")
 
 
 def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property, partial, reduce
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +68,21 @@ from .value_keys import (
     is_exact_decimal,
 )
 
-#: The documents for which a condition is certainly true, and those for which it is possibly true.
-Bounds = tuple[DocumentMask, DocumentMask]
+
+class Bounds(NamedTuple):
+    """The documents for which a condition is certainly true, and those for which it is possibly true.
+
+    Both are the same object if the index evaluates the condition exactly.
+    """
+
+    certain: DocumentMask
+    possible: DocumentMask
+
+    @property
+    def is_exact(self) -> bool:
+        """True if every document is decided."""
+        return self.certain is self.possible
+
 
 #: Columns that are numbers, and are stored as numbers.
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
@@ -77,7 +91,7 @@ _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
 #: The most case variants of a pattern's prefix that are searched.
 _MAX_PATTERN_CASES = 64
 #: The number of adjacent doubles within which a number can be parsed as another.
-_NUM_NEIGHBOURS = 16
+_NUM_ADJACENT_DOUBLES = 16
 #: The bytes of a long key that ``document_keys`` stores, followed by a digest.
 _MAX_STORED_KEY_BYTES = 400
 #: The longest pattern, in characters, that is evaluated here.
@@ -94,48 +108,43 @@ class Evaluation:
         self._state = state
         self._index: MetadataIndex = state.get_part(METADATA)
 
-    def evaluate(self, condition: Condition, *, true: bool = True) -> Bounds:
-        """Return the documents for which a condition is certainly, and possibly, true; or false if ``true``
-        is False.
-        """
+    def evaluate(self, condition: Condition, *, negated: bool = False) -> Bounds:
+        """Return the documents for which a condition is certainly, and possibly, true; if ``negated``, false."""
         match condition:
             case Not(part):
-                return self.evaluate(part, true=not true)
+                return self.evaluate(part, negated=not negated)
             case All(parts) | AnyOf(parts):
-                combine = np.logical_and if isinstance(condition, All) == true else np.logical_or
-                return reduce(partial(_combine_bounds, combine), (self.evaluate(part, true=true) for part in parts))
+                # NOT (a AND b) is NOT a OR NOT b.
+                combine = np.logical_and if isinstance(condition, All) != negated else np.logical_or
+                all_bounds = (self.evaluate(part, negated=negated) for part in parts)
+                return reduce(partial(_combine_bounds, combine), all_bounds)
             case Exists(part):
-                certain, possible = self.evaluate(part)
-                return (
-                    (certain, possible) if true else (self._all_documents & ~possible, self._all_documents & ~certain)
-                )
+                bounds = self.evaluate(part)
+                return self._complement(bounds) if negated else bounds
             case Unknown():
-                empty = self._index.make_empty_mask()
-                return empty, empty
+                return _make_exact(self._index.make_empty_mask())
             case Unsupported():
-                return self._index.make_empty_mask(), self._all_documents
+                return Bounds(self._index.make_empty_mask(), self._all_documents)
             case Present(field):
-                present = self._find_present(field)
-                if present is None:
+                presence = self._find_present(field)
+                if presence is None:
                     return self.evaluate(Unsupported())
-                return _make_bounds(present[0] if true else self._all_documents & ~present[0], present[1])
+                present, unclear = presence
+                selected = self._all_documents & ~present if negated else present
+                return _make_exact(selected) if unclear is None else Bounds(selected & ~unclear, selected | unclear)
             case EmptyList(field):
                 # A list has no key for its value, so only the document can decide; it is not NULL.
-                empty, (_, possible) = self._index.make_empty_mask(), self.evaluate(Present(field))
-                return (empty, possible) if true else (self._all_documents & ~possible, self._all_documents)
+                bounds = Bounds(self._index.make_empty_mask(), self.evaluate(Present(field)).possible)
+                return self._complement(bounds) if negated else bounds
             case Compare(field):
-                return self._select_truth(field, self._evaluate_comparison(condition), true)
+                return self._apply_negation(field, self._evaluate_comparison(condition), negated)
             case IsLike(field) | HasText(field):
-                return self._select_truth(field, self._evaluate_match(condition), true)
+                return self._apply_negation(field, self._evaluate_match(condition), negated)
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
                     return self.evaluate(Unsupported())
-                possible = self._find_text_candidates(query)
-                return (
-                    (self._index.make_empty_mask(), possible)
-                    if true
-                    else (self._all_documents & ~possible, self._all_documents)
-                )
+                bounds = Bounds(self._index.make_empty_mask(), self._find_text_candidates(query))
+                return self._complement(bounds) if negated else bounds
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
@@ -155,20 +164,28 @@ class Evaluation:
         mask[documents] = True
         return mask
 
-    def _select_truth(self, field: Field, bounds: Bounds | None, true: bool) -> Bounds:
-        """Return the bounds of a comparison, or of its negation: the other documents whose field is not NULL."""
+    def _complement(self, bounds: Bounds) -> Bounds:
+        """Return the bounds of the negation of a condition that is never unknown."""
+        return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
+
+    def _apply_negation(self, field: Field, bounds: Bounds | None, negated: bool) -> Bounds:
+        """Return the bounds of a comparison, or of its negation: the other documents whose field is not NULL.
+
+        ``bounds`` are None if the index cannot evaluate the comparison.
+        """
         if bounds is None:
             return self.evaluate(Unsupported())
-        if true:
+        if not negated:
             return bounds
-        present = self._find_present(field)
-        if present is None:
-            return self._index.make_empty_mask(), self._all_documents & ~bounds[0]
-        certain = present[0] & ~bounds[1]
-        if bounds[0] is bounds[1] and present[1] is None:
-            return certain, certain
-        possible = (present[0] if present[1] is None else present[0] | present[1]) & ~bounds[0]
-        return certain, possible
+        presence = self._find_present(field)
+        if presence is None:
+            return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain)
+        present, unclear = presence
+        certain = present & ~bounds.possible
+        if bounds.is_exact and unclear is None:
+            return _make_exact(certain)
+        possible = (present if unclear is None else present | unclear) & ~bounds.certain
+        return Bounds(certain, possible)
 
     def _find_present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
         """Return the documents whose field is not NULL, and those for which that is unclear (None if there
@@ -205,16 +222,15 @@ class Evaluation:
 
     def _evaluate_comparison(self, condition: Compare) -> Bounds | None:
         field, operator, value = condition.field, condition.operator, condition.value
-        text = isinstance(value, str)
-        if text and operator != "=" and encode_value(value) is None:
+        is_text = isinstance(value, str)
+        if is_text and operator != "=" and encode_value(value) is None:
             return None  # too long for a bound
-        if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and text):
-            alike = condition.alike
-            return self._evaluate_values(field, lambda start: self._compare_values(start, operator, value, alike))
+        if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and is_text):
+            same_kind = condition.same_kind
+            return self._evaluate_values(field, lambda start: self._compare_values(start, operator, value, same_kind))
         if field.name in NUMBER_COLUMNS and not isinstance(value, str):
-            return _make_bounds(
-                self._make_mask(self.columns["document"][_mask_matching(self.columns[field.name], operator, value)])
-            )
+            is_matching = _compare_column(self.columns[field.name], operator, value)
+            return _make_exact(self._make_mask(self.columns["document"][is_matching]))
         if field.name == "changed" and isinstance(value, str):
             return self._compare_changed(operator, value)
         if field.name == "key" and isinstance(value, str):
@@ -232,7 +248,7 @@ class Evaluation:
             prefixes, matches, include_numbers = (
                 _list_prefixes(pattern, glob),
                 make_pattern_matcher(pattern, glob),
-                not condition.alike,
+                not condition.same_kind,
             )
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
             return self._evaluate_values(
@@ -266,23 +282,26 @@ class Evaluation:
         if isinstance(field, MetaField):
             possible |= self._crowded_documents
         possible |= certain
-        return _make_bounds(certain) if np.array_equal(certain, possible) else (certain, possible)
+        return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
-    def _compare_values(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
-        """Return the bounds of the values with key prefix ``start`` that compare this way with a value."""
+    def _compare_values(self, start: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
+        """Return the bounds of the values with key prefix ``start`` that compare this way with a value.
+
+        Numbers are less than texts. With ``same_kind``, only numbers match a number, and only texts a text.
+        """
         if isinstance(value, str):
-            return _make_bounds(self._compare_texts(start, operator, value, TEXT if alike else NUMBER))
-        return self._compare_numbers(start, operator, value, TEXT if alike else AFTER_TEXT)
+            return _make_exact(self._compare_texts(start, operator, value, TEXT if same_kind else NUMBER))
+        return self._compare_numbers(start, operator, value, TEXT if same_kind else AFTER_TEXT)
 
     def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents with texts that compare this way with ``text``, and with values between the kind
-        ``least`` and those texts."""
+        """Return the documents with texts that compare this way with ``text``, and with values from the kind
+        ``lowest_kind`` up to those texts."""
         # The end marker of a text is the lowest byte: longer texts with the same prefix sort after it.
         bound = start + TEXT + text.encode()
         if operator == "=":
             key = encode_value(text)
             return self._index.make_empty_mask() if key is None else self._index.find_key(start + key)
-        if operator in "<=":
+        if operator in ("<", "<="):
             stop = bound + (b"\x00" if operator == "<" else b"\x01")
             return self._index.find_range(start + lowest_kind, stop)
         return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
@@ -290,7 +309,7 @@ class Evaluation:
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
         """Return the bounds of the numbers that compare this way with ``number``, and of values between them and the
         kind ``end``."""
-        low, high = (start + encode_number_bound(edge) for edge in _get_neighbours(number))
+        low, high = (start + encode_number_bound(edge) for edge in _get_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
             certain |= self._index.find_range(start + NUMBER, low)
@@ -306,7 +325,7 @@ class Evaluation:
             return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
         certain |= self._index.find_matching(low, high + b"\xff", is_certain)
-        return certain, certain | self._index.find_matching(low, high + b"\xff", is_possible)
+        return Bounds(certain, certain | self._index.find_matching(low, high + b"\xff", is_possible))
 
     def _match_texts(
         self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
@@ -319,20 +338,18 @@ class Evaluation:
         def is_matching_text(key: bytes) -> bool:
             return matches(str(decode_value(key[len(start) :])))
 
-        certain = (
-            self._index.find_matching(start + NUMBER, start + TEXT, is_matching_number)
-            if include_numbers
-            else self._index.make_empty_mask()
-        )
+        certain = self._index.make_empty_mask()
+        if include_numbers:
+            certain |= self._index.find_matching(start + NUMBER, start + TEXT, is_matching_number)
         for prefix in prefixes:
             bound = start + TEXT + prefix.encode()
             certain |= self._index.find_matching(bound, _get_upper_bound(bound), is_matching_text)
         if not include_numbers:
-            return certain, certain
+            return _make_exact(certain)
         real_numbers = self._index.find_matching(
             start + NUMBER, start + TEXT, lambda key: isinstance(decode_value(key[len(start) :]), float)
         )
-        return certain, certain | real_numbers
+        return Bounds(certain, certain | real_numbers)
 
     def _compare_changed(self, operator: str, text: str) -> Bounds:
         # Times sort like their texts, which have four-digit years.
@@ -341,26 +358,26 @@ class Evaluation:
         low, high = (side(sorted_seconds, text, key=_format_time) for side in (bisect_left, bisect_right))
         if operator == "=":
             selection = slice(low, high)
-        elif operator in "<=":
+        elif operator in ("<", "<="):
             selection = slice(0, low if operator == "<" else high)
         else:
             selection = slice(high if operator == ">" else low, len(sorted_seconds))
-        return _make_bounds(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
+        return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
     def _match_changed(self, matches: Callable[[str], bool]) -> Bounds:
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
         is_matching = np.fromiter(
             (matches(_format_time(second)) for second in seconds.tolist()), np.bool_, len(seconds)
         )
-        return _make_bounds(self._make_mask(self.columns["document"][is_matching[indexes]]))
+        return _make_exact(self._make_mask(self.columns["document"][is_matching[indexes]]))
 
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
-            return _make_bounds(self._make_mask(np.array([] if document is None else [document], np.int64)))
-        low, high = (b"", key.encode()) if operator in "<=" else (key.encode(), None)
+            return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
+        low, high = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
         return self._scan_keys(low, high, lambda stored: _is_true(stored, operator, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
@@ -368,12 +385,13 @@ class Evaluation:
         for prefix in prefixes:
             low = prefix.encode()
             bounds = self._scan_keys(low, _get_upper_bound(low) if low else None, matches)
-            certain |= bounds[0]
-            possible |= bounds[1]
-        return certain, possible
+            certain |= bounds.certain
+            possible |= bounds.possible
+        return Bounds(certain, possible)
 
     def _scan_keys(self, low: bytes, high: bytes | None, matches: Callable[[str], bool]) -> Bounds:
-        """Return the bounds of the documents whose keys match, given that all of these lie from ``low`` to ``high``."""
+        """Return the bounds of the documents whose keys match, given that all matching keys are between ``low`` and
+        ``high`` (None: no limit). Whether the key of a document in ``truncated`` matches is unclear."""
         documents: list[int] = []
         truncated: list[int] = []
         last_key = None if high is None else high[:_MAX_STORED_KEY_BYTES]
@@ -386,24 +404,23 @@ class Evaluation:
             elif matches(key.decode()):
                 documents.append(records.U64.unpack(value)[0])
         certain = self._make_mask(np.array(documents, np.int64))
-        return (
-            _make_bounds(certain)
-            if not truncated
-            else (certain, certain | self._make_mask(np.array(truncated, np.int64)))
-        )
+        if not truncated:
+            return _make_exact(certain)
+        return Bounds(certain, certain | self._make_mask(np.array(truncated, np.int64)))
 
 
 def _combine_bounds(
     combine: Callable[[DocumentMask, DocumentMask], DocumentMask], left: Bounds, right: Bounds
 ) -> Bounds:
     """Combine the bounds of two parts by AND or OR, as a single set if both are exact."""
-    certain = combine(left[0], right[0])
-    is_exact = left[0] is left[1] and right[0] is right[1]
-    return certain, certain if is_exact else combine(left[1], right[1])
+    certain = combine(left.certain, right.certain)
+    is_exact = left.is_exact and right.is_exact
+    return Bounds(certain, certain if is_exact else combine(left.possible, right.possible))
 
 
-def _make_bounds(documents: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
-    return (documents, documents) if unclear is None else (documents & ~unclear, documents | unclear)
+def _make_exact(documents: DocumentMask) -> Bounds:
+    """Return the bounds of a condition that is true for these documents and for no others."""
+    return Bounds(documents, documents)
 
 
 def _format_time(second: int) -> str:
@@ -411,10 +428,10 @@ def _format_time(second: int) -> str:
     return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 
-def _get_neighbours(number: float) -> tuple[float, float]:
-    """Return the range of numbers that can be parsed as ``number``, or as which it can be parsed."""
+def _get_parse_range(number: float) -> tuple[float, float]:
+    """Return the least and the greatest number that a parser could read for the decimal form of ``number``."""
     low = high = float(number)
-    for _ in range(_NUM_NEIGHBOURS):
+    for _ in range(_NUM_ADJACENT_DOUBLES):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     return low, high
 
@@ -434,7 +451,7 @@ def _is_true(left: FieldValue, operator: str, right: FieldValue) -> bool:
             return left >= right  # type: ignore[operator]
 
 
-def _mask_matching(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
+def _compare_column(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
     """Return the mask of the whole numbers of a column that compare this way with any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(number, float) and math.isinf(number)) or not lowest <= number <= highest:
@@ -457,25 +474,17 @@ def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str],
 
 def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
     """Return a predicate for texts that match a pattern, as SQLite's LIKE and GLOB define it."""
-    any_wildcard, single_wildcard = "*?" if glob else "%_"
-    parts = (
-        ".*" if character == any_wildcard else "." if character == single_wildcard else re.escape(character)
-        for character in pattern
-    )
+    wildcards = {"*": ".*", "?": "."} if glob else {"%": ".*", "_": "."}
+    characters = pattern if glob else pattern.translate(_LOWER)
+    expression = "".join(wildcards.get(character) or re.escape(character) for character in characters)
+    compiled = re.compile(expression, re.DOTALL)
     if glob:
-        compiled = re.compile("".join(parts), re.DOTALL)
         return lambda text: compiled.fullmatch(text) is not None
-    lowered = pattern.translate(_LOWER)
-    parts = (
-        ".*" if character == any_wildcard else "." if character == single_wildcard else re.escape(character)
-        for character in lowered
-    )
-    folded = re.compile("".join(parts), re.DOTALL)
-    return lambda text: folded.fullmatch(text.translate(_LOWER)) is not None
+    return lambda text: compiled.fullmatch(text.translate(_LOWER)) is not None
 
 
 def _list_prefixes(pattern: str, glob: bool) -> list[str]:
-    """Return the prefixes of the texts that match a pattern; for LIKE, in either case."""
+    """Return prefixes such that every text that matches a pattern begins with one of them; for LIKE, in each case."""
     prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
     assert prefix_match is not None  # the prefix can be empty
     if glob:

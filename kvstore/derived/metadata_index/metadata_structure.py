@@ -28,7 +28,7 @@ METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
 #: The columns that locate a document's chunks.
-_EXTENT = columns.COLUMN_NAMES[:4]
+_EXTENT_COLUMNS = columns.COLUMN_NAMES[:4]
 
 
 class MetadataIndex:
@@ -83,8 +83,8 @@ class MetadataIndex:
         else:
             keys = [records.encode_u32(number) for number in numbers.tolist()]
             stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
-            blocks = (self._read_block(key, value, _EXTENT) for key, value in stored if value is not None)
-            values = columns.join_blocks(blocks, _EXTENT)
+            blocks = (self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored if value is not None)
+            values = columns.join_blocks(blocks, _EXTENT_COLUMNS)
         rows = np.flatnonzero(np.isin(values["document"], documents, assume_unique=True))
         ids, first, groups = (values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
         return AllowedDocuments(ids, first, groups, int(values["chunks"][rows].sum()))
@@ -114,26 +114,28 @@ class MetadataMaintainer:
 
     def __init__(self, write: WriteView) -> None:
         self._write = write
+        #: By key of a container, the numbers that are added to it and removed from it.
         self._sets: dict[bytes, tuple[set[int], set[int]]] = {}
         self._rows: dict[int, dict[int, DocumentColumns | None]] = {}
 
     def remove_document(self, record: DocumentRecord) -> None:
-        self._record_change(record, 1)
+        self._record_change(record, is_removed=True)
         self._rows.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
         for added in delta.added:
-            self._record_change(added.record, 0)
+            self._record_change(added.record, is_removed=False)
             row = columns.to_row(added.record)
             self._rows.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()
 
-    def _record_change(self, record: DocumentRecord, removed: int) -> None:
+    def _record_change(self, record: DocumentRecord, *, is_removed: bool) -> None:
         container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
         end = records.encode_u32(container)
         for key in list_document_keys(record):
-            self._sets.setdefault(key + end, (set(), set()))[removed].add(number)
+            added_numbers, removed_numbers = self._sets.setdefault(key + end, (set(), set()))
+            (removed_numbers if is_removed else added_numbers).add(number)
 
     def _flush_sets(self) -> None:
         keys = sorted(self._sets)

@@ -59,25 +59,25 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
             return lambda record: False
         case Exists(part):
             return _make_value_predicate(part, state)
-    raise ValueError(f"a condition that may be unknown: {condition}")
+    raise ValueError(f"a condition that can be unknown: {condition}")
 
 
 def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     match part:
-        case Compare(field, operator, value, alike=True):
+        case Compare(field, operator, value, same_kind=True):
             compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
             return lambda record: any(
                 isinstance(candidate, kind) and compare(candidate, value)
                 for candidate in _list_values(record, field, state)
             )
-        case IsLike(field, pattern, glob=False, alike=True):
+        case IsLike(field, pattern, glob=False, same_kind=True):
             matches = make_pattern_matcher(pattern, False)
         case HasText(field, text, any_case):
             matches = make_substring_matcher(text, any_case)
         case MatchesText(field, query):
             matches = build_text_matcher(query, state.settings.stemmer)
         case _:
-            raise ValueError(f"a condition that SQL alone can say: {part}")
+            raise ValueError(f"a condition that only SQL has: {part}")
     return lambda record: any(
         isinstance(candidate, str) and matches(candidate) for candidate in _list_values(record, field, state)
     )
