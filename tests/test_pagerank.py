@@ -16,7 +16,7 @@ from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore.derived.passage_graph.neighborhood import make_chunk_node, make_entity_node
-from kvstore.derived.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalised_pagerank
+from kvstore.derived.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalized_pagerank
 from kvstore.derived.passage_graph.walk import find_walks
 from kvstore.errors import InputError
 from kvstore.structures.read_requests import StateReader
@@ -176,7 +176,7 @@ def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) ->
         view = snapshot._state
         found = view.filter.find_many(list(names)).tolist()
         seeds = {make_entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
-        ranks = compute_personalised_pagerank(StateReader(view), seeds, **options)
+        ranks = compute_personalized_pagerank(StateReader(view), seeds, **options)
         masses: dict[str, float] = {}
         for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
             key = view.documents.get(view.chunks.get(chunk).document).key
@@ -266,4 +266,4 @@ def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
             ({1: 1.0}, {"epsilon": 1.0}),
         ):
             with pytest.raises(InputError):
-                compute_personalised_pagerank(StateReader(snapshot._state), seeds, **options)
+                compute_personalized_pagerank(StateReader(snapshot._state), seeds, **options)

@@ -40,7 +40,7 @@ def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
         return {
             (name[entity], name[other]): round(cosine, 4)
             for entity in name
-            for other, cosine in synonyms(snapshot).list_neighbours(entity)
+            for other, cosine in synonyms(snapshot).list_neighbors(entity)
         }
 
 
@@ -153,4 +153,4 @@ def test_a_store_without_names_has_an_empty_index(store: kvstore.Store) -> None:
     store.create_index("synonyms")
     with store.snapshot() as snapshot:
         assert synonyms(snapshot).find_nearest(np.eye(256, dtype=np.float32)[0], 3) == []
-        assert synonyms(snapshot).list_neighbours(1) == []
+        assert synonyms(snapshot).list_neighbors(1) == []

@@ -23,7 +23,7 @@ import click
 
 import kvstore
 from kvstore.derived.passage_graph.neighborhood import make_entity_node
-from kvstore.derived.passage_graph.pagerank import EdgeWeights, compute_personalised_pagerank
+from kvstore.derived.passage_graph.pagerank import EdgeWeights, compute_personalized_pagerank
 from kvstore.structures.filter.entity_filter import select_longest_matches
 from kvstore.structures.read_requests import StateReader
 from kvstore.text.normalize import fold
@@ -74,13 +74,13 @@ def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[
             seeds = {make_entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
             if not seeds:
                 continue
-            ranks = compute_personalised_pagerank(
+            ranks = compute_personalized_pagerank(
                 StateReader(view), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
             )
             costs.append((ranks.pushes, ranks.rows))
         with store.snapshot() as snapshot:
             started = time.thread_time()
-            compute_personalised_pagerank(StateReader(snapshot._state), seeds, epsilon=epsilon)
+            compute_personalized_pagerank(StateReader(snapshot._state), seeds, epsilon=epsilon)
             times.append(1000 * (time.thread_time() - started))
     return {
         "passages": int(store.statistics()["chunks"]),

@@ -68,7 +68,7 @@ def expand_names(
     return rows
 
 
-def find_neighbours(state: State, name: str, limit: int) -> Neighbours:
+def find_neighbors(state: State, name: str, limit: int) -> Neighbours:
     """Return the names nearest to an entity, the strongest first; raises EntityNotFoundError."""
     from ..derived.passage_graph import neighbors
     from ..sql.suggestions import make_entity_error
@@ -77,4 +77,4 @@ def find_neighbours(state: State, name: str, limit: int) -> Neighbours:
     identity = state.resolve(key) if key else None
     if identity is None:
         raise make_entity_error(state, name)
-    return neighbors.find_neighbours(state, identity, limit)
+    return neighbors.find_neighbors(state, identity, limit)

@@ -230,7 +230,7 @@ class Queryable(ABC):
         """
         check_integer("limit", limit, 1, MAX_ROWS)
         with self.state() as state:
-            return entity_reading.find_neighbours(state, name, limit)
+            return entity_reading.find_neighbors(state, name, limit)
 
     def describe_document(self, key: str) -> dict[str, Any]:
         """Return the properties of a document, like DESCRIBE DOCUMENT; raises DocumentNotFoundError.

@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-#: The entities that a chunk names, with their features.
+#: The entities that a chunk names, each with the features of its edge.
 EdgeRow = Mapping[int, int]
 Numbers = npt.NDArray[np.uint64]
 
 # Features of an edge: mentions with a capital or a digit (or in a script without capitals), such mentions inside a
 # longer one, other mentions; then names above the chunk, or in triples imported for it.
-CAPITALISED = 0x000F
+CAPITALIZED = 0x000F
 INSIDE_SHIFT, INSIDE = 4, 0x0030
 LOWER_SHIFT, LOWER = 6, 0x00C0
 TITLE_WHOLE = 0x0100  # the document's title, or its title without the bracket at its end
@@ -54,28 +54,31 @@ class EntityRows(NamedTuple):
 
 
 class LinkRows(NamedTuple):
-    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the count."""
+    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the multiplicity: the
+    number of documents that state the link, or 1 for an accepted edge."""
 
     entities: npt.NDArray[np.uint32]
     others: npt.NDArray[np.uint32]
     kinds: npt.NDArray[np.uint8]
-    times: npt.NDArray[np.uint32]
+    multiplicities: npt.NDArray[np.uint32]
 
 
 class Degrees(Protocol):
-    """Counts for some entities without their rows: the number of chunks (``total``), the number of chunks that mention
-    it not only in lower case (``informative``), and a mask of those with links."""
+    """Counts for some entities without their rows: for each, the number of chunks that name it (``total``), and the
+    number of those that mention it not only in lower case (``informative``)."""
 
     total: npt.NDArray[np.int64]
     informative: npt.NDArray[np.int64]
 
     @property
-    def linked(self) -> npt.NDArray[np.bool_]: ...
+    def linked(self) -> npt.NDArray[np.bool_]:
+        """The mask of entities with links."""
+        ...
 
 
 class Link(NamedTuple):
-    """An entity linked to another, the kind of the link, and its count."""
+    """An entity linked to another, the kind of the link, and its multiplicity (see :class:`LinkRows`)."""
 
     other: int
     kind: int
-    times: int
+    multiplicity: int

@@ -214,15 +214,16 @@ class PassageGraph:
         missing = sorted(blocks - self._page_indexes.keys())
         if not missing:
             return
-        first, needed = len(self._page_indexes), len(self._page_indexes) + len(missing)
-        if needed > len(self._pages):
-            more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
-            self._pages = np.concatenate((self._pages, more))
+        first, num_pages = len(self._page_indexes), len(self._page_indexes) + len(missing)
+        if num_pages > len(self._pages):
+            capacity = max(num_pages, 2 * len(self._pages))
+            new_pages = np.zeros((capacity - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
+            self._pages = np.concatenate((self._pages, new_pages))
         keys = list(map(records.encode_u32, missing))
         for index, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
             if value is not None:
                 self._pages[index] = _decode_page(key, value)
-        self._page_indexes.update(zip(missing, range(first, needed), strict=True))
+        self._page_indexes.update(zip(missing, range(first, num_pages), strict=True))
 
 
 class GraphWriter(PassageGraph):
@@ -262,7 +263,10 @@ class GraphWriter(PassageGraph):
     def _change_chunks(
         self, chunks: Iterable[int], update_row: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
     ) -> None:
-        """Store rows, as pairs of entities and features, computed from the old rows."""
+        """Replace the rows of some chunks, and collect the changes for the rows of their entities.
+
+        ``update_row`` returns the new row of a chunk, as pairs of entity and features, from its old row.
+        """
         remaining = iter(chunks)
         while batch := list(islice(remaining, CHUNKS_PER_BATCH)):
             keys = list(map(records.encode_u64, batch))
@@ -356,6 +360,7 @@ class GraphWriter(PassageGraph):
         return degrees
 
     def _group_links(self) -> dict[int, dict[tuple[int, int], int]]:
+        """Return the changes of links by entity, and by other entity and kind."""
         changes: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other, kind), change in self._link_changes.items():
             if change:
@@ -388,7 +393,7 @@ def _count_informative(entries: list[int]) -> int:
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:
-    return CorruptionError(f"entity {entity}: a chunk that names it is not among its chunks; run CHECK")
+    return CorruptionError(f"entity {entity}: a chunk that names it is missing from its list of chunks; run CHECK")
 
 
 def encode_degree(total: int, informative: int) -> int:

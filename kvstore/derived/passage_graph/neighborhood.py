@@ -133,7 +133,7 @@ class Surroundings(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbourhood(ReadRequest[Surroundings]):
+class NeighborhoodRequest(ReadRequest[Surroundings]):
     """A request for the rows of nodes, with the degrees of their neighbors.
 
     An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities. A unit

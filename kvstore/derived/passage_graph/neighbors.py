@@ -75,13 +75,13 @@ class Neighbours(Columnar, list[Neighbour]):
         return render_table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
 
 
-def find_neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
+def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     """Return at most ``limit`` neighbors of a known entity."""
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     own_entities = np.array(sorted(identity.entities), np.uint32)
     entity = identity.entry.entity
     chunks = _list_chunks(graph, own_entities)
-    named_entities, chunk_indexes = _list_cooccurring(graph, display_entities, chunks, entity)
+    named_entities, chunk_indexes = _list_cooccurrences(graph, display_entities, chunks, entity)
     link_weights, links = _collect_links(graph, display_entities, own_entities, entity)
     above, below = _collect_trees(state, display_entities, identity)
     others = np.union1d(named_entities, np.array(sorted({*link_weights, *above, *below} - {entity}), np.uint32))
@@ -121,10 +121,11 @@ def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
-def _list_cooccurring(
+def _list_cooccurrences(
     graph: PassageGraph, display_entities: DisplayEntities, chunks: Numbers, entity: int
 ) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
     """Return the other entities that chunks name, once per chunk, and the index of the chunk of each."""
+    # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     pairs = [np.empty(0, np.int64)]
     for first in range(0, len(chunks), CHUNKS_PER_BATCH):
         bounds, entities, features = graph.read_chunk_rows(chunks[first : first + CHUNKS_PER_BATCH])
@@ -145,13 +146,12 @@ def _collect_links(
     """
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
-    _, others, kinds, times = graph.read_link_rows(own_entities)
-    for other, kind, count in zip(
-        display_entities.resolve(others).tolist(), kinds.tolist(), times.tolist(), strict=True
-    ):
+    _, others, kinds, multiplicities = graph.read_link_rows(own_entities)
+    other_entities = display_entities.resolve(others).tolist()
+    for other, kind, multiplicity in zip(other_entities, kinds.tolist(), multiplicities.tolist(), strict=True):
         if other == entity:
             continue
-        weights[other] = weights.get(other, 0) + LINK_WEIGHTS[kind] * count
+        weights[other] = weights.get(other, 0) + LINK_WEIGHTS[kind] * multiplicity
         if kind in _LINK_NAMES:
             names[other].add(_LINK_NAMES[kind])
     return weights, names
@@ -196,13 +196,14 @@ def _count_chunks(
 
 
 def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
-    """Return the first chunk of each entity by document key and ordinal."""
+    """Return the first of the chunks of each entity, as its document key and ordinal."""
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
-    places = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
-    firsts = {
-        entity: min(map(places.__getitem__, entity_chunks.tolist()))
+    sort_keys = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
+    first_keys = {
+        entity: min(sort_keys[chunk] for chunk in entity_chunks.tolist())
         for entity, entity_chunks in chunks.items()
         if len(entity_chunks)
     }
-    numbers = state.chunks.get_many([chunk for _, chunk in firsts.values()])
-    return {entity: (key, record.ordinal) for (entity, (key, _)), record in zip(firsts.items(), numbers, strict=True)}
+    records = state.chunks.get_many([chunk for _, chunk in first_keys.values()])
+    first_items = zip(first_keys.items(), records, strict=True)
+    return {entity: (document_key, record.ordinal) for (entity, (document_key, _)), record in first_items}

@@ -36,7 +36,7 @@ from .neighborhood import (
     ChunkSurroundings,
     EntityDegrees,
     EntitySurroundings,
-    Neighbourhood,
+    NeighborhoodRequest,
     Nodes,
     make_entity_nodes,
     mask_entities,
@@ -132,7 +132,7 @@ class PageRank:
 
     @property
     def cost(self) -> str:
-        """The cost, in words."""
+        """A description of the cost, for EXPLAIN."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
@@ -145,7 +145,7 @@ class PageRank:
         return predecessors
 
 
-def compute_personalised_pagerank(
+def compute_personalized_pagerank(
     reading: BatchedReader,
     seeds: Mapping[int, float],
     *,
@@ -154,7 +154,7 @@ def compute_personalised_pagerank(
     weights: EdgeWeights = DEFAULT_WEIGHTS,
     bias: Bias | None = None,
 ) -> PageRank:
-    """Return the PageRank of seeds, nodes with masses above 0 (normalized to sum to 1).
+    """Compute the PageRank of seeds: nodes with masses above 0, which are normalized to sum to 1.
 
     ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a seed. A
     node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart ·
@@ -164,7 +164,7 @@ def compute_personalised_pagerank(
     if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
-        raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
+        raise InputError(f"restart and epsilon must be between 0 and 1, not {restart} and {epsilon}")
     rows = _WeightedRows(reading, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
@@ -219,7 +219,9 @@ class _WeightedRows:
         """Yield the rows of nodes, read in one round: first those of chunks, then those of entities."""
         entities = mask_entities(nodes)
         chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
-        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.has_links)
+        request = NeighborhoodRequest(
+            chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.has_links
+        )
         if self._bias is not None:
             request = replace(request, vector=self._bias.vector, compared=self._bias.chunks)
         surroundings = self._reading.fetch(request)
@@ -229,6 +231,7 @@ class _WeightedRows:
             yield self._weigh_entity_rows(entity_ids, request.entities, surroundings.entities)
 
     def _weigh_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
+        """Return the rows of chunks with the weights of the steps to their entities."""
         (bounds, entities, features), degrees = surroundings
         weights = self._outward[_mask_lower_only(degrees), features] * self._compute_rarity(degrees)
         return nodes, bounds, make_entity_nodes(entities), weights, self._get_row_sizes(degrees)
@@ -236,6 +239,7 @@ class _WeightedRows:
     def _weigh_entity_rows(
         self, nodes: Nodes, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings
     ) -> _KernelRows:
+        """Return the rows of entities with the weights of the steps to their chunks and linked entities."""
         (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
         weights = self._inward[np.repeat(_mask_lower_only(degrees), np.diff(bounds)), features]
         if self._bias is not None:
@@ -248,27 +252,28 @@ class _WeightedRows:
         links = surroundings.links
         order = np.argsort(entities, kind="stable")
         linking_rows = order[np.searchsorted(entities, links.entities, sorter=order)]
-        times = merge_distinct(links.times)
-        count_indexes = np.searchsorted(times, links.times)
-        powers = np.array([count**self._weights.count_exponent for count in times.tolist()])
-        weight = self._link_weights[links.kinds] * powers[count_indexes]
+        distinct = merge_distinct(links.multiplicities)
+        powers = np.array([multiplicity**self._weights.count_exponent for multiplicity in distinct.tolist()])
+        link_weights = self._link_weights[links.kinds] * powers[np.searchsorted(distinct, links.multiplicities)]
         rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking_rows))
         order = np.argsort(rows, kind="stable")
         return (
             nodes,
             np.searchsorted(rows[order], np.arange(len(entities) + 1)),
             np.concatenate((chunks, make_entity_nodes(links.others)))[order],
-            np.concatenate((weights, weight * self._compute_rarity(surroundings.linked)))[order],
+            np.concatenate((weights, link_weights * self._compute_rarity(surroundings.linked)))[order],
             np.concatenate((sizes, self._get_row_sizes(surroundings.linked)))[order],
         )
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:
+        """Return the rarity of entities, 0 for those in too many chunks."""
         lower = np.where(_mask_lower_only(degrees), 1.0, self._weights.lower)
         totals = degrees.informative + lower * (degrees.total - degrees.informative)
         rarity = np.log1p(self._num_chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
         return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
     def _get_row_sizes(self, degrees: Degrees) -> Masses:
+        """Return the cost of the rows of entities: the number of their chunks, at least 1."""
         return np.maximum(degrees.total, 1).astype(np.float64)
 
 
@@ -285,7 +290,7 @@ def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     Shape (2, features) each: the second row is for entities that are only mentioned in lower case.
     """
     features = np.arange(edges.FEATURE_SETS)
-    capitalised = features & edges.CAPITALISED
+    capitalised = features & edges.CAPITALIZED
     lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
     counts = capitalised + np.array([[weights.lower], [1.0]]) * lower
     inside = np.where(features & edges.INSIDE, weights.inside, 0.0)

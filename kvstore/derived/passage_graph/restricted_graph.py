@@ -23,6 +23,7 @@ from .rows import list_stated_pairs
 if TYPE_CHECKING:
     from ...structures.state import State
 
+#: The first address that is not a node.
 _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
@@ -33,8 +34,8 @@ class RestrictedPassageGraph(PassageGraph):
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
-        self._get_related: dict[int, frozenset[int]] = {}
-        self._get_joined: dict[int, frozenset[int]] = {}
+        self._related_entities: dict[int, frozenset[int]] = {}
+        self._joined_entities: dict[int, frozenset[int]] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
         bounds, entities, features = super().read_chunk_rows(chunks)
@@ -59,22 +60,22 @@ class RestrictedPassageGraph(PassageGraph):
         links = super().read_link_rows(entities)
         pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
         visible = np.array([self._is_stated(*link) for link in pairs], np.bool_)
-        entities, others, kinds, times = links
-        return LinkRows(entities[visible], others[visible], kinds[visible], times[visible])
+        entities, others, kinds, multiplicities = links
+        return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
 
     def _is_stated(self, entity: int, other: int, kind: int) -> bool:
         """True if an allowed document or the user states a link. A link between titles follows from the names alone."""
         if kind == RELATION_LINK:
-            if entity not in self._get_related:
-                self._get_related[entity] = frozenset(self._list_related(entity))
-            return other in self._get_related[entity]
+            if entity not in self._related_entities:
+                self._related_entities[entity] = frozenset(self._iter_related(entity))
+            return other in self._related_entities[entity]
         if kind == TRIPLE_LINK:
-            if entity not in self._get_joined:
-                self._get_joined[entity] = frozenset(self._list_joined(entity))
-            return other in self._get_joined[entity]
+            if entity not in self._joined_entities:
+                self._joined_entities[entity] = frozenset(self._iter_joined(entity))
+            return other in self._joined_entities[entity]
         return other in self._state.entities
 
-    def _list_related(self, entity: int) -> Iterator[int]:
+    def _iter_related(self, entity: int) -> Iterator[int]:
         """Yield the entities that visible edges join to one."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
@@ -84,7 +85,7 @@ class RestrictedPassageGraph(PassageGraph):
             for other in chain(forest.iter_parents(node), forest.iter_children(node)):
                 yield forest.get_node(other).entity
 
-    def _list_joined(self, entity: int) -> Iterator[int]:
+    def _iter_joined(self, entity: int) -> Iterator[int]:
         """Yield the entities that statements of allowed documents join to one."""
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):

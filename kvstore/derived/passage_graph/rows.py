@@ -31,19 +31,19 @@ from . import edges
 
 Owner = TypeVar("Owner")
 
-#: The greatest counts of mentions with a capital, inside longer ones and in lower case, and the positions of their
-#: bits.
-_MAX_COUNTS = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
+#: The greatest counts that the features of an edge can hold, of mentions with a capital, inside longer ones and in
+#: lower case, and the positions of their bits.
+_MAX_COUNTS = edges.CAPITALIZED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
-def find_title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
+def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None:
     """Return the normal forms of a title and of the same title without the bracket at its end, or None unless both are
     names."""
     if title is None:
         return None
     keys = tuple(to_entity_key(form) for form in get_title_forms(title))
-    if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, most_words) for key in keys):
+    if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, max_words) for key in keys):
         return None
     return keys[0], keys[1]
 
@@ -70,19 +70,19 @@ class DocumentRows:
         outline: list[Section],
         pairs: Sequence[EntityPair],
         entity_filter: EntityFilter,
-        most_words: int,
+        max_words: int,
     ) -> None:
         self._outline = outline
         self._pairs = pairs
         self._filter = entity_filter
-        self._most_words = most_words
+        self._max_words = max_words
         self._first_chunk = next(record.chunk_ids(), None)
         self._title_flags = self._find_name_flags(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities of a chunk with their features. ``find_unmentioned_pairs`` are the pairs without a name
-        in any chunk of the document."""
+        """Return the entities of a chunk with their features. ``unmentioned`` are the pairs of which no chunk of the
+        document mentions a name."""
         features = count_mentions(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
@@ -96,7 +96,7 @@ class DocumentRows:
         return features
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the names in the headings above a chunk."""
+        """Return the entities in the headings of a section and of those above it, with their features."""
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
@@ -107,13 +107,15 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        names, parts = find_heading_names(text, self._filter, self._most_words)
+        """Return the entities that a title or heading names, each with one of two features: it is the whole text, or a
+        part of it."""
+        names, parts = find_heading_names(text, self._filter, self._max_words)
         return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
 
 
-def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
+def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
     """Return the names that a title or heading equals, and the names that it contains."""
-    mentions = list(find_mentions(entity_filter, fold(text), most_words)) if text else []
+    mentions = list(find_mentions(entity_filter, fold(text), max_words)) if text else []
     whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
     full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}
@@ -128,7 +130,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) 
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs stated for a document of which none of its chunks mentions a name."""
+    """Return the pairs of a document of which no chunk mentions a name; ``mentions`` are those of all its chunks."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
@@ -149,10 +151,10 @@ def classify_form(form: bytes) -> tuple[bool, bool]:
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
     """Yield mentions, given by start, end and owner, with a flag that is true if the mention is inside a longer one."""
-    reach, last_start, last_end = -1, -1, -1
-    for span in sorted(spans, key=lambda place: (place[0], -place[1])):
+    outer_start, outer_end = -1, -1  # the last mention that is not nested
+    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
         start, end, _ = span
-        is_nested = end <= reach and not (start == last_start and end == last_end)
+        is_nested = end <= outer_end and (start, end) != (outer_start, outer_end)
         if not is_nested:
-            reach, last_start, last_end = end, start, end
+            outer_start, outer_end = start, end
         yield span, is_nested

@@ -79,11 +79,11 @@ class GraphMaintainer:
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
         """Return the rows of some chunks of a document."""
-        lone_pairs = (
+        unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_in_chunks(record.chunk_ids())) if pairs else set()
         )
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
-        return {chunk.id: rows.build_row(chunk, lone_pairs) for chunk in chunks}
+        return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:
         pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
@@ -126,7 +126,7 @@ class GraphStructure:
                 for entity, *degree, chunk, features in read.iter_entities()
             ),
             ENTITY_LINKS: (
-                (names.name_entity(entity), names.name_entity(link.other), link.kind, link.times)
+                (names.name_entity(entity), names.name_entity(link.other), link.kind, link.multiplicity)
                 for entity, link in read.iter_links()
             ),
         }

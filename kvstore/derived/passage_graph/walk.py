@@ -56,7 +56,8 @@ def compute_name_masses(
 
 
 class Spread(NamedTuple):
-    """The approximate number of chunks that have a name, 0 for none, and True if most write it with capitals."""
+    """The approximate number of chunks that are about a name (0 if no chunk names it), and True if most of the chunks
+    that name it write it with capitals."""
 
     chunks: float
     is_proper: bool
@@ -120,6 +121,7 @@ def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) ->
         walk = [node]
         while (others := predecessors[walk[-1]]) and walk[-1] not in others:
             walk.append(min(others, key=names.__getitem__))
+        # Without predecessors, no walk leads to the node; a seed is its own predecessor.
         walk = walk[::-1] if others else []
         walks[node] = walk, [_format_node(*names[other]) for other in walk[:-1]]
     return walks

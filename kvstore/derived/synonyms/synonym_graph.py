@@ -62,7 +62,7 @@ class Synonyms:
         self._index = index
         self._entities = entities
 
-    def list_neighbours(self, entity: int) -> list[tuple[int, float]]:
+    def list_neighbors(self, entity: int) -> list[tuple[int, float]]:
         """Return the entities whose names mean nearly the same as that of ``entity``, with their cosines, nearest
         first."""
         row = self._index.find_row(entity)

@@ -26,11 +26,11 @@ _EMBED_BATCH, _GRAPH_BATCH = 256, 512
 #: The arrays of the file in addition to those of the graph.
 _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
-#: Rows, their near rows, and the cosines.
 #: The maximum number of synonyms of a name, the nearest.
 _MAX_SYNONYMS = 32
 _GRAPH_OPTIONS = {name: int(option.default) for name, option in GRAPH_OPTIONS.items()}
 
+#: Rows, their near rows, and the cosines.
 _SynonymPairs = tuple[EntityNumbers, EntityNumbers, Matrix]
 _NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
@@ -39,9 +39,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     """Names of entities that mean nearly the same."""
 
     name = "synonyms"
-    description = "names of entities as vectors, and which of them mean much the same"
+    description = "vectors of the names of entities, and the pairs of names with nearly the same meaning"
     options: Mapping[str, Option] = {
-        "similarity": Option(0.8, 0.3, 1, "cosine from which two names are synonyms"),
+        "similarity": Option(0.8, 0.3, 1, "the minimum cosine of two synonyms"),
     }
 
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:

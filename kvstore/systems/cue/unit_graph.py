@@ -37,7 +37,7 @@ UnitRows = npt.NDArray[np.int64]
 
 #: Features of an edge of the passage graph if the title names the entity, and if a unit can name it.
 _TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
-_NAME_FLAGS = np.uint16(edges.CAPITALISED | _TITLE_FLAGS)
+_NAME_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
 
 
 class UnitGraph:

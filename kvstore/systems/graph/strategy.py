@@ -30,7 +30,7 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...derived.passage_graph.edges import Degrees
 from ...derived.passage_graph.neighborhood import NamedEntities, make_chunk_node
-from ...derived.passage_graph.pagerank import PageRank, compute_personalised_pagerank
+from ...derived.passage_graph.pagerank import PageRank, compute_personalized_pagerank
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
 from ...registry.structure_versions import has_index
 from ...retrieval.decomposition import Decomposition, decompose
@@ -121,7 +121,7 @@ def walk_graph(
     if not starts:
         return None
     with query.trace.step("personalised PageRank") as step:
-        ranks = compute_personalised_pagerank(reading, starts, restart=weights.restart, bias=bias)
+        ranks = compute_personalized_pagerank(reading, starts, restart=weights.restart, bias=bias)
         step.detail, step.count = ranks.cost, len(ranks.chunks)
         if bias is not None:
             step.detail += f"; {len(bias.chunks)} passages weighed by {parts.remainder!r}"

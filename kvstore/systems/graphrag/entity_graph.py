@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
+from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
 from ...derived.passage_graph.graph import PassageGraph
 from ...derived.passage_graph.neighbors import LINK_WEIGHTS
 from ...derived.passage_graph.structure import GRAPH
@@ -75,7 +75,7 @@ def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float6
     """
     numbers = features.astype(np.int64)
     inside_counts = (numbers & INSIDE) >> INSIDE_SHIFT
-    found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALISED) + 0.5 * inside_counts)
+    found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALIZED) + 0.5 * inside_counts)
     found[(numbers & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
     return found
 
@@ -208,7 +208,9 @@ def _select_rarest(nodes: Indices, degrees: Indices) -> Indices:
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
     """Return the pairs of nodes joined by links, weighted by the worth of the links."""
-    links = [(entity, link.other, LINK_WEIGHTS[link.kind] * link.times) for entity, link in passage_graph.iter_links()]
+    links = [
+        (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()
+    ]
     if not links or not len(node_entities):
         return _sum_edges(len(node_entities), [])
     first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...derived.passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, Degrees, EntityRows
-from ...derived.passage_graph.neighborhood import Neighbourhood, NodeNames, make_entity_node
+from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, LOWER, TRIPLE, Degrees, EntityRows
+from ...derived.passage_graph.neighborhood import NeighborhoodRequest, NodeNames, make_entity_node
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import TermWeights, build_term_weights, parse_question_words
@@ -46,7 +46,7 @@ _MAX_ENTITY_CHUNKS = 2000
 #: The maximum number of chunks found by entities whose cosines are read.
 _MAX_CANDIDATES = 200
 #: Features of an entity mentioned in the chunk's own text, rather than in its title or heading.
-_OWN_TEXT_FEATURES = CAPITALISED | INSIDE | TRIPLE
+_OWN_TEXT_FEATURES = CAPITALIZED | INSIDE | TRIPLE
 #: The weight of an entity that the question does not name.
 _UNNAMED_WEIGHT = 0.5
 #: The maximum number of ancestors and descendants listed for a node of the forest.
@@ -158,7 +158,7 @@ def find_near_entities(
     scores: dict[int, float] = {}
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
     no_entities = np.empty(0, np.uint32)
-    requests = [Neighbourhood(chunks, no_entities, 0, with_links=False) for chunks in chunk_lists if len(chunks)]
+    requests = [NeighborhoodRequest(chunks, no_entities, 0, with_links=False) for chunks in chunk_lists if len(chunks)]
     surroundings = query.reading.fetch_all(requests)
     for ranking, (in_chunks, _) in zip(filter(None, rankings), surroundings, strict=True):
         rows = in_chunks.rows

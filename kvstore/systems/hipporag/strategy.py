@@ -14,7 +14,7 @@ import numpy as np
 
 from ...arguments import Option
 from ...derived.passage_graph.neighborhood import NamesInChunks, make_entity_node
-from ...derived.passage_graph.pagerank import compute_personalised_pagerank
+from ...derived.passage_graph.pagerank import compute_personalized_pagerank
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
 from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.dense_search import rank_by_vector
@@ -46,7 +46,7 @@ class HippoRagStrategy:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
         with query.trace.step("personalised PageRank") as step:
-            ranks = compute_personalised_pagerank(reading, starts, restart=option(query, self, "restart"))
+            ranks = compute_personalized_pagerank(reading, starts, restart=option(query, self, "restart"))
             keep = query.mask_allowed(ranks.chunks)
             ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)
