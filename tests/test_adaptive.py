@@ -23,7 +23,7 @@ def steps(store: kvstore.Store, question: str) -> dict[str, str]:
     return {step.name: step.detail for step in store.retrieve(question, using="adaptive").steps}
 
 
-def test_words_that_follow_each_other_in_the_question_count_where_they_stand_together(store: kvstore.Store) -> None:
+def test_consecutive_words_of_the_question_count_where_they_are_adjacent(store: kvstore.Store) -> None:
     store.put("apart", "The lock of the harbour is old; nobody who came from the sea ever saw a spare key.")
     store.put("together", "The spare lock key is old; nobody who came from the sea ever saw the harbour of.")
     for number in range(30):
@@ -36,7 +36,7 @@ def test_words_that_follow_each_other_in_the_question_count_where_they_stand_tog
     assert scores["together"] / scores["apart"] > even["together"] / even["apart"]
 
 
-def test_the_search_that_tells_its_best_from_the_rest_counts_more(store: kvstore.Store) -> None:
+def test_the_search_that_separates_its_best_hits_counts_more(store: kvstore.Store) -> None:
     for number in range(40):
         store.put(f"tide{number}", f"The tide of the sea comes to the quay on day {number}.")
     store.put("keel", "The keel of a sloop was laid on the quay.")
@@ -191,7 +191,7 @@ def test_a_specific_name_leads_where_nothing_resembles_the_question(films: kvsto
         ("Is Blue Harbour a film directed by Nora Quill?", "the best passage has 100% of the question"),
     ],
 )
-def test_a_walk_that_has_nothing_to_say_is_not_taken(films: kvstore.Store, question: str, reason: str) -> None:
+def test_a_walk_without_information_is_ignored(films: kvstore.Store, question: str, reason: str) -> None:
     told = steps(films, question)
     assert reason in told["weigh walk"]
     assert "personalised PageRank" not in told
@@ -233,7 +233,7 @@ def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None
     assert found(films, question, "adaptive") == found(films, question, "hybrid")
 
 
-def test_what_resembles_a_question_most_keeps_its_place_beside_a_walk(films: kvstore.Store) -> None:
+def test_the_chunk_most_similar_to_a_question_keeps_its_rank_next_to_a_walk(films: kvstore.Store) -> None:
     for number in range(12):
         films.put(f"quill{number}", f"Nora Quill directs a play; a director was born, part {number}.")
     films.put("canyon", "Somewhere in the lower desert is the deep canyon, in which the third of them was.")

@@ -126,7 +126,7 @@ def test_an_alias_whose_entity_is_gone_stands_for_itself(cities: kvstore.Store) 
     assert found(cities, "big apple") == [("New York", "city"), ("New York", "trip")]
 
 
-def test_what_cannot_stand_is_refused(cities: kvstore.Store) -> None:
+def test_an_invalid_alias_is_refused(cities: kvstore.Store) -> None:
     cities.alias("Big Apple", "New York")
     cities.put("york", "York is old.", title="York")
     cities.merge("York", "New York")

@@ -79,7 +79,7 @@ def test_a_lead_in_brings_the_block_that_it_announces(ask: Callable[..., kvstore
     assert "```" not in answer.text
 
 
-def test_what_does_not_name_its_subject_stands_behind_the_title(ask: Callable[..., kvstore.Answer]) -> None:
+def test_a_sentence_without_its_subject_follows_the_title(ask: Callable[..., kvstore.Answer]) -> None:
     answer = ask("She was born in Riga in 1911.", "Where was Anna Kalnins born?", title="Anna Kalnins")
     assert answer.text == "Anna Kalnins: She was born in Riga in 1911. [1]"
 
@@ -95,7 +95,7 @@ def test_headings_synopses_and_drawings_are_no_answer(ask: Callable[..., kvstore
     assert not any(part in answer.text for part in ("NAME", "SYNOPSIS", "[-a]", "+--"))
 
 
-def test_a_row_of_a_table_is_told_under_the_words_of_its_head(ask: Callable[..., kvstore.Answer]) -> None:
+def test_a_table_row_is_quoted_with_its_header(ask: Callable[..., kvstore.Answer]) -> None:
     text = "| Shift | Officer |\n| --- | --- |\n| Morning | Farid Osei |\n| Night | Dermot Quill |\n"
     assert (
         "Shift: Night; Officer: Dermot Quill"
@@ -103,14 +103,14 @@ def test_a_row_of_a_table_is_told_under_the_words_of_its_head(ask: Callable[...,
     )
 
 
-def test_the_same_page_twice_is_told_once(store: kvstore.Store) -> None:
+def test_a_duplicate_page_is_quoted_once(store: kvstore.Store) -> None:
     store.set("least_confidence", 0)
     for key in "ab":
         store.put(key, "Tea is made from leaves.")
     assert store.ask("What is tea made from?").text == "Tea is made from leaves. [1]"
 
 
-def test_what_a_question_asks_for_decides_among_equals(ask: Callable[..., kvstore.Answer]) -> None:
+def test_the_kind_of_answer_asked_for_breaks_ties(ask: Callable[..., kvstore.Answer]) -> None:
     text = "The bridge over the Aare was opened with a great feast. The bridge over the Aare was opened in 1883."
     assert ask(text, "When was the bridge over the Aare opened?").text.startswith("The bridge")
     assert classify_question("When was it opened?").is_met_by("It was opened in 1883.")
@@ -120,7 +120,7 @@ def test_what_a_question_asks_for_decides_among_equals(ask: Callable[..., kvstor
     assert not classify_question("What does VACUUM do?").is_met_by("Unless it is full, this follows a VACUUM.")
 
 
-def test_what_is_not_there_is_not_answered(store: kvstore.Store) -> None:
+def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:
     store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
     answer = store.ask("Which volcano erupted near Grindavik in Iceland?")
     assert answer.abstained and answer.confidence < 0.5
@@ -140,7 +140,7 @@ def test_scattered_words_of_a_name_are_not_the_name(store: kvstore.Store) -> Non
     assert unknown.value < known.value - 0.3
 
 
-def test_what_a_question_names() -> None:
+def test_names_in_a_question() -> None:
     def named(question: str) -> list[str]:
         return [name.text for name in find_question_names(question)]
 
@@ -180,7 +180,7 @@ def test_function_words_of_another_language_do_not_answer_a_question(store: kvst
     assert not store.ask("Combien coûte la cotisation du club ?").abstained
 
 
-def test_an_unknown_name_is_told_beside_an_answer(store: kvstore.Store) -> None:
+def test_an_unknown_name_is_reported_next_to_an_answer(store: kvstore.Store) -> None:
     store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
     store.set("least_confidence", 0)
     answer = store.ask("How long does parental leave last, says Gretel?")
@@ -228,7 +228,7 @@ def test_a_sentence_that_counts_on_a_list_brings_it(ask: Callable[..., kvstore.A
     assert "log.search" in ask(text, "What is safe to delete to build it again?").text
 
 
-def test_what_is_comes_before_what_was_changed(store: kvstore.Store) -> None:
+def test_the_current_state_ranks_above_a_change(store: kvstore.Store) -> None:
     changes = "Fixed: the keeper could not start the horn in fog as a service. Start the horn in fog: fixed once more."
     store.put("changelog.txt", changes)
     store.put("horn.txt", "To start the horn, the keeper turns the brass key. The key hangs beside the door.")
@@ -245,7 +245,7 @@ def test_an_option_that_nothing_has_is_not_answered(store: kvstore.Store) -> Non
     assert known.lacking == 0 and unknown.lacking == 1 and unknown.value < known.value - 0.3
 
 
-def test_a_definition_is_told_to_its_end(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_definition_is_quoted_to_its_end(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"chunk_tokens": 24})
     page = (
         "SETTINGS\n       LampCountMax\n              How many lamps are lit without an answer, see below.\n\n"
@@ -314,9 +314,7 @@ def test_lines_that_are_jotted_down_answer_line_by_line(
 
 
 @pytest.mark.parametrize("question", ["who has the key of the shed", "Has Ann the key of the shed? :)"])
-def test_a_message_that_asks_is_told_with_the_one_that_answers(
-    ask: Callable[..., kvstore.Answer], question: str
-) -> None:
+def test_a_message_that_asks_is_quoted_with_its_reply(ask: Callable[..., kvstore.Answer], question: str) -> None:
     chat = (
         f"1/2/2026, 18:22 - Bo: {question}\n1/2/2026, 18:24 - Al: it hangs behind the door of the kitchen\n"
         "1/2/2026, 18:30 - Bo: the dentist called for you\n1/2/2026, 18:31 - Al: I heard it ring"
@@ -334,13 +332,13 @@ def test_a_sentence_that_runs_over_lines_and_a_title_with_a_colon_are_no_notes(
     )
 
 
-def test_source_code_tells_where_nothing_else_was_found(ask: Callable[..., kvstore.Answer]) -> None:
+def test_source_code_answers_if_nothing_else_is_found(ask: Callable[..., kvstore.Answer]) -> None:
     code = '## Grid\n\n```python\nclass Grid:\n    """Draws lattices of harbours."""\n```\n'
     answer = ask(code, "What does Grid do?", format="markdown")
     assert '"""Draws lattices of harbours."""' in answer.text and len(answer.citations) == 1
 
 
-def test_source_code_that_is_found_first_tells_beside_sentences(store: kvstore.Store) -> None:
+def test_source_code_that_is_found_first_is_quoted_with_sentences(store: kvstore.Store) -> None:
     store.set("least_confidence", 0)
     store.put("gauge", "## database\n\n```toml\n[database]\nport = 5433 # of the gauge\n```\n", format="markdown")
     store.put("harbour", "The harbour was dug in 1874 and has a database of ships.", title="The harbour")
@@ -349,7 +347,7 @@ def test_source_code_that_is_found_first_tells_beside_sentences(store: kvstore.S
 
 
 @pytest.mark.parametrize("gap", ["\n\n", "\n"])
-def test_the_lines_of_a_long_file_that_tell_are_shown(store: kvstore.Store, gap: str) -> None:
+def test_the_relevant_lines_of_a_long_file_are_shown(store: kvstore.Store, gap: str) -> None:
     """Whether or not empty lines part its sections, and though sentences on such things are found before it."""
     store.set("least_confidence", 0)
     sections = [f"{name}:\n  workers: {number}\n  level: info" for number, name in enumerate(("web", "mail", "search"))]
@@ -367,7 +365,7 @@ def test_the_lines_of_a_long_file_that_tell_are_shown(store: kvstore.Store, gap:
     assert "timeout: 3h" in stored.text.encode()[shown.start : shown.end].decode()
 
 
-def test_what_has_no_sentence_to_tell_names_the_nearest_passages(ask: Callable[..., kvstore.Answer]) -> None:
+def test_an_answer_without_a_sentence_names_the_nearest_passages(ask: Callable[..., kvstore.Answer]) -> None:
     answer = ask("HARBOUR", "What is the harbour?")
     assert answer.text == "Nothing in the store answers this. The nearest passages: k [1]."
     assert [citation.document for citation in answer.citations] == ["k"]
@@ -382,7 +380,7 @@ def test_a_file_without_a_title_is_named_by_its_name(store: kvstore.Store) -> No
     assert "unnamed 0.00" in told
 
 
-def test_a_heading_that_is_the_question_stands_over_its_answer(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_heading_equal_to_the_question_leads_to_its_answer(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store("customers")
     store.set("least_confidence", 0)
     parts = ["# Questions of customers"]
@@ -408,7 +406,7 @@ def test_a_question_in_plain_text_brings_its_answer(ask: Callable[..., kvstore.A
     assert "What does error E23 mean? There is something in the base." in ask(text, "What is error E23?").text
 
 
-def test_a_number_in_the_question_keeps_answers_to_what_has_it(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_number_in_the_question_restricts_answers_to_texts_with_it(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store("bills")
     bills = {"2025-014": "1,882.20", "2025-021": "3,691.20", "2025-027": "3,014.40", "2025-033": "13,526.40"}
     for number, total in bills.items():
@@ -426,7 +424,7 @@ def test_a_number_in_the_question_keeps_answers_to_what_has_it(make_store: Calla
         assert {citation.document for citation in answer.citations} == {answer.evidence.hits[0].document}
 
 
-def test_lines_of_a_bill_are_told(ask: Callable[..., kvstore.Answer]) -> None:
+def test_lines_of_a_bill_are_quoted(ask: Callable[..., kvstore.Answer]) -> None:
     text = (
         "Invoice 7\n\nKeel bolts, drawn and renewed 1,310.00\nLifting EUR 322,00\n\nVAT 20% 326.40 €\n\nPayable soon."
     )
@@ -435,7 +433,7 @@ def test_lines_of_a_bill_are_told(ask: Callable[..., kvstore.Answer]) -> None:
     assert "VAT 20% 326.40 €" in ask(text, "How much was the VAT?").text
 
 
-def test_what_is_known_by_its_form_is_not_answered_where_no_passage_has_that(
+def test_an_identifier_that_no_passage_contains_is_not_answered(
     make_store: Callable[..., kvstore.Store],
 ) -> None:
     store = make_store("insurance")

@@ -64,7 +64,7 @@ def test_filling_is_a_step_and_keeps_to_conditions_and_tokens(filled: kvstore.St
     assert [hit.document for hit in within.hits] == ["babbage"]
 
 
-def test_what_is_taken_together_is_not_filled_up_with_its_own_chunks(make_store: Callable[..., kvstore.Store]) -> None:
+def test_merged_segments_are_not_padded_with_their_own_chunks(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules", "chunk_tokens": 16})
     store.put("long", " ".join(f"Charles Babbage designed engine number {n} of brass and steam." for n in range(8)))
     store.put("tea", "Tea is made from leaves.")
@@ -103,7 +103,7 @@ def test_every_strategy_but_lexical_takes_a_vector_without_words(filled: kvstore
         assert np.isfinite([hit.score for hit in evidence.hits]).all(), strategy
 
 
-def test_what_needs_words_asks_for_them(filled: kvstore.Store) -> None:
+def test_a_strategy_that_needs_words_requires_them(filled: kvstore.Store) -> None:
     (vector,) = filled.embed(["tea"])
     for refused in (
         lambda: filled.search("", vector=vector, using="lexical"),
@@ -155,7 +155,7 @@ def test_a_whole_document_stays_whole(store: kvstore.Store) -> None:
     assert store.describe_document("tea")["cut"] == "by rule"
 
 
-def test_a_document_is_cut_where_its_owner_says(store: kvstore.Store) -> None:
+def test_a_document_is_chunked_at_the_given_spans(store: kvstore.Store) -> None:
     spans = [(LONG.index("Tea is"), LONG.index(" Robert")), (LONG.index("took"), LONG.index("Some")), (101, len(LONG))]
     assert store.put("tea", LONG, format="markdown", chunks=spans)
     expected = [LONG[start:end].replace("\r\n", "\n") for start, end in spans]
@@ -174,7 +174,7 @@ def test_a_document_is_cut_where_its_owner_says(store: kvstore.Store) -> None:
     )
 
 
-def test_own_chunks_are_exported_imported_repaired_and_said(
+def test_own_chunks_are_exported_imported_repaired_and_dumped(
     store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path
 ) -> None:
     store.put("whole", LONG * 30, format="markdown", title="Whole", chunks="whole")
@@ -210,7 +210,7 @@ def test_own_chunks_are_exported_imported_repaired_and_said(
         ([(0, "3")], "document 'tea': chunk 0 is two whole numbers"),
     ],
 )
-def test_what_are_no_chunks_says_why(store: kvstore.Store, chunks: Any, message: str) -> None:
+def test_invalid_chunks_are_refused_with_the_reason(store: kvstore.Store, chunks: Any, message: str) -> None:
     with pytest.raises(errors.InputError, match=message):
         store.put("tea", LONG, chunks=chunks)
 
@@ -278,7 +278,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
 # Vectors -------------------------------------------------------------------------------------------------------------
 
 
-def test_stored_vectors_are_a_column_for_those_who_name_it(filled: kvstore.Store) -> None:
+def test_stored_vectors_are_a_column_that_must_be_named(filled: kvstore.Store) -> None:
     rows = filled.execute("SELECT id, vector FROM chunks ORDER BY id").fetchall()
     vectors = np.stack([np.frombuffer(vector, "<f4") for _, vector in rows])
     assert np.array_equal(vectors, filled.vectors([id for id, _ in rows]))
@@ -312,7 +312,7 @@ def test_stored_vectors_are_a_column_for_those_who_name_it(filled: kvstore.Store
         ({"chunks": [(0, 99)]}, "document 3 of 4: document 'doc/2': chunk 0 is"),
     ],
 )
-def test_a_batch_says_which_document_is_wrong_and_stores_none(
+def test_a_batch_with_an_invalid_document_names_it_and_stores_nothing(
     store: kvstore.Store, wrong: dict[str, Any], message: str
 ) -> None:
     batch = [{"key": f"doc/{number}", "text": "Tea is made from leaves.", "chunks": "whole"} for number in range(4)]

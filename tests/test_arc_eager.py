@@ -44,7 +44,7 @@ def test_it_parses_as_spacy_does(pipeline: Any) -> None:
 
 
 @pytest.mark.slow
-def test_it_parses_as_spacy_does_whatever_the_network_says(pipeline: Any) -> None:
+def test_it_parses_like_spacy_for_any_network(pipeline: Any) -> None:
     """Weights of chance lead to states that a trained network never comes to."""
     parser = pipeline.get_pipe("parser")
     upper = parser.model.get_ref("upper")
@@ -77,7 +77,7 @@ def test_it_parses_as_spacy_does_whatever_the_network_says(pipeline: Any) -> Non
         ((3, 26), 2, (1, 32), [0, 1] * 17, [2]),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_arrays_that_do_not_match_are_refused(
     rows: tuple[int, int], bias: int, upper: tuple[int, int], kinds: list[int], lengths: list[int]
 ) -> None:
     heads, labels = np.zeros((2, rows[0] - 1), np.int32)

@@ -149,7 +149,9 @@ def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
         store.execute("CREATE INDEX community_graph")
 
 
-def test_without_its_file_a_store_answers_the_same_or_says_what_it_lacks(themed: Store, make_store: MakeStore) -> None:
+def test_without_its_index_file_a_store_answers_the_same_or_names_the_file(
+    themed: Store, make_store: MakeStore
+) -> None:
     whole = told(asked(themed))
     path = themed.path / "community_graph.index"
     sound = path.read_bytes()

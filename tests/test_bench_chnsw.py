@@ -13,7 +13,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "bench_chnsw.py"
 
 
 @pytest.mark.slow
-def test_every_figure_is_told(tmp_path: Path) -> None:
+def test_every_figure_is_reported(tmp_path: Path) -> None:
     people = [f"{first} {last}" for first in ("Ada", "Otto", "Vera", "Karl") for last in ("Reid", "Munk", "Falk")]
     rows = [
         {"id": f"p{n}", "title": f"Pier {n}", "text": f"{people[n % 12]} met {people[(n * 5 + 1) % 12]} at Pier {n}."}

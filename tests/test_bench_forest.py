@@ -42,7 +42,7 @@ def tree(draw: st.DrawFn) -> list[Pair]:
 
 @settings(max_examples=num_examples(40), deadline=None)
 @given(st.lists(tree(), min_size=1, max_size=5), st.integers(1, 4))
-def test_every_baseline_finds_the_same_places_and_tells_the_same(drawn: list[list[Pair]], relatives: int) -> None:
+def test_every_baseline_finds_the_same_locations_and_context(drawn: list[list[Pair]], relatives: int) -> None:
     trees = {f"tree {number}": pairs for number, pairs in enumerate(drawn)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

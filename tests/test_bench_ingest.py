@@ -22,7 +22,7 @@ FIGURES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["ingest", "replace", "compact"])
-def test_every_figure_is_told(part: str, tmp_path: Path) -> None:
+def test_every_figure_is_reported(part: str, tmp_path: Path) -> None:
     rows = [{"id": f"p{n}", "title": f"Pier {n}", "text": f"Pier {n} was built by Captain Reid."} for n in range(12)]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = ["--data", str(tmp_path), "--limit", "10", "--chunks", "400", "--embedder", "hashing:16", "--only", part]

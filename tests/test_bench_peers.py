@@ -124,7 +124,7 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
 
 
 @pytest.mark.slow
-def test_every_figure_of_kvstore_is_told(data: Path) -> None:
+def test_every_figure_of_kvstore_is_reported(data: Path) -> None:
     chosen = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
     figures = measured(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]
     assert figures["load_s"] > 0 and figures["load_written_mb"] > 0.1
@@ -134,14 +134,14 @@ def test_every_figure_of_kvstore_is_told(data: Path) -> None:
     assert figures["replace_ms"] > 0 and figures["replace_written_kb"] > 1
 
 
-def test_a_name_that_is_none_is_refused(data: Path) -> None:
+def test_an_invalid_name_is_refused(data: Path) -> None:
     run = ran(data, "--systems", "kvstore,nothing")
     assert run.returncode == 2 and "'nothing'" in run.stderr and "sqlite-vec" in run.stderr
     run = ran(data, "--beside", "other=/nowhere")
     assert run.returncode == 2 and "NAME=FOLDER" in run.stderr
 
 
-def test_another_checkout_is_what_is_measured_beside(data: Path) -> None:
+def test_another_checkout_can_be_measured_in_the_same_run(data: Path) -> None:
     other = data / "other" / "kvstore"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("raise ImportError('this is the other one')")
@@ -161,7 +161,7 @@ def test_growth_is_a_ratio_of_times(data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_every_system_finds_what_it_holds(data: Path, name: str) -> None:
+def test_every_system_finds_its_documents(data: Path, name: str) -> None:
     if missing(name):
         found = measured(data, "--systems", name, "--rows", "load", "--size", "1")
         assert found["not_run"] == [

@@ -32,7 +32,7 @@ def test_pages_of_every_shape_are_read_whole_and_without_navigation(page: Page) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_what_generators_make_is_read_whole_and_without_navigation(generator: str, tmp_path: Path) -> None:
+def test_generated_pages_are_read_completely_and_without_navigation(generator: str, tmp_path: Path) -> None:
     try:
         made = GENERATORS[generator](tmp_path, sys.executable)
     except Unavailable as error:

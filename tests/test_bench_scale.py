@@ -35,7 +35,7 @@ def test_made_documents_obey_their_laws() -> None:
     assert len({made_documents.name(number) for number in range(20_000)}) > 19_500
 
 
-def test_what_is_measured_is_written_down(tmp_path: Path) -> None:
+def test_measurements_are_written_to_a_file(tmp_path: Path) -> None:
     run = ran(tmp_path, "--minutes", "0")
     assert run.returncode == 0 and "stopped before load at 10,000 chunks" in run.stdout, run.stderr
     done = bench_scale.Done(tmp_path / "work")

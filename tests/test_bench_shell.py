@@ -13,7 +13,7 @@ TOOL = Path(__file__).parent.parent / "tools" / "bench_shell.py"
 
 
 @pytest.mark.slow
-def test_it_tells_all_figures() -> None:
+def test_it_reports_all_figures() -> None:
     sizes = ["--chunks", "100", "--entities", "500"]
     done = subprocess.run([sys.executable, str(TOOL), *sizes, "--json"], capture_output=True, text=True, timeout=300)
     figures = json.loads(done.stdout)

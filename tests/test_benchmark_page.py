@@ -36,7 +36,7 @@ def made(tmp_path: Path, *arguments: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def test_what_is_kept_is_shown_and_what_cannot_be_measured_is_named(tmp_path: Path) -> None:
+def test_stored_results_are_shown_and_failed_measurements_are_named(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     outcome = {
@@ -59,7 +59,7 @@ def test_what_is_kept_is_shown_and_what_cannot_be_measured_is_named(tmp_path: Pa
     assert "Not measured yet: Beside other systems (`peers`)" in page
 
 
-def test_a_tool_that_misses_a_bar_shows_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark_page = imported(monkeypatch)
     tool = tmp_path / "tools" / "bench_ours.py"
     tool.parent.mkdir()
@@ -95,13 +95,13 @@ def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monk
     assert page.count("commit abc1234,") == 2 and "dirty" not in page
 
 
-def test_what_is_kept_took_no_more_than_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_results_took_at_most_the_stated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark_page = imported(monkeypatch)
     kept = (ROOT / "docs" / "benchmarks").glob("*.json")
     assert sum(json.loads(path.read_text())["processor_seconds"] for path in kept) < 60 * benchmark_page.MINUTES
 
 
-def test_the_page_is_made_of_what_is_kept() -> None:
+def test_the_page_is_generated_from_stored_results() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "benchmarks.md"
         subprocess.run([sys.executable, str(TOOL), "--as-kept", "--page", str(page)], check=True, capture_output=True)

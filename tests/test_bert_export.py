@@ -52,7 +52,7 @@ def model(tmp_path: Path) -> Path:
         ("sentence_bert_config.json", lambda config: config.update(do_lower_case=True), "letters are made small"),
     ],
 )
-def test_what_is_not_known_is_refused(model: Path, tmp_path: Path, file: str, change: Change, told: str) -> None:
+def test_an_unknown_name_is_refused(model: Path, tmp_path: Path, file: str, change: Change, told: str) -> None:
     content = json.loads((model / file).read_text())
     change(content)
     (model / file).write_text(json.dumps(content))

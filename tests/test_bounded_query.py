@@ -49,7 +49,7 @@ def tea(make_store: MakeStore) -> kvstore.Store:
         "DESCRIBE documents",
     ],
 )
-def test_what_reads_gives_the_rows_of_execute(tea: kvstore.Store, sql: str) -> None:
+def test_query_returns_the_rows_of_execute(tea: kvstore.Store, sql: str) -> None:
     parameters = ("tea 03",) if "?" in sql and sql.startswith("SELECT") else ()
     expected = tea.execute(sql, parameters)
     found = tea.query(sql, parameters)

@@ -88,7 +88,7 @@ def test_tags_of_messages_are_fixed_and_unknown_ones_are_typed_errors() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
-def test_workers_give_what_one_process_gives(make_store: MakeStore, folder: Path, workers: int) -> None:
+def test_workers_give_the_result_of_one_process(make_store: MakeStore, folder: Path, workers: int) -> None:
     alone, together = make_store("alone"), make_store("together")
     expected = alone.ingest(folder, workers=0)
     report = together.ingest(folder, workers=workers)
@@ -244,7 +244,7 @@ def test_an_embedder_of_the_programs_own_stays_in_its_process(make_store: MakeSt
     assert store.ingest(folder, workers=1).added == 141
 
 
-def test_what_the_embedder_raises_in_a_worker_ends_the_ingest(make_store: MakeStore, folder: Path) -> None:
+def test_an_error_of_the_embedder_in_a_worker_ends_the_ingest(make_store: MakeStore, folder: Path) -> None:
     store = make_store("given", embedder="none:4")
     with pytest.raises(errors.EmbedderError, match="no embedder"):
         store.ingest(folder, workers=2)
@@ -332,7 +332,7 @@ def _alive(process: int) -> bool:
         return False
 
 
-def test_explain_ingest_says_what_would_be_done_and_does_nothing(store: kvstore.Store, folder: Path) -> None:
+def test_explain_ingest_describes_the_work_and_does_nothing(store: kvstore.Store, folder: Path) -> None:
     found = store.forecast_ingest(folder)
     assert (found.files, found.known, found.skipped, found.calls) == (44, 0, 0, 0)
     assert found.sampled == 24

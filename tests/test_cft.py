@@ -25,7 +25,7 @@ def fleet(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
-def test_every_place_of_an_entity_is_told_with_its_first_relatives(fleet: kvstore.Store) -> None:
+def test_every_location_of_an_entity_is_described_with_its_first_relatives(fleet: kvstore.Store) -> None:
     evidence = fleet.retrieve("What is a tug?", using="cft")
     assert set(evidence.context) == {
         "tug (in fleet) is under ship, vessel, craft; above harbour tug, steam tug",
@@ -39,7 +39,7 @@ def test_every_place_of_an_entity_is_told_with_its_first_relatives(fleet: kvstor
     assert told["ancestors and descendants"].count == 2
 
 
-def test_what_yields_is_not_told_and_names_that_are_one_are_told_together(fleet: kvstore.Store) -> None:
+def test_displaced_edges_are_left_out_and_merged_names_are_described_together(fleet: kvstore.Store) -> None:
     fleet.put_edge("tug", "vessel", tree="fleet")
     fleet.put_edge("Towboat", "Workboat", tree="boats")
     fleet.merge("towboat", "tug")
@@ -67,7 +67,7 @@ def test_more_chunks_may_state_relations_than_are_asked_for(make_store: Callable
     assert all(" under vessel" in hit.path for hit in evidence.hits)
 
 
-def test_an_answer_tells_what_the_forest_says(fleet: kvstore.Store) -> None:
+def test_an_answer_quotes_the_forest(fleet: kvstore.Store) -> None:
     fleet.set("least_confidence", 0)  # "seen" is no word of the store
     answer = fleet.ask("Where was a tug seen?", using="cft")
     assert answer.text.startswith("Diary: We saw a tug in the morning and the bakery at noon. [1]\n\ntug (in ")
@@ -77,7 +77,7 @@ def test_an_answer_tells_what_the_forest_says(fleet: kvstore.Store) -> None:
     assert fleet.ask("Who bakes?", using="cft").text == "Nothing in the store answers this."
 
 
-def test_chunks_that_state_relations_are_found_and_say_so(store: kvstore.Store) -> None:
+def test_chunks_that_state_relations_are_found_and_marked(store: kvstore.Store) -> None:
     extracted = extract("notes", "The port has news. The tug belongs to the harbour fleet.", store.settings)
     sentence = extracted.text.index(b"The tug")
     relation = Relation("tug", "harbour fleet", "belongs", 0.9, sentence, len(extracted.text))

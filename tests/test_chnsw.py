@@ -226,7 +226,7 @@ def test_threads_search_side_by_side(layers: list[Matrix], arrays: Arrays) -> No
         assert list(pool.map(lambda query: graph.find_nearest(query, [5] * 4, 30), [*queries] * 5)) == alone * 5
 
 
-def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -> None:
+def test_a_build_can_be_cancelled_and_reports_its_progress(layers: list[Matrix]) -> None:
     heard: list[tuple[int, int]] = []
     cancelled = iter([False, False, True])
     given_up = build_layered_arrays(
@@ -264,7 +264,7 @@ def test_arrays_that_do_not_fit_each_other_are_refused(arrays: Arrays, name: str
         LayeredVectors({**arrays, name: wrong})
 
 
-def test_an_order_that_is_none_is_refused(layers: list[Matrix], arrays: Arrays) -> None:
+def test_an_invalid_order_is_refused(layers: list[Matrix], arrays: Arrays) -> None:
     order = np.arange(3446, dtype=np.uint32)
     for wrong in (order[::-1].copy(), order[:-1].copy(), np.zeros(3446, np.uint32)):
         with pytest.raises(ValueError, match="order"):
@@ -311,7 +311,7 @@ def checksums_of(arrays: Arrays) -> npt.NDArray[np.uint32]:
 
 
 @pytest.mark.parametrize("exact_below", [0, 10_000])
-def test_checksums_are_those_that_the_format_tells(layers: list[Matrix], exact_below: int) -> None:
+def test_checksums_are_those_of_the_format(layers: list[Matrix], exact_below: int) -> None:
     arrays = built(layers, exact_below=exact_below)
     assert arrays["checks"].tolist() == checksums_of(arrays).tolist()
 
@@ -377,7 +377,7 @@ def damage(data: bytearray, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_300_damages_of_a_file_are_told_or_harmless(links: bool, tmp_path: Path) -> None:
+def test_300_damages_of_a_file_are_reported_or_harmless(links: bool, tmp_path: Path) -> None:
     layers = made([700, 300, 20], 24)
     sound = written(built(layers, m=8, exact_below=0 if links else 10_000), tmp_path / "layers.index").read_bytes()
     queries = questions(layers, 15)

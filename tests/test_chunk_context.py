@@ -62,7 +62,7 @@ def about(request: dict[str, Any]) -> Planned:
     return stream(json.dumps({"passages": passages}))
 
 
-def test_the_first_sentence_of_a_document_stands_in_every_chunks_text(make_store: MakeStore) -> None:
+def test_the_first_sentence_of_a_document_is_in_the_text_of_every_chunk(make_store: MakeStore) -> None:
     store = make_store(settings=SETTINGS)
     put_all(store)
     texts = made_from(store, "lamp")
@@ -92,7 +92,7 @@ def test_ingest_workers_embed_the_same(make_store: MakeStore, tmp_path: Path) ->
     check_vectors(store)
 
 
-def test_another_first_sentence_embeds_the_document_anew_and_another_sentence_one_chunk(make_store: MakeStore) -> None:
+def test_a_new_first_sentence_reembeds_the_document_and_another_sentence_one_chunk(make_store: MakeStore) -> None:
     store = make_store(settings=SETTINGS)
     put_all(store)
     for text in (TEXTS["lamp"].replace("1911", "1912"), TEXTS["lamp"] + "It is dark now."):
@@ -100,7 +100,7 @@ def test_another_first_sentence_embeds_the_document_anew_and_another_sentence_on
         check_vectors(store)
 
 
-def test_what_a_model_wrote_stands_in_place_of_the_first_sentence(make_store: MakeStore, server: Server) -> None:
+def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeStore, server: Server) -> None:
     server.answering = about
     store = make_store(settings=SETTINGS)
     put_all(store)
@@ -128,7 +128,7 @@ def test_what_a_model_wrote_stands_in_place_of_the_first_sentence(make_store: Ma
     check_vectors(store)
 
 
-def test_what_a_model_wrote_leaves_the_owners_chunks(make_store: MakeStore, server: Server) -> None:
+def test_a_text_written_by_a_model_leaves_own_chunks_unchanged(make_store: MakeStore, server: Server) -> None:
     server.answering = about
     store = make_store(settings=SETTINGS)
     store.put("tea", TEXTS["tea"], format="markdown", chunks="whole")

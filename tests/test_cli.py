@@ -92,7 +92,7 @@ def test_results_and_everything_else_are_kept_apart(kv: Run, store: str) -> None
     assert error == "no entity is called 'Maria Jensn'; did you mean 'Maria Jensen'?\n"
 
 
-def test_a_failure_is_told_and_the_rest_goes_on(kv: Run, store: str) -> None:
+def test_a_failure_is_reported_and_the_rest_continues(kv: Run, store: str) -> None:
     script = "SELECT 1 AS a;\nSELEC 2;\n.nonsense\nSELECT 3 AS b;\n"
     status, out, error = kv("shell", store, stdin=script)
     assert (status, out) == (1, "a\n1\nb\n3\n")
@@ -396,7 +396,7 @@ def test_ingest_a_folder(kv: Run, folder: Path) -> None:
     assert kv("ingest", "s", "docs", "--quiet") == (0, "", "")
 
 
-def test_bad_files_are_told_and_the_rest_goes_on(kv: Run, folder: Path) -> None:
+def test_bad_files_are_reported_and_the_rest_continues(kv: Run, folder: Path) -> None:
     (folder / "bad.txt").write_bytes(b"caf\xe9 \x80\x81")
     (folder / "empty.txt").write_text("")
     status, _, error = kv("ingest", "s", "docs", "missing.txt", "--embedder", "hashing", "--quiet")
@@ -462,7 +462,9 @@ def test_ask_of_some_documents_within_a_limit_as_json(kv: Run, folder: Path) -> 
     assert kv("ask", "s", question, "--within", "0")[0] == 2
 
 
-def test_ctrl_c_of_an_ingest_says_what_is_kept(kv: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_an_ingest_reports_what_is_committed(
+    kv: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from kvstore.ingest import pipeline
 
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
@@ -534,7 +536,7 @@ def test_ingest_pairs_with_an_option(kv: Run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_ctrl_c_keeps_what_is_committed_and_a_second_run_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_committed_documents_and_a_second_run_continues(tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(3000):

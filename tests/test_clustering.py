@@ -65,7 +65,7 @@ def assert_levels(levels: list[Partition], count: int, size: int) -> None:
         before = labels
 
 
-def test_a_graph_falls_into_what_hangs_together() -> None:
+def test_a_graph_is_split_into_connected_components() -> None:
     count, joined = rings(6, 5)
     levels = cluster_graph(count, joined)
     assert_levels(levels, count, 12)
@@ -120,7 +120,7 @@ def test_vectors_fall_into_their_clouds() -> None:
     assert cohesion == sorted(cohesion, reverse=True)
 
 
-def test_a_vector_less_changes_what_was_near_to_it() -> None:
+def test_removing_a_vector_changes_its_neighbors() -> None:
     vectors = clouds(900)
     names = np.arange(900)
     kept = np.delete(names, 450)

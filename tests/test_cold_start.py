@@ -122,7 +122,7 @@ def test_a_store_that_is_opened_leaves_the_environment_as_it_was() -> None:
         subprocess.run([sys.executable, "-c", asking], env={**os.environ, **environment}, check=True)
 
 
-def test_a_strategy_is_what_it_is_whether_or_not_it_was_asked_before() -> None:
+def test_earlier_questions_do_not_change_a_strategy() -> None:
     made: list[str] = []
 
     class Late:

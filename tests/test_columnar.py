@@ -31,7 +31,9 @@ def filled(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
     return store
 
 
-def test_a_suffix_says_what_a_file_is(filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suffix_decides_the_format_of_a_file(
+    filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for statement, said in (
         ("EXPORT TO '{}/x.csv'", r"JSON lines, in a file that ends in .jsonl or .ndjson; one table .* \.parquet or"),
         ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"a table is written to a file that ends in \.parquet or \.arrow"),

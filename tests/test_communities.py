@@ -163,7 +163,7 @@ def test_a_name_that_is_gone_is_in_no_community(themed: Store) -> None:
     assert rows(themed, "SELECT * FROM communities") == rows(themed, "SELECT * FROM community_members") == []
 
 
-def test_a_transaction_sees_what_it_has_deleted(themed: Store) -> None:
+def test_a_transaction_sees_its_deletions(themed: Store) -> None:
     themed.execute("BEGIN")
     themed.execute("DELETE FROM documents WHERE key LIKE 'theatre%'")
     found = repr(rows(themed, "SELECT * FROM communities") + rows(themed, "SELECT * FROM community_members"))
@@ -330,7 +330,7 @@ def write(store: Store) -> int:
     return writer.num_calls
 
 
-def test_a_model_writes_reports_of_what_is_there(themed: Store, server: Server) -> None:
+def test_a_model_writes_reports_of_existing_communities(themed: Store, server: Server) -> None:
     server.answering = report
     count = len(rows(themed, "SELECT 1 FROM communities"))
     assert write(themed) == count and write(themed) == 0
@@ -358,7 +358,7 @@ def test_a_model_writes_reports_of_what_is_there(themed: Store, server: Server) 
     assert not rows(themed, "SELECT 1 FROM communities WHERE written_by IS NULL")
 
 
-def test_a_report_without_sources_is_none(themed: Store, server: Server) -> None:
+def test_a_report_without_sources_is_invalid(themed: Store, server: Server) -> None:
     def unfounded(request: dict[str, Any]) -> Planned:
         told = {"summary": "So it is.", "explanation": "So it is said.", "sources": [0]}
         return stream(
@@ -382,7 +382,7 @@ def test_a_community_in_which_no_passage_was_at_home_is_shown(themed: Store) -> 
     assert rows(themed, "SELECT text, stale FROM communities WHERE passages = 0") == [("", 0)]
 
 
-def test_check_tells_what_does_not_fit(themed: Store) -> None:
+def test_check_reports_contradictions(themed: Store) -> None:
     with themed._session.environment.write() as view:
         (key,) = [bytes(key) for key, _ in view.scan("community_members")][:1]
         view.delete("community_members", key)
@@ -421,7 +421,7 @@ def test_the_tree_is_that_of_the_rows(themed: Store) -> None:
 
 
 @pytest.mark.parametrize("damage", [("parent", 1, 10_000), ("level", 0, 9), ("a circle", 1, 0)])
-def test_a_tree_that_is_none_is_told(themed: Store, damage: tuple[str, int, int]) -> None:
+def test_an_invalid_tree_is_reported(themed: Store, damage: tuple[str, int, int]) -> None:
     _, place, value = damage
 
     with themed._session.environment.write() as view:
@@ -435,7 +435,7 @@ def test_a_tree_that_is_none_is_told(themed: Store, damage: tuple[str, int, int]
     themed.drop_index("communities")
 
 
-def test_words_of_what_is_deleted_are_in_no_file_once_the_store_is_compacted(make_store: MakeStore) -> None:
+def test_words_of_deleted_documents_are_in_no_file_after_compact(make_store: MakeStore) -> None:
     store = make_store()
     with store.transaction() as transaction:
         for key, text in theme_documents(10).items():

@@ -85,7 +85,7 @@ def groups(tree: CommunityTree) -> dict[int, set[str]]:
 
 
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
-def test_names_that_stand_together_are_one_community(make_store: MakeStore, options: CommunityOptions) -> None:
+def test_names_that_occur_together_are_one_community(make_store: MakeStore, options: CommunityOptions) -> None:
     store = filled(make_store, "store", theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, options)

@@ -206,7 +206,7 @@ STEPS = st.lists(
 
 @settings(max_examples=num_examples(40), deadline=None)
 @given(steps=STEPS)
-def test_compacting_between_any_changes_loses_none(
+def test_compacting_between_changes_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "store"
@@ -561,7 +561,7 @@ print("closed", flush=True)
 # -- This process
 
 
-def test_it_waits_for_snapshots_and_says_when_it_cannot(path: Path) -> None:
+def test_it_waits_for_snapshots_and_reports_a_timeout(path: Path) -> None:
     kept = wasteful(path)
     with Environment.open(path, lock_timeout=0.05) as environment:
         snapshot = environment.snapshot()

@@ -86,12 +86,12 @@ def found(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
         ({"year": {"$not": {"$gt": 0}}}, {"poems", "blank", "x.y"}),
     ],
 )
-def test_a_dictionary_says_which_documents(books: kvstore.Store, where: Mapping[str, Any], keys: set[str]) -> None:
+def test_a_dictionary_selects_documents(books: kvstore.Store, where: Mapping[str, Any], keys: set[str]) -> None:
     assert found(books, where) == keys
     assert books.count(where) == len(keys)
 
 
-def test_a_dictionary_stands_wherever_a_condition_does(books: kvstore.Store) -> None:
+def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) -> None:
     where = {"year": {"$gte": 1800}}
     assert {hit.document for hit in books.retrieve("tea", using="vector", where=where).hits} == {"emma", "faust"}
     assert {span.document for span in books.ask("What is tea?", where=where).citations} <= {"emma", "faust"}
@@ -133,7 +133,7 @@ def test_a_dictionary_stands_wherever_a_condition_does(books: kvstore.Store) -> 
         ({"a": "\ud800"}, "half of a surrogate pair"),
     ],
 )
-def test_what_is_no_condition_says_why(books: kvstore.Store, where: Any, message: str) -> None:
+def test_an_invalid_condition_is_refused_with_the_reason(books: kvstore.Store, where: Any, message: str) -> None:
     with pytest.raises(errors.InputError, match=message):
         books.search("tea", where=where)
 
@@ -270,7 +270,7 @@ def lowered(letter: str) -> str:
     documents=st.lists(DOCUMENTS, min_size=1, max_size=6, unique_by=lambda one: str(one["key"])),
     wheres=st.lists(WHERES, min_size=5, max_size=15),
 )
-def test_dictionaries_find_what_plain_evaluation_finds(
+def test_dictionaries_select_the_same_as_plain_evaluation(
     books: kvstore.Store, documents: list[dict[str, Any]], wheres: list[dict[str, Any]]
 ) -> None:
     transaction = books.transaction()

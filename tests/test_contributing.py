@@ -73,7 +73,7 @@ def add_file(path: str, content: str, root: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("section", [name for name, text in SECTIONS.items() if fenced(text, "python")])
 @pytest.mark.usefixtures("registries")
-def test_examples_print_what_is_shown(section: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_print_the_shown_output(section: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(package)
     monkeypatch.setattr(kvstore, "open", functools.partial(kvstore.open, settings={"language": "rules"}))
     for block, shown in re.findall(
@@ -111,7 +111,7 @@ def test_named_files_are_there() -> None:
     assert [path for path in missing if not any(file.startswith(path) for file in made)] == []
 
 
-def test_what_is_called_there_is_there() -> None:
+def test_names_on_the_page_exist_in_the_code() -> None:
     """A link's text that is code names something in the file: a function, a class, or a method of one."""
     for names, path in re.findall(r"\[`([\w.]+)`\]\(([\w./]+\.py)\)", PAGE):
         text = (ROOT / path).read_text(encoding="utf-8")

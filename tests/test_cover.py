@@ -30,7 +30,7 @@ def test_sentences_have_their_places_and_tables_and_headings_have_none(store: kv
             assert sentence.to_span(view).document == "village"
 
 
-def test_what_was_said_is_not_said_again_and_the_question_counts_double(store: kvstore.Store) -> None:
+def test_covered_content_is_not_repeated_and_the_question_counts_double(store: kvstore.Store) -> None:
     store.put("village", TEXT, format="markdown")
     with store.state() as view:
         found = collect_cover_sentences(view, list(view.documents.get(1).chunk_ids()))

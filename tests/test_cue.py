@@ -73,7 +73,7 @@ def test_each_name_that_is_compared_has_a_beam_of_its_own(films: kvstore.Store, 
     }
 
 
-def test_what_a_unit_says_is_not_looked_for_again(films: kvstore.Store) -> None:
+def test_content_of_a_found_unit_is_not_searched_again(films: kvstore.Store) -> None:
     twice = ['"Nora Quill sold rope as a child."', '"Nora Quill sold rope as a small child."']
     films.put("more", twice[1].strip('"'))
 
@@ -111,7 +111,7 @@ def test_a_title_and_the_same_without_its_bracket_are_one_anchor(films: kvstore.
     assert "harbour" in documents(evidence, 1)
 
 
-def test_a_name_that_is_not_known_stands_for_the_nearest_that_is(films: kvstore.Store) -> None:
+def test_an_unknown_name_stands_for_the_nearest_known_one(films: kvstore.Store) -> None:
     films.create_index("synonyms")
     films.execute("REFRESH INDEX synonyms")
     steps = films.retrieve("Who was Nora Quille?", using="cue").steps
@@ -143,7 +143,7 @@ def test_a_cross_encoder_scores_the_paths_in_the_order_of_the_documents(
     assert "It was directed by Nora Quill in six weeks. She was born in Tolland, the daughter of Ida Marsh." in read
 
 
-def test_it_says_what_it_needs(store: kvstore.Store, make_store: Callable[..., kvstore.Store]) -> None:
+def test_it_names_its_requirements(store: kvstore.Store, make_store: Callable[..., kvstore.Store]) -> None:
     store.put("a", "Alice met Bob.")
     with pytest.raises(errors.InputError, match="CREATE INDEX units"):
         store.retrieve("Who met Bob?", using="cue")
@@ -171,7 +171,7 @@ def test_answers_do_not_depend_on_the_order_of_documents(make_store: Callable[..
     assert found[0] == found[1]
 
 
-def test_what_has_no_units_yet_is_found_by_its_vector(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_without_units_is_found_by_its_vector(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, (title, text) in NOTES.items():
         store.put(key, text, title=title)
     put = index_maintenance.MaintainedIndexBuilder._put

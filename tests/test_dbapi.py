@@ -73,7 +73,7 @@ def test_a_change_is_seen_by_others_once_it_is_committed(connect: Callable[..., 
     assert connect().execute(count).fetchone() == (2,)
 
 
-def test_what_commits_as_it_goes_needs_no_commit(connect: Callable[..., Any], tmp_path: Path) -> None:
+def test_statements_that_commit_themselves_need_no_commit(connect: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "milk.txt").write_text("Milk is white.")
     connection = connect()
     ingested = connection.execute("INGEST ?", (str(tmp_path / "milk.txt"),))
@@ -131,7 +131,7 @@ def test_errors_are_those_of_the_interface(
         cursor.fetchone()
 
 
-def test_what_is_closed_says_so(connect: Callable[..., Any]) -> None:
+def test_a_closed_object_reports_it(connect: Callable[..., Any]) -> None:
     connection = connect()
     cursor = connection.cursor()
     cursor.close()
@@ -180,6 +180,6 @@ def test_type_objects_are_equal_to_their_codes() -> None:
     assert repr(dbapi.NUMBER) == "TypeObject('INTEGER', 'REAL')"
 
 
-def test_the_example_gives_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_gives_the_stated_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert doctest.testmod(dbapi) == (0, 9)

@@ -84,6 +84,6 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc,name-defin
         connection.close()
 
 
-def test_only_what_cannot_apply_is_left_out() -> None:
+def test_only_inapplicable_tests_are_left_out() -> None:
     own = {name for name in vars(TestCompliance) if name.startswith("test_")}
     assert own == {*INAPPLICABLE, "test_setoutputsize"}  # the suite asks every driver for one of the latter

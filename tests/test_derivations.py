@@ -204,7 +204,7 @@ def test_a_store_made_without_it_is_migrated(make_store: MakeStore, units: None,
     assert make_store().readonly
 
 
-def test_what_a_worker_derives_is_what_is_kept(
+def test_the_derivation_of_a_worker_is_stored(
     store: kvstore.Store, make_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "files"

@@ -96,7 +96,7 @@ def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvs
     assert len(server.requests) == 5  # one rates, three read, one answers
 
 
-def test_what_no_passage_says_or_does_not_count_is_left_out(lake: kvstore.Store, server: Server) -> None:
+def test_unsupported_or_unimportant_sentences_are_left_out(lake: kvstore.Store, server: Server) -> None:
     server.answering = _answering(number=4)
     answer = lake.ask(QUESTION, using="careful")
     assert answer.extractive and answer.model is None
@@ -127,7 +127,7 @@ def test_a_model_that_gives_no_json_twice_or_is_down_leaves_an_extractive_answer
     assert answer.extractive and answer.problem is not None and "503" in answer.problem
 
 
-def test_explain_analyze_shows_what_the_model_was_asked(lake: kvstore.Store, server: Server) -> None:
+def test_explain_analyze_shows_the_prompts_of_the_model(lake: kvstore.Store, server: Server) -> None:
     server.answering = _answering()
     rows = lake.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' USING careful").fetchall()
     assert [row[0] for row in rows].count("points of passages") == 3

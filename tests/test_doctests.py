@@ -43,7 +43,7 @@ SETUP = EXAMPLES["kvstore.store.store.Store"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_gives_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_gives_the_stated_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     examples = EXAMPLES[name] if EXAMPLES[name] is SETUP else [*SETUP, *EXAMPLES[name]]
     test = doctest.DocTest(examples, {}, name, None, None, None)
@@ -62,6 +62,6 @@ def test_every_method_has_an_example(of: type) -> None:
     assert all(inspect.getdoc(getattr(of, name)) for name in methods)
 
 
-def test_what_is_public_is_documented() -> None:
+def test_public_names_are_documented() -> None:
     assert [name for name, value in documented() if not inspect.getdoc(value)] == []
     assert {"kvstore", "kvstore.store.opening.open_store", "kvstore.store.opening.migrate_store"} <= set(EXAMPLES)

@@ -441,7 +441,7 @@ def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures(
 
 
 @pytest.mark.slow
-def test_who_wrote_a_mail_and_when_is_answered(store: kvstore.Store, tmp_path: Path) -> None:
+def test_sender_and_date_of_a_mail_are_answered(store: kvstore.Store, tmp_path: Path) -> None:
     for number, (name, subject) in enumerate((("Ada Bell", "The pump"), ("Ben Reid", "The boat"))):
         mail = message(Message_ID=f"<{number}@x>", Subject=subject, Date=f"Fri, 0{number + 1} Mar 2024 10:00:00 +0100")
         mail.replace_header("From", f"{name} <{name[:3].lower()}@x.org>")
@@ -692,7 +692,7 @@ def notebook(**fields: object) -> str:
     return json.dumps({"nbformat": 4, "cells": cells, "metadata": {"language_info": {"name": "python"}}, **fields})
 
 
-def test_a_notebook_is_its_cells_and_what_they_gave() -> None:
+def test_a_notebook_is_read_as_cells_and_their_outputs() -> None:
     document = one(notebook(), "a.ipynb")
     assert (document.title, document.meta) == ("Ships", {"language": "python"})
     assert document.text == (
@@ -821,7 +821,7 @@ def tape(*members: tuple[str, bytes | str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def test_what_of_a_tape_is_no_file_of_its_own_is_passed_over_and_counted() -> None:
+def test_members_of_a_tar_archive_that_are_not_files_are_skipped_and_counted() -> None:
     data = tape(
         ("b.md", b"# Two", tarfile.REGTYPE),
         ("./a.txt", b"one", tarfile.REGTYPE),
@@ -863,7 +863,7 @@ def holes() -> bytes:
     return member.tobuf(tarfile.PAX_FORMAT) + told + bytes(1024)
 
 
-def test_a_tape_that_is_damaged_on_the_way_is_read_so_far_and_told() -> None:
+def test_a_damaged_tar_archive_is_read_up_to_the_damage_and_reported() -> None:
     data = bytearray(tape(*((f"{number}.txt", b"x" * 600, tarfile.REGTYPE) for number in range(4))))
     data[2 * 1536 + 150] ^= 0x55
     for damaged in (bytes(data), bytes(data[: 2 * 1536 + 300])):
@@ -880,7 +880,7 @@ def test_a_tape_that_is_damaged_on_the_way_is_read_so_far_and_told() -> None:
 
 
 @pytest.mark.slow
-def test_a_book_without_one_of_its_pages_is_read_and_told(tmp_path: Path, make_store: Callable[..., Any]) -> None:
+def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, make_store: Callable[..., Any]) -> None:
     whole = book({"a.xhtml": BODIES[0], "b.xhtml": BODIES[1], "c.xhtml": BODIES[2]})
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
@@ -1089,7 +1089,7 @@ def test_latex_includes_nothing_and_ends() -> None:
     )
 
 
-def test_subtitles_are_what_is_said_with_the_times_of_paragraphs() -> None:
+def test_subtitles_are_read_as_paragraphs_with_times() -> None:
     srt = (
         "1\n00:00:01,000 --> 00:00:03,000\n<i>The harbour</i> was dug\nby hand.\n\n"
         "2\n00:00:03,500 --> 00:00:05,000\nIn 1874.\n\n3\n01:02:05,000 --> 01:02:06,000\nThat was all.\n"
@@ -1140,7 +1140,7 @@ END:VCALENDAR
 """
 
 
-def test_an_entry_of_a_calendar_is_a_document_that_says_when_and_where() -> None:
+def test_a_calendar_entry_is_a_document_with_time_and_place() -> None:
     meeting, closed, lease = read(CALENDAR, "a.ics")
     assert (meeting.key, meeting.other_key, meeting.title) == ("1@x", "a.ics:1", "Budget meeting")
     assert meeting.text == (
@@ -1160,7 +1160,7 @@ def test_an_entry_of_a_calendar_is_a_document_that_says_when_and_where() -> None
     assert (lease.meta["type"], lease.meta["due"]) == ("task", "2026-12-01T12:00:00Z")
 
 
-def test_what_is_no_calendar_or_says_nothing_is_refused() -> None:
+def test_an_invalid_or_empty_calendar_is_refused() -> None:
     for text, reason in (("x", "no line BEGIN:VCALENDAR"), ("BEGIN:VCALENDAR\nBEGIN:VEVENT\n", "has no appointment")):
         with pytest.raises(ReaderError, match=reason):
             read(text, "a.ics")

@@ -76,7 +76,7 @@ def test_an_english_folder_changes_nothing(tmp_path: Path) -> None:
         assert (store.settings.stemmer, store.settings.language) == ("english", "en")
 
 
-def test_named_settings_win_and_what_does_not_fit_is_reported(tmp_path: Path, german: Path) -> None:
+def test_named_settings_win_and_mismatches_are_reported(tmp_path: Path, german: Path) -> None:
     with _open(tmp_path / "store", stemmer="english", language="en") as store:
         (remark,) = store.ingest(german).remarks
         assert "this store stems English words" in remark and "stemmer = german" in remark

@@ -97,7 +97,7 @@ def test_the_words_of_a_file_come_through_in_their_order(suffix: str, name: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "name"), cases(by_library=True))
-def test_the_words_of_what_a_library_writes_come_through_in_their_order(suffix: str, name: str) -> None:
+def test_the_words_of_a_file_written_by_a_library_keep_their_order(suffix: str, name: str) -> None:
     check(suffix, name)
 
 
@@ -146,7 +146,7 @@ def test_the_points_of_a_diagram_are_a_list_as_it_is_shown() -> None:
     assert made.LAST in text  # beside a formula, which older programs are shown a picture of
 
 
-def test_a_diagram_whose_points_go_round_in_a_circle_is_told_once() -> None:
+def test_a_diagram_with_a_cycle_is_read_once() -> None:
     points = [(name, "", made.runs(f"point {name}")) for name in "abc"]
     data = made.diagram(points, [("a", "b"), ("b", "c"), ("c", "a")])
     slide = made.shape(2, made.paragraphs("Round"), "title") + made.smart_art(4, "r2")
@@ -156,7 +156,7 @@ def test_a_diagram_whose_points_go_round_in_a_circle_is_told_once() -> None:
     assert texts(shown, "a.pptx") == "## Round\n\n- point a\n  - point b\n    - point c\n"
 
 
-def test_dates_and_numbers_of_slides_are_left_out_and_told() -> None:
+def test_dates_and_numbers_of_slides_are_left_out_and_reported() -> None:
     shown = made.presentation([made.shape(2, made.paragraphs("Ships"), "title") + made.FOOT])
     (document,) = read_bytes(shown, "a.pptx")
     assert isinstance(document, RawDocument)
@@ -244,7 +244,7 @@ def test_a_sheet_that_repeats_its_text_without_end_is_refused() -> None:
         texts(made.workbook(rows, strings), "a.xlsx")
 
 
-def test_slides_of_opendocument_have_notes_and_what_they_all_say_is_told() -> None:
+def test_slides_of_opendocument_have_notes_and_repeated_texts_are_reported() -> None:
     (document,) = read_bytes(made.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp")
     assert isinstance(document, RawDocument)
     assert document.title == made.TITLE and document.meta == {"slides": 2}
@@ -284,9 +284,7 @@ def test_a_book_of_xhtml_may_close_any_element_in_its_start_tag() -> None:
         ("", "<p>Only here.</p>", "Only here."),
     ],
 )
-def test_of_two_forms_of_a_mail_the_plain_one_is_read_unless_it_says_far_less(
-    plain: str, markup: str, text: str
-) -> None:
+def test_the_plain_form_of_a_mail_is_read_unless_it_is_much_shorter(plain: str, markup: str, text: str) -> None:
     mail = (
         "Subject: x\nContent-Type: multipart/alternative; boundary=b\n\n"
         f"--b\nContent-Type: text/plain\n\n{plain}\n--b\nContent-Type: text/html\n\n{markup}\n"
@@ -309,7 +307,7 @@ def test_parts_of_a_mail_of_any_kind_of_text_are_read() -> None:
     [("gb2312", "gb18030"), ("shift_jis", "cp932"), ("ks_c_5601-1987", "cp949"), ("iso-8859-1", "cp1252"),
      ("unknown-8bit", "utf-8"), ("windows-874", "cp874")],
 )  # fmt: skip
-def test_mail_means_by_a_character_set_what_browsers_take_it_for(declared: str, encoding: str) -> None:
+def test_character_sets_of_mail_are_decoded_as_in_browsers(declared: str, encoding: str) -> None:
     shown = {"gb18030": "照明鎔", "cp932": "灯台①", "cp949": "등대똠", "cp1252": "“light”", "cp874": "ประภาคาร…"}.get(
         encoding, "Süd"
     )
@@ -330,7 +328,7 @@ def test_a_line_that_only_begins_with_from_begins_no_message() -> None:
     assert texts(box, "a.mbox") == "Text.\n\nFrom here the coast is low.\n\nFrom there\nand on.\n"
 
 
-def test_what_a_notebook_shows_only_as_html_is_read() -> None:
+def test_html_output_of_a_notebook_is_read() -> None:
     output = {"output_type": "display_data", "data": {"text/plain": "<IPython.core.display.HTML object>"}}
     output["data"]["text/html"] = "<h3>Ships</h3><table><tr><th>a<th>b<tr><td>1<td>2</table>"  # type: ignore[index]
     cells = [{"cell_type": "code", "source": "show()", "outputs": [output]}]
@@ -338,7 +336,7 @@ def test_what_a_notebook_shows_only_as_html_is_read() -> None:
     assert text == "```\nshow()\n```\n\n### Ships\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
 
 
-def test_what_stands_beside_a_rich_text_is_read() -> None:
+def test_parts_next_to_a_rich_text_are_read() -> None:
     box = r"{\shp{\*\shpinst\shpleft1{\sp{\sn type}{\sv 202}}{\shptxt \pard In a box.\par}}"
     box += r"{\shprslt{\*\do{\dptxbxtext In a box.}}}}"
     note = r"{\super\chftn{\footnote\ftnalt {\super\chftn} A \{note\}.}}"
@@ -484,7 +482,7 @@ def pdf_of(stream: bytes) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(24))
-def test_what_is_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at_most: Callable[[float], None]) -> None:
+def test_a_file_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at_most: Callable[[float], None]) -> None:
     key, data = list(bombs())[number]
     at_most(60)
     try:

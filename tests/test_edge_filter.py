@@ -70,7 +70,7 @@ change = st.tuples(
 @pytest.mark.parametrize("least_work", [transitive_reduction._LEAST_WORK, 12, -1000])
 @settings(max_examples=num_examples(150), deadline=None)
 @given(history=st.lists(change, min_size=1, max_size=14))
-def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
+def test_any_history_gives_the_verdicts_of_the_remaining_documents(
     environment: Environment, least_work: int, history: list[tuple[int, dict[Edge, float] | None]]
 ) -> None:
     """With little work allowed some trees are judged as a whole, with none all are."""

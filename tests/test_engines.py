@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["", "threads", "ray", "ray://", "ray://host", "ray://local/x", "http://local:1"])
-def test_what_is_no_engine_is_refused_before_anything_is_read(store: kvstore.Store, folder: Path, name: str) -> None:
+def test_an_invalid_engine_is_refused_before_anything_is_read(store: kvstore.Store, folder: Path, name: str) -> None:
     with pytest.raises(errors.InputError, match="the engine must be processes, ray://local or ray://HOST:PORT"):
         store.ingest(folder, engine=name)
     with pytest.raises(errors.InputError, match="1 to 64, not 0"):
@@ -268,7 +268,7 @@ def test_tasks_become_smaller_towards_the_end() -> None:
     assert [number for task in engine.tasks for number in task] == list(range(2000))
 
 
-def test_what_was_given_ahead_to_a_worker_that_ends_is_given_to_another_as_it_is() -> None:
+def test_tasks_queued_for_a_worker_that_ends_go_unchanged_to_another() -> None:
     def script(task: SourceRanges) -> Sequence[object] | None:
         bad = any(source.key == "bad" for _, _, source in task)
         return None if bad else [("done", number) for number, _, _ in task]
@@ -282,7 +282,7 @@ def test_what_was_given_ahead_to_a_worker_that_ends_is_given_to_another_as_it_is
     assert all(engine.tasks.count([number]) == 1 for number in first[1:])
 
 
-def test_what_workers_needed_is_given_up_while_the_last_batch_is_written(
+def test_resources_of_workers_are_released_while_the_last_batch_is_written(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, int]] = []
@@ -364,7 +364,7 @@ def _ray_processes(name: bytes) -> Iterator[int]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_here")
-def test_ray_gives_what_one_process_gives_and_a_poison_file_fails_alone(
+def test_ray_gives_the_result_of_one_process_and_a_poison_file_fails_alone(
     make_store: MakeStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = make_store("alone")

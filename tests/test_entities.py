@@ -24,7 +24,7 @@ steps = st.lists(st.tuples(st.sampled_from(FORMS), st.sampled_from(KINDS)) | st.
 
 
 @given(steps=steps)
-def test_slots_count_what_is_introduced_and_keep_their_places(steps: list[tuple[str, str] | int]) -> None:
+def test_slots_count_introductions_and_keep_their_places(steps: list[tuple[str, str] | int]) -> None:
     record = EntityRecord()
     standing: list[tuple[int, str, str]] = []
     most = 0
@@ -51,7 +51,7 @@ def test_slots_count_what_is_introduced_and_keep_their_places(steps: list[tuple[
             assert not record.slots and not record.is_introduced
 
 
-def test_what_is_not_introduced_cannot_be_taken_back() -> None:
+def test_a_name_that_was_not_introduced_cannot_be_withdrawn() -> None:
     record = EntityRecord()
     record.add_introduction("Port Ellen", "name")
     for refused in (lambda: record.remove_introduction(1), lambda: record.get_slot_index("Port Ellen", "title")):

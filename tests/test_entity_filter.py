@@ -595,7 +595,7 @@ def test_several_threads_read_one_snapshot(env: Environment) -> None:
     assert not any(wrong)
 
 
-def test_what_may_not_be_stored_is_refused_and_changes_nothing(env: Environment) -> None:
+def test_an_invalid_record_is_refused_and_changes_nothing(env: Environment) -> None:
     fill(env, ["there"])
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)

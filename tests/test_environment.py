@@ -177,7 +177,7 @@ def mapped_kilobytes(environment: Environment) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
-def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
+def test_pages_of_a_large_file_are_released_during_the_read(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 4 << 20
@@ -217,7 +217,7 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
-def test_what_is_looked_up_stays_while_the_process_takes_little(
+def test_looked_up_pages_stay_while_the_process_is_small(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mapped_pages, "MAX_MAPPED_BYTES", 1 << 20)
@@ -241,7 +241,7 @@ def test_what_is_looked_up_stays_while_the_process_takes_little(
     commits=st.lists(st.dictionaries(KEYS, st.none() | st.binary(max_size=9), max_size=6), max_size=3),
     ranges=st.lists(st.tuples(st.binary(max_size=2), KEYS), max_size=9),
 )
-def test_the_last_record_of_a_range_is_found_whatever_the_change_buffer_says(
+def test_the_last_record_of_a_range_is_found_for_any_change_buffer(
     environment: Environment,
     merged: dict[bytes, bytes],
     commits: list[dict[bytes, bytes | None]],
@@ -265,7 +265,7 @@ def test_the_last_record_of_a_range_is_found_whatever_the_change_buffer_says(
         assert [record and (record[0], bytes(record[1])) for record in found] == expected
 
 
-def test_a_table_nobody_wrote_to_is_empty(environment: Environment) -> None:
+def test_an_unwritten_table_is_empty(environment: Environment) -> None:
     with environment.snapshot() as snapshot:
         assert snapshot.get("nothing", b"key") is None
         assert snapshot.count("nothing") == 0
@@ -298,7 +298,7 @@ def test_an_error_in_the_block_rolls_back(environment: Environment) -> None:
     assert value(environment, b"key", "new table") == b"again"
 
 
-def test_the_change_number_tells_states_apart(environment: Environment) -> None:
+def test_the_change_number_distinguishes_states(environment: Environment) -> None:
     put(environment, b"key", b"1")
     with environment.snapshot() as first, environment.snapshot() as second:
         assert first.change == second.change
@@ -386,7 +386,7 @@ def test_a_store_has_room_for_256_tables(environment: Environment) -> None:
         assert bytes(snapshot.get("table 255", b"k") or b"") == b"255"
 
 
-def test_paths_that_hold_something_else_are_told(tmp_path: Path) -> None:
+def test_paths_with_other_content_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("no store")
     with pytest.raises(NotAStoreError, match="this is a file"):
@@ -869,7 +869,7 @@ def test_the_map_grows_under_a_transaction_that_needs_it(tmp_path: Path) -> None
         assert environment.verify() == []
 
 
-def test_a_plain_transaction_that_fills_the_map_is_rolled_back_and_says_so(tmp_path: Path) -> None:
+def test_a_plain_transaction_that_fills_the_map_is_rolled_back_with_an_error(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
         put(environment, b"kept", b"value")
         transaction = environment.write()
@@ -888,7 +888,7 @@ def test_plain_transactions_grow_the_map_in_time(tmp_path: Path) -> None:
         assert environment.map_size > 100 * 100_000
 
 
-def test_an_open_snapshot_holds_growth_up_and_is_told(tmp_path: Path) -> None:
+def test_an_open_snapshot_delays_growth_and_is_reported(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP, lock_timeout=0.05) as environment:
         put(environment, b"key", b"value")
         with environment.snapshot() as snapshot:
@@ -991,7 +991,7 @@ environment.close()
 # -- Closing, forking, copying
 
 
-def test_closing_waits_for_snapshots_and_says_when_it_cannot(environment: Environment) -> None:
+def test_closing_waits_for_snapshots_and_reports_a_timeout(environment: Environment) -> None:
     snapshot = environment.snapshot()
     with pytest.raises(TransactionError, match=r"1 snapshots .* still open after 0\.05 s"):
         environment.close(timeout=0.05)
@@ -1217,7 +1217,7 @@ def test_a_lock_whose_release_fails_does_not_hinder_other_threads(environment: E
 
 
 @pytest.mark.parametrize("change", ["deleted", "moved", "made again", "another folder"])
-def test_what_is_not_at_its_place_is_not_written_to(environment: Environment, change: str) -> None:
+def test_a_file_that_was_moved_is_not_written_to(environment: Environment, change: str) -> None:
     put(environment, b"key", b"value")
     path = environment.path
     if change == "deleted":
@@ -1378,7 +1378,9 @@ def write_export(environment: Environment, target: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_backup, write_export])
-def test_what_a_killed_copy_left_is_removed_by_the_next(environment: Environment, tmp_path: Path, write: Any) -> None:
+def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
+    environment: Environment, tmp_path: Path, write: Any
+) -> None:
     put(environment, b"key", b"value")
     target = tmp_path / "copy"
     with python("print(os.getpid(), flush=True)", tmp_path) as ended:

@@ -149,7 +149,7 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
     assert report["differences"][0]["recall_400w"]["difference"] == 0
 
 
-def test_answers_are_measured_by_what_they_cite_and_contain(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
+def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
     from evaluation.answers import answer_outcomes, area_under_curve, covered
     from evaluation.passages import Place

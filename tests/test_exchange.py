@@ -83,7 +83,7 @@ def test_a_copy_holds_the_same_and_exports_the_same_file(make_store: Any, tmp_pa
     assert (again.documents, again.edges, again.aliases, again.unchanged) == (0, 0, 0, 7)
 
 
-def test_an_import_replaces_what_has_the_same_key_and_leaves_the_rest(make_store: Any, tmp_path: Path) -> None:
+def test_an_import_replaces_documents_with_the_same_key_only(make_store: Any, tmp_path: Path) -> None:
     original, other = make_store("original"), make_store("other")
     fill(original)
     original.export(tmp_path / "out.jsonl")
@@ -147,7 +147,7 @@ def test_other_settings_are_fine_but_for_own_vectors(make_store: Any, tmp_path: 
         other.import_(tmp_path / "vectors.jsonl")
 
 
-def test_what_is_given_again_in_one_file_counts_as_last_given(store: kvstore.Store, tmp_path: Path) -> None:
+def test_the_last_of_several_equal_keys_in_one_file_counts(store: kvstore.Store, tmp_path: Path) -> None:
     store.put("tea", "Tea is made from leaves.")
     report = store.import_(written(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "No."}, b"", TEA))
     assert (report.documents, report.unchanged) == (0, 2)

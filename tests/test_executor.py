@@ -163,7 +163,7 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     assert f"{cited} [{first['number']}]" in answer
 
 
-def test_ask_says_that_the_store_does_not_answer(filled: kvstore.Store) -> None:
+def test_ask_reports_that_the_store_has_no_answer(filled: kvstore.Store) -> None:
     cursor = filled.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
     ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
     assert answer.startswith("Nothing in the store answers this. No document of it names Iceland or Grindavik.")
@@ -208,7 +208,7 @@ def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
         "SELECT count(*) FROM mentions JOIN documents ON document = key",
     ],
 )
-def test_explain_analyze_tells_the_cost_of_each_step(filled: kvstore.Store, statement: str) -> None:
+def test_explain_analyze_shows_the_cost_of_each_step(filled: kvstore.Store, statement: str) -> None:
     *steps, whole = rows(filled, f"EXPLAIN ANALYZE {statement}")
     assert whole[:2] == ("run", "the whole statement")
     costs = [step for step in steps if step[0] != "plan"]
@@ -315,7 +315,7 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("REFRESH INDEX synonyms", errors.InputError, "CREATE INDEX makes it"),
     ],
 )
-def test_what_cannot_be_done_is_told_and_nothing_changes(
+def test_an_impossible_statement_is_reported_and_changes_nothing(
     filled: kvstore.Store, text: str, error: type[errors.KvstoreError], said: str
 ) -> None:
     before = rows(filled, "SELECT * FROM documents")
@@ -336,7 +336,7 @@ def test_statements_run_one_after_another(filled: kvstore.Store) -> None:
     assert cursor.fetchone() is None
 
 
-def test_ingest_tells_what_it_could_not_read(store: kvstore.Store, tmp_path: Path) -> None:
+def test_ingest_reports_unreadable_files(store: kvstore.Store, tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text("Some text about Robert Fortune.")
     (tmp_path / "bad.txt").write_bytes(b"caf\xe9 and \x80")
     cursor = store.execute("INGEST ?", (str(tmp_path / "*.txt"),))
@@ -578,7 +578,7 @@ def test_an_error_in_a_condition_shows_its_place_in_the_text(
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_only_analyze_counts_what_it_looks_up(filled: kvstore.Store, in_transaction: bool) -> None:
+def test_only_analyze_counts_lookups(filled: kvstore.Store, in_transaction: bool) -> None:
     def get_temperature() -> int:
         filled.put("tick", f"A commit folds the counts in, {time.monotonic()}.")
         return int(filled.describe_entity("Maria Jensen")["temperature"])

@@ -115,7 +115,7 @@ def test_another_host_origin_site_or_method_is_refused(client: Any) -> None:
     assert client.head("/").status_code == 200
 
 
-def test_every_response_forbids_what_does_not_come_from_here(client: Any, stranger: Any) -> None:
+def test_every_response_forbids_foreign_content(client: Any, stranger: Any) -> None:
     for answer in (client.get("/"), client.get("/nothing"), client.get("/static/explore.css"), stranger.get("/")):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
@@ -137,7 +137,7 @@ def test_nothing_but_the_static_files_is_served_as_a_file(client: Any) -> None:
     assert client.get("/static/explore.css").status_code == 200
 
 
-def test_the_first_page_tells_what_the_store_holds(client: Any) -> None:
+def test_the_first_page_describes_the_store(client: Any) -> None:
     told = client.get("/index.json").json()
     assert told["statistics"]["documents"] == 12
     assert {index["kind"] for index in told["indexes"]} >= {"lexical", "vectors"}
@@ -146,7 +146,7 @@ def test_the_first_page_tells_what_the_store_holds(client: Any) -> None:
     assert "<script>alert" not in page and "onerror=alert(2)>" not in page and "&lt;script&gt;alert(1)" in page
 
 
-def test_what_is_not_there_is_told_in_a_sentence(client: Any) -> None:
+def test_a_missing_object_is_reported_in_a_sentence(client: Any) -> None:
     answer = client.get("/nothing")
     assert answer.status_code == 404 and "There is no page at this URL." in answer.text
     assert client.get("/nothing.json").json() == {"error": "There is no page at this URL."}
@@ -339,7 +339,7 @@ def test_sentences_of_an_answer_have_places_of_their_own(asked: Any) -> None:
     assert runs
 
 
-def test_what_a_model_writes_comes_as_it_is_written(asked: Any, server: Server) -> None:
+def test_the_text_of_a_model_is_streamed(asked: Any, server: Server) -> None:
     server.planned = [stream("Passage 3 says <b>", "it [1]", ", and more.")]
     page = asked.get("/ask", params={"q": QUESTIONS[15]}).text
     draft, _, final = page.partition('<div class="final">')
@@ -347,7 +347,7 @@ def test_what_a_model_writes_comes_as_it_is_written(asked: Any, server: Server) 
     assert asked.get("/ask", params={"q": QUESTIONS[15]}).text.count("Passage 3 says") >= 2  # kept, or asked again
 
 
-def test_strategies_stand_side_by_side_and_in_one_file(asked: Any) -> None:
+def test_strategies_are_shown_side_by_side_and_in_one_file(asked: Any) -> None:
     told = asked.get("/compare.json", params={"q": QUESTIONS[0]}).json()
     by_name = {column["strategy"]: column for column in told["columns"]}
     assert next(iter(by_name)) == "adaptive" and "CREATE INDEX units" in by_name["cue"]["problem"]
@@ -401,7 +401,7 @@ def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
     assert client.get("/sql.json", params={"sql": numbers(7823)}).json()["total"] == 7823
 
 
-def test_an_empty_store_says_so_and_how_to_fill_it(tmp_path: Path) -> None:
+def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
@@ -420,7 +420,7 @@ def test_an_empty_store_says_so_and_how_to_fill_it(tmp_path: Path) -> None:
         followed.close()
 
 
-def test_documents_are_chosen_by_what_their_metadata_has(client: Any) -> None:
+def test_documents_are_selected_by_metadata(client: Any) -> None:
     told = client.get("/documents.json").json()
     assert told["count"] == told["of"] == 12
     fields = {field["field"]: field["values"] for field in told["fields"]}
@@ -580,7 +580,7 @@ def test_pages_that_run_a_users_text_stop_at_their_bound(
     assert client.get("/documents").status_code == 200
 
 
-def test_passages_are_shown_without_the_signs_of_markdown_and_marks_are_what_they_cite() -> None:
+def test_passages_are_shown_without_markdown_and_marks_equal_citations() -> None:
     pytest.importorskip("markupsafe")
     from kvstore.integrations.explore.document_text import render_passage, strip_markdown
 

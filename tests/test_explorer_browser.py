@@ -157,7 +157,7 @@ def test_nothing_fails_and_nothing_comes_from_elsewhere(watched: Callable[..., W
         assert {urlsplit(url).netloc for url in found.requests} == {f"127.0.0.1:{served.port}"}
 
 
-def test_what_is_marked_is_what_is_cited(watched: Callable[..., Watched], served: Served) -> None:
+def test_marked_text_is_the_cited_text(watched: Callable[..., Watched], served: Served) -> None:
     found = watched(java_script_enabled=False)
     with kvstore.open(served.path, readonly=True) as store:
         asked = [question for question, _ in sample.QUESTIONS]
@@ -208,7 +208,7 @@ def status_of(served: Served, method: str, path: str, **headers: str) -> int:
     return status
 
 
-def test_who_may_not_ask_is_refused(chromium: Any, watched: Callable[..., Watched], served: Served) -> None:
+def test_an_unauthorized_request_is_refused(chromium: Any, watched: Callable[..., Watched], served: Served) -> None:
     page = chromium.new_page()
     assert page.goto(f"{served.origin}/documents").status == 403
     assert page.goto(f"{served.origin}/?token=another").status == 403
@@ -234,7 +234,7 @@ def test_who_may_not_ask_is_refused(chromium: Any, watched: Callable[..., Watche
     assert other.evaluate(read) == "refused"
 
 
-def test_a_click_on_a_name_brings_what_stands_around_it(watched: Callable[..., Watched], served: Served) -> None:
+def test_a_click_on_a_name_shows_its_surroundings(watched: Callable[..., Watched], served: Served) -> None:
     found = watched()
     page = visit(found, served, "/entity/Tolland")
     before = int(page.get_attribute("#network", "data-names"))
@@ -273,7 +273,7 @@ def test_a_map_of_200_000_points_is_drawn(watched: Callable[..., Watched], serve
     assert found.wrong == []
 
 
-def test_a_point_says_what_it_is(watched: Callable[..., Watched], served: Served) -> None:
+def test_a_point_shows_its_label(watched: Callable[..., Watched], served: Served) -> None:
     found = watched()
     page = visit(found, served, f"/map?q={QUESTION}")
     page.wait_for_selector("#map[data-drawn]")

@@ -157,7 +157,7 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
         ([{"number": 1, "statements": [f"Tea {n} {'x' * 500}" for n in range(9)]}], "much more than their passage"),
     ],
 )
-def test_an_answer_that_is_none_is_told_and_the_next_passage_is_asked_for(
+def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     filled: kvstore.Store, server: Server, passages: list[Any], said: str
 ) -> None:
     def answering(request: dict[str, Any]) -> Planned:
@@ -193,7 +193,7 @@ def test_a_model_that_fails_on_and_on_is_given_up(store: kvstore.Store, server: 
     assert len(server.requests) == 20
 
 
-def test_without_a_model_or_with_wrong_limits_it_says_so(filled: kvstore.Store, server: Server) -> None:
+def test_a_missing_model_or_wrong_limits_are_reported(filled: kvstore.Store, server: Server) -> None:
     with pytest.raises(errors.InputError, match="EXTRACT needs a language model"):
         filled.execute("EXTRACT UNITS MODEL 'none'")
     for statement, said in {
@@ -267,7 +267,7 @@ def test_those_that_are_easily_confused_are_chosen(store: kvstore.Store) -> None
     assert forecast.calls == 12
 
 
-def test_what_chunks_are_worth_does_not_depend_on_history(make_store: MakeStore) -> None:
+def test_scores_of_chunks_do_not_depend_on_history(make_store: MakeStore) -> None:
     texts = {f"d{number}": long_text(2, number) for number in range(8)} | TEXTS
     stores = [make_store("one"), make_store("two")]
     for key, text in texts.items():
@@ -330,7 +330,7 @@ def units_told(store: kvstore.Store) -> list[tuple[Any, ...]]:
     return store.execute("SELECT document, source, text FROM units ORDER BY document, chunk, ordinal").fetchall()
 
 
-def test_they_stand_in_place_of_sentences_in_the_same_commit(filled: kvstore.Store, server: Server) -> None:
+def test_they_replace_sentences_in_the_same_commit(filled: kvstore.Store, server: Server) -> None:
     server.answering = units_of
     filled.create_index("units")
     assert ("tea", "rule", "Robert Fortune took it to India.") in units_told(filled)
@@ -350,7 +350,7 @@ def test_they_stand_in_place_of_sentences_in_the_same_commit(filled: kvstore.Sto
         assert not any(state.lmdb.count(table) for table in ("unit_texts", "units_parts", "units_vectors"))
 
 
-def test_they_are_exported_imported_repaired_and_told_by_dump(
+def test_they_are_exported_imported_repaired_and_dumped(
     filled: kvstore.Store, server: Server, make_store: MakeStore, tmp_path: Path
 ) -> None:
     server.answering = units_of
@@ -377,7 +377,7 @@ def test_they_are_exported_imported_repaired_and_told_by_dump(
     assert len(written(filled)) == 3
 
 
-def test_what_is_written_costs_no_change_of_what_follows_from_the_text(
+def test_writing_a_text_changes_nothing_derived_from_the_document(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answering = units_of
@@ -427,7 +427,7 @@ def headers_of(store: kvstore.Store, key: str) -> list[str]:
         return build_context_headers(WRITTEN_CONTEXT.find(state, key), load_chunked_text(state, record, {}))
 
 
-def test_a_model_writes_what_documents_and_sections_are_about(store: kvstore.Store, server: Server) -> None:
+def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: Server) -> None:
     server.answering = context_of
     parts = [f"# Part {number}\n\n{long_text(4, number)}" for number in range(3)]
     store.put("book", "\n\n".join(parts), format="markdown")
@@ -476,7 +476,7 @@ def test_context_is_one_title_and_one_sentence(filled: kvstore.Store, server: Se
 # Interruptions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_goes_down_leaves_what_was_written(filled: kvstore.Store, server: Server) -> None:
+def test_written_texts_survive_a_failing_server(filled: kvstore.Store, server: Server) -> None:
     filled.set("attempts", 1)
     answered: list[str] = []
 
@@ -494,7 +494,9 @@ def test_a_server_that_goes_down_leaves_what_was_written(filled: kvstore.Store, 
     assert filled.extract("units").passages == 2
 
 
-def test_ctrl_c_keeps_what_is_paid_for(filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_texts_that_were_paid_for(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.answering = units_of
     real = kvstore.Transaction.commit
     calls = iter([True, False, False, False, False])
@@ -511,7 +513,7 @@ def test_ctrl_c_keeps_what_is_paid_for(filled: kvstore.Store, server: Server, mo
     assert len(written(filled)) == len(server.requests) == 1
 
 
-def test_the_shell_says_what_is_kept_and_how_far_it_is(
+def test_the_shell_reports_progress_and_committed_work(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def answering(request: dict[str, Any]) -> Planned:

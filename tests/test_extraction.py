@@ -77,7 +77,7 @@ def test_a_chunk_never_crosses_a_heading() -> None:
 
 
 @pytest.mark.parametrize("size", [20, 40, 100])
-def test_no_chunk_begins_between_what_belongs_together(size: int) -> None:
+def test_no_chunk_begins_inside_a_unit(size: int) -> None:
     filler = "The keeper writes down the weather of every watch in his own hand. " * 3
     options = "".join(
         f"- `-{letter}`, `--{letter}-lamp`: Lights lamp {letter}. It burns long.\n" for letter in "abcdefgh"

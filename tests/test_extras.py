@@ -20,7 +20,9 @@ def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
         extras.import_extra("no_docx", "documents", "reading DOCX", package="python-docx", error=errors.ReaderError)
 
 
-def test_a_package_that_lacks_one_of_its_own_says_so_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_with_a_missing_dependency_raises_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "half_a_package.py").write_text("import what_it_lacks\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "half_a_package", raising=False)

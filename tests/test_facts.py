@@ -134,7 +134,7 @@ def test_it_survives_a_repair_and_its_loss_is_named(tea: kvstore.Store) -> None:
     assert notes(tea) == {}
 
 
-def test_dump_tells_that_no_statement_says_it(tea: kvstore.Store) -> None:
+def test_dump_reports_that_no_statement_expresses_it(tea: kvstore.Store) -> None:
     assert tea.not_in_dump() == ["1 note is in no statement; EXPORT TO keeps it"]
     assert not any("Camellia" in statement for statement in tea.dump())
 
@@ -147,7 +147,7 @@ def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
     assert len(set(names)) + 1 == len(names), "triples alone are called the same, one and many"
 
 
-def test_dump_tells_that_parts_of_pages_were_left_out(store: kvstore.Store) -> None:
+def test_dump_reports_parts_of_pages_that_were_left_out(store: kvstore.Store) -> None:
     assert store.not_in_dump() == []
     with store.transaction() as transaction:
         transaction.put("page", TEXT, left_out=12)

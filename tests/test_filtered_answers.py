@@ -260,7 +260,7 @@ def test_edges_and_aliases_of_the_user_are_visible(store: kvstore.Store) -> None
     assert any("ada lovelace" in step.detail for step in steps if step.name == "recognise entities")
 
 
-def test_relations_of_allowed_documents_are_still_told(store: kvstore.Store) -> None:
+def test_relations_of_allowed_documents_are_still_shown(store: kvstore.Store) -> None:
     evidence = store.retrieve("Who is Ada Lovelace?", using="cft", where=WHERE)
     assert any(line == "Ada Lovelace (in hr/tree) is under Salary Committee" for line in evidence.context)
     everything = store.retrieve("Who is Ada Lovelace?", using="cft", where="1")
@@ -343,7 +343,7 @@ def test_no_tool_shows_a_secret_word(served: kvstore.Store) -> None:
                     assert not leaked(call(tools, name, arguments), request), (name, arguments, strategy)
 
 
-def test_put_does_not_tell_whether_an_excluded_key_is_taken(served: kvstore.Store) -> None:
+def test_put_does_not_reveal_whether_an_excluded_key_exists(served: kvstore.Store) -> None:
     tools = StoreTools(served, write=True, where=WHERE)
     for document in ({"text": "Ada \0 Lovelace"}, {"text": "New.", "title": "t" * 10_000}, {"text": "New."}):
         keys = ("board/quorvex-1", "board/quorvex-9")

@@ -55,7 +55,7 @@ def test_worked_examples_hold() -> None:
     assert "`3e00000000000007`" in FORMAT
 
 
-def test_records_hold_what_is_listed_in_that_order() -> None:
+def test_records_have_the_listed_fields_in_order() -> None:
     documents = next(line for line in FORMAT.splitlines() if line.startswith("| `documents` |"))
     names = re.sub(r" \([^)]*\)|time of change", "", documents.split("list: ")[1].rstrip(" |")).split(", ")
     assert [name or "changed_at" for name in names] == list(DocumentRecord.__slots__)[1:]

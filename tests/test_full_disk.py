@@ -224,7 +224,7 @@ def test_the_table_of_readers_has_all_its_room(tmp_path: Path) -> None:
         assert 512 * table.stat().st_blocks >= table.stat().st_size == made.st_size
 
 
-def test_a_limit_on_the_length_of_files_is_told(tmp_path: Path) -> None:
+def test_a_limit_on_the_length_of_files_is_reported(tmp_path: Path) -> None:
     code = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

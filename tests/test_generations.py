@@ -249,7 +249,7 @@ def test_options_may_be_words(toyed: kvstore.Store) -> None:
         assert said in str(raised.value)
 
 
-def test_what_goes_beside_it_is_made_and_dropped_with_it(toyed: kvstore.Store) -> None:
+def test_its_companion_tables_are_created_and_dropped_with_it(toyed: kvstore.Store) -> None:
     def lengths() -> list[int] | None:
         with toyed.state() as state:
             return bind_index(state, LENGTHS)
@@ -338,7 +338,7 @@ def test_one_at_a_time(toyed: kvstore.Store, monkeypatch: pytest.MonkeyPatch) ->
     assert toyed.refresh("toy_groups") == ["toy_groups", "toy_lengths"]
 
 
-def test_check_reads_it_and_a_rebuild_starts_anew(
+def test_check_reads_it_and_a_rebuild_starts_again(
     toyed: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
     environment: Environment = toyed._session.environment
@@ -368,7 +368,7 @@ def write(store: kvstore.Store, limit: int | None = None) -> int:
     return writer.num_calls
 
 
-def test_a_model_writes_what_it_has_not_written(toyed: kvstore.Store, server: Server) -> None:
+def test_a_model_writes_only_missing_texts(toyed: kvstore.Store, server: Server) -> None:
     server.answering = answering
     assert titles(toyed) == {}
     assert write(toyed) == 2
@@ -399,7 +399,7 @@ def test_the_largest_first_within_some_tokens(toyed: kvstore.Store, server: Serv
     assert len(server.requests) == 2
 
 
-def test_what_is_paid_for_is_kept_when_the_server_goes(toyed: kvstore.Store, server: Server) -> None:
+def test_texts_that_were_paid_for_survive_a_failing_server(toyed: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: answering(request) if len(server.requests) < 2 else refusal(404, "gone")
     with pytest.raises(errors.ModelError):
         write(toyed)
@@ -411,7 +411,7 @@ def test_what_is_paid_for_is_kept_when_the_server_goes(toyed: kvstore.Store, ser
     assert titles(toyed).keys() == {"m", "t"}
 
 
-def test_statements_ask_a_model_and_say_first_what_that_takes(toyed: kvstore.Store, server: Server) -> None:
+def test_statements_report_the_cost_before_they_ask_a_model(toyed: kvstore.Store, server: Server) -> None:
     server.answering = answering
     tokens = toyed.forecast_refresh("toy_groups")["toy_groups"].tokens
     clauses = f"INDEX toy_groups MODEL 'scribe' WITHIN {tokens - 1} TOKENS"
@@ -442,7 +442,7 @@ def test_statements_ask_a_model_and_say_first_what_that_takes(toyed: kvstore.Sto
     assert group[0] == "group"
 
 
-def test_without_a_model_none_is_asked(toyed: kvstore.Store) -> None:
+def test_without_a_model_no_request_is_sent(toyed: kvstore.Store) -> None:
     with pytest.raises(errors.InputError, match="no language model is named"):
         toyed.refresh("toy_groups", within=100)
     with pytest.raises(errors.ArgumentError, match="within"):
@@ -483,7 +483,7 @@ def test_a_forecast_is_of_the_next_generation_and_changes_nothing(toyed: kvstore
     assert shown(toyed) == ("ready", 1, "2 groups, 0 written")
 
 
-def test_what_a_model_wrote_outlasts_a_repair_and_answers_that_are_none(toyed: kvstore.Store, server: Server) -> None:
+def test_texts_of_a_model_survive_a_repair_and_invalid_replies(toyed: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream("I would rather not.")
     assert write(toyed) == 4, "each is asked for once more"
     assert titles(toyed) == {}
@@ -501,7 +501,7 @@ def test_what_a_model_wrote_outlasts_a_repair_and_answers_that_are_none(toyed: k
     assert [lost for lost in report.lost if "a model wrote" in lost]
 
 
-def test_dropping_forgets_what_was_written(toyed: kvstore.Store, server: Server) -> None:
+def test_dropping_removes_written_texts(toyed: kvstore.Store, server: Server) -> None:
     server.answering = answering
     write(toyed)
     toyed.drop_index("toy_groups")

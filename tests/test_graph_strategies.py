@@ -74,14 +74,14 @@ def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy:
     assert documents(films.retrieve(question, using=strategy), 4) == {"harbour", "quill", "meadow", "brandt"}
 
 
-def test_explain_shows_what_a_question_was_taken_apart_into(films: kvstore.Store) -> None:
+def test_explain_shows_the_parts_of_a_question(films: kvstore.Store) -> None:
     steps = {step.name: step for step in films.retrieve("Is Nora Quill or Otto Brandt older?", using="graph").steps}
     assert steps["decompose question"].detail == "compares nora quill, otto brandt; asks 'Is or older?'"
     assert "pushes" in steps["personalised PageRank"].detail
     assert "'Is or older?'" in steps["relevance of candidates"].detail
 
 
-def test_of_the_passages_of_a_name_those_about_what_is_asked_lead_on(store: kvstore.Store) -> None:
+def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         transaction.put("loom", "Ida Marsh taught Nora Quill the craft of weaving linen.", title="The loom")
         transaction.put("boat", "Otto Brandt sold Nora Quill a boat with a red sail.", title="The boat")

@@ -53,7 +53,7 @@ def test_without_communities_the_statement_that_makes_them_is_named(store: Store
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_hit_says_what_stands_at_its_places(themed: Store, strategy: str) -> None:
+def test_every_hit_has_the_text_of_its_spans(themed: Store, strategy: str) -> None:
     evidence = themed.retrieve(QUESTION, using=strategy, top=6)
     assert 0 < len(evidence.hits) <= 6
     assert [hit.rank for hit in evidence.hits] == list(range(1, len(evidence.hits) + 1))
@@ -107,9 +107,7 @@ def test_local_starts_at_the_names_of_the_question(themed: Store) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_is_kept_between_questions_changes_no_answer(
-    themed: Store, make_store: Callable[..., Store], strategy: str
-) -> None:
+def test_cached_data_changes_no_answer(themed: Store, make_store: Callable[..., Store], strategy: str) -> None:
     questions = [QUESTION, "What is all of this about?", "Who was seen with Actress Soane?"]
     themed.put("more", "Captain Orlov sold the Kestrel Ferry to Actress Soane, who is a captain's daughter.")
     for gone in (None, "harbour-3", "theatre-1", "more"):
@@ -139,9 +137,7 @@ def test_a_community_of_many_costs_global_no_more_reads(make_store: Callable[...
     assert measured(town, "global", [question])["reads"] < 60 * reports
 
 
-def test_global_reads_its_reports_together_and_once_and_none_as_they_were_built(
-    themed: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_global_reads_all_reports_in_one_round(themed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     text_slices = Documents.text_slices
 
@@ -162,7 +158,7 @@ def test_global_reads_its_reports_together_and_once_and_none_as_they_were_built(
     assert sum(read) < 10
 
 
-def test_global_says_the_same_by_terms_that_are_stored_and_by_reports_that_are_read(themed: Store) -> None:
+def test_global_gives_the_same_from_stored_terms_and_from_reports(themed: Store) -> None:
     questions = (QUESTION, "Which orchard did Farmer Quill write of?", "What is all of this about?")
     stored = [_said(themed.retrieve(question, using="global")) for question in questions]
     themed.put("passing", "A visitor saw nothing here.")

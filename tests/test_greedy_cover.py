@@ -64,7 +64,7 @@ def test_a_word_counts_where_it_is_rare_and_comes_again() -> None:
     assert weights["heron"] > weights["fishes"] > weights["pond"]
 
 
-def test_words_are_those_that_say_something_in_any_writing() -> None:
+def test_informative_words_are_found_in_any_script() -> None:
     assert extract_sentence_words("It is what the heron would have done, no?").words == ["heron", "done"]
     assert extract_sentence_words("東京タワーは高い。") == SentenceWords(list("東京タワーは高い"), 8)
 
@@ -93,7 +93,7 @@ def test_a_short_text_is_its_own_summary() -> None:
     assert summaries("Tea is made from leaves. It is hot.") == ["Tea is made from leaves. It is hot."]
 
 
-def test_words_that_say_nothing_have_a_summary_all_the_same() -> None:
+def test_uninformative_words_still_have_a_summary() -> None:
     assert summaries("So it is. " * 40)[-1] == "So it is."
 
 

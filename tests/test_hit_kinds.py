@@ -80,7 +80,7 @@ def test_rows_have_every_place_of_a_summary(filled: kvstore.Store) -> None:
     assert [row[2], row[3]] == [row[7][0]["document"], row[7][0]["ordinal"]]
 
 
-def test_an_answer_from_a_summary_cites_where_its_sentences_stand(filled: kvstore.Store) -> None:
+def test_an_answer_from_a_summary_cites_the_source_of_its_sentences(filled: kvstore.Store) -> None:
     filled.set("least_confidence", 0)
     answer = filled.ask("What did Charles Babbage design of brass?", using="overview")
     first = answer.citations[0]

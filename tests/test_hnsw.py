@@ -54,7 +54,7 @@ def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
     assert CodedRows.from_vectors(labels[:1], np.zeros((1, DIMENSION), np.float32)).codes.any() == False  # noqa: E712
 
 
-def test_walking_finds_what_comparing_does(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     found = 0
     for query in QUERIES:
         compared = make_unlinked_graph(coded()).find_nearest(query, 10)
@@ -84,7 +84,7 @@ def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGra
 
 @pytest.mark.parametrize("walked", [True, False])
 @pytest.mark.parametrize("share", [1, 7, 60])
-def test_only_what_is_allowed_is_found(
+def test_only_allowed_documents_are_found(
     graph: HnswGraph, share: int, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0 if walked else 10**9)
@@ -123,7 +123,7 @@ def test_a_graph_of_nothing_finds_nothing() -> None:
         graph.verify()
 
 
-def test_a_node_whose_bytes_are_others_is_told_when_it_is_met(graph: HnswGraph) -> None:
+def test_a_damaged_node_is_reported_at_its_first_visit(graph: HnswGraph) -> None:
     random = np.random.default_rng(5)
     for name in ("labels", "codes", "scales", "starts", "links"):
         for _ in range(5):

@@ -200,7 +200,7 @@ def test_no_command_lets_a_hostile_name_reach_the_terminal(folder: Path, address
     assert "failed" in told
 
 
-def test_a_pipe_gets_what_is_stored_and_messages_are_masked_there_too(folder: Path, address: str) -> None:
+def test_a_pipe_gets_the_stored_bytes_and_masked_messages(folder: Path, address: str) -> None:
     store = str(folder / f"store{HOSTILE}")
     code = "from kvstore_shell.cli import main; main()"
     query = f"SELECT key FROM documents WHERE key = 'leave{HOSTILE}'; LOOKUP 'none{HOSTILE}'"
@@ -254,7 +254,7 @@ def test_the_prompt_the_toolbar_and_the_menu_show_no_control_character(folder: P
     assert not re.search("[\x07\x0e\x7f\x80-\x9f\u202e]", shown)
 
 
-def test_what_is_masked() -> None:
+def test_masked_characters() -> None:
     assert mask_line("a\tb\r\n\x1b\x85\x9b\ud800ü日") == "a�b������ü日"
     assert mask_lines("a\tb\r\nc\rd\n\x1b\x9b\u2066") == "a\tb\r\nc�d\n���"
     assert mask_lines("Grüße, 日本 🎉") == "Grüße, 日本 🎉"

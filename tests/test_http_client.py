@@ -121,7 +121,7 @@ def embedded(url: str, **options: Any) -> Any:
     return open_embedder("openai:small", base_url=url, attempts=1, **options).embed(["text"])
 
 
-def test_without_the_extra_whoever_asks_is_told_its_name(
+def test_without_the_extra_the_error_names_it(
     store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("leave", "Parental leave lasts twenty weeks.")
@@ -174,7 +174,7 @@ def test_a_proxy_of_the_environment_is_gone_through(server: Server, monkeypatch:
         (f"http://user:{KEY}@127.0.0.1:9", "no answer after 1 attempt .*refused"),
     ],
 )
-def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+def test_an_unusable_proxy_is_reported_without_its_password(
     monkeypatch: pytest.MonkeyPatch, proxy: str, told: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "socksio", None)
@@ -185,7 +185,7 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
     assert raised.value.__context__ is None
 
 
-def test_a_certificate_is_trusted_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_is_trusted_if_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(CERTIFICATES / "localhost.pem") as server:
         with pytest.raises(errors.EmbedderError, match="certificate is not trusted: self-signed .*SSL_CERT_FILE"):
             embedded(server.url)
@@ -269,7 +269,7 @@ def test_an_answer_without_end_is_given_up(server: Server, monkeypatch: pytest.M
         embedded(server.url)
 
 
-def test_what_is_logged_shows_no_key_that_the_server_repeats(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_do_not_contain_a_key_that_the_server_repeats(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     def answer(handler: Handler) -> None:
         handler.responses = {401: (KEY, KEY)}  # type: ignore[dict-item]
         handler.head(f"text/{KEY}", KEY.encode(), status=401)

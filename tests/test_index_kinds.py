@@ -220,7 +220,7 @@ def test_a_build_that_is_killed_leaves_nothing_harmful(indexed: kvstore.Store, k
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "deleted", "of another version"])
-def test_a_file_that_cannot_be_used_is_none(indexed: kvstore.Store, kind: str, damage: str) -> None:
+def test_an_unusable_file_counts_as_missing(indexed: kvstore.Store, kind: str, damage: str) -> None:
     path = indexed.path / f"{kind}.index"
     content = bytearray(path.read_bytes())
     if damage == "deleted":

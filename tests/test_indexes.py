@@ -94,7 +94,7 @@ step = st.one_of(
 @settings(max_examples=20, deadline=None)
 @given(st.lists(step, max_size=25), st.integers(0, 30), st.booleans())
 @example([("put", 0, 8), ("refresh",), ("put", 1, 0), ("put", 1, 1), ("put", 2, 0), ("put", 3, 0)], 0, True)
-def test_after_any_history_a_search_finds_what_the_state_holds(
+def test_after_any_history_a_search_agrees_with_the_state(
     history: list[tuple[Any, ...]], asked: int, walked: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -155,7 +155,7 @@ def _compare_after(history: list[tuple[Any, ...]], asked: int) -> None:
             store.close()
 
 
-def test_a_search_says_how_it_was_made(filled: kvstore.Store) -> None:
+def test_a_search_reports_its_method(filled: kvstore.Store) -> None:
     def step(**options: int) -> str:
         found = filled.retrieve("x", using="vector", top=4, vector=unit(1), options=options)
         return next(step.detail for step in found.steps if step.name == "vector search")
@@ -179,7 +179,7 @@ def test_below_the_threshold_there_is_no_file(store: kvstore.Store) -> None:
 
 
 @pytest.mark.parametrize("walked", [True, False])
-def test_conditions_restrict_what_an_index_finds(
+def test_conditions_restrict_the_results_of_an_index(
     filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if walked:
@@ -191,7 +191,7 @@ def test_conditions_restrict_what_an_index_finds(
     assert filled.retrieve("x", using="vector", vector=unit(7), where="key = 'none'").hits == []
 
 
-def test_an_extension_writes_what_is_new_and_takes_in_what_is_not_much_more(store: kvstore.Store) -> None:
+def test_an_extension_writes_new_vectors_and_merges_small_segments(store: kvstore.Store) -> None:
     store.create_index("vectors", TINY)
     random = np.random.default_rng(3)
     vectors = random.standard_normal((96, DIMENSION)).astype(np.float32)
@@ -217,7 +217,7 @@ def test_an_extension_writes_what_is_new_and_takes_in_what_is_not_much_more(stor
     assert store.check() == []
 
 
-def test_a_merge_that_is_cancelled_leaves_the_segments_and_adds_what_is_new(
+def test_a_cancelled_merge_leaves_the_segments_and_adds_new_vectors(
     store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
@@ -242,11 +242,11 @@ def test_a_merge_that_is_cancelled_leaves_the_segments_and_adds_what_is_new(
         assert list(found_in(store, unit(number), top=1)) == [f"d{number}"]
 
 
-def test_what_is_asked_for_beyond_the_graph_is_found(filled: kvstore.Store) -> None:
+def test_results_beyond_the_graph_are_found(filled: kvstore.Store) -> None:
     assert len(found_in(filled, unit(3), top=100)) == 40
 
 
-def test_a_mostly_dead_graph_is_built_anew(filled: kvstore.Store) -> None:
+def test_a_mostly_dead_graph_is_rebuilt(filled: kvstore.Store) -> None:
     size = filled.statistics()["index_vectors_bytes"]
     for number in range(30):
         filled.delete(f"d{number}")
@@ -258,7 +258,7 @@ def test_a_mostly_dead_graph_is_built_anew(filled: kvstore.Store) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "foreign", "deleted", "not ours"])
-def test_a_file_that_cannot_be_used_is_none(
+def test_an_unusable_file_counts_as_missing(
     filled: kvstore.Store, make_store: Callable[..., kvstore.Store], damage: str
 ) -> None:
     path = filled.path / "vectors.index"
@@ -283,7 +283,7 @@ def test_a_file_that_cannot_be_used_is_none(
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "foreign", "deleted", "not ours"])
-def test_without_one_of_its_parts_a_file_is_none(filled: kvstore.Store, damage: str) -> None:
+def test_a_file_without_one_of_its_parts_counts_as_missing(filled: kvstore.Store, damage: str) -> None:
     expected = found_in(filled, unit(5))
     part = segments(filled)[0]
     content = part.read_bytes()
@@ -558,9 +558,7 @@ def test_new_chunks_are_counted_only_where_there_may_be_enough(
     assert 0 < len(counted) < 8, counted
 
 
-def test_a_build_that_is_cancelled_keeps_what_it_has_done(
-    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
     with store.transaction() as transaction:
         for number in range(30):
@@ -596,7 +594,7 @@ def test_an_interrupted_refresh_leaves_the_file_as_it_was(filled: kvstore.Store)
     assert not (filled.path / "vectors.index.new").exists()
 
 
-def test_indexes_stand_outside_transactions(store: kvstore.Store) -> None:
+def test_index_statements_are_refused_in_transactions(store: kvstore.Store) -> None:
     store.execute("BEGIN")
     for statement in ("CREATE INDEX synonyms", "REFRESH", "DROP INDEX vectors"):
         with pytest.raises(errors.TransactionError, match="outside BEGIN"):
@@ -674,7 +672,7 @@ def test_a_forged_head_is_refused(filled: kvstore.Store, forgery: str, part: boo
     filled.close()
 
 
-def test_what_a_killed_build_leaves_goes_with_the_index_and_with_the_next_opening(filled: kvstore.Store) -> None:
+def test_leftovers_of_a_killed_build_are_removed_with_the_index_or_on_open(filled: kvstore.Store) -> None:
     unfinished = filled.path / "vectors.index.new"
     unfinished.write_bytes(b"half")
     filled.drop_index("vectors")
@@ -685,7 +683,7 @@ def test_what_a_killed_build_leaves_goes_with_the_index_and_with_the_next_openin
     filled.close()
 
 
-def test_what_is_being_built_stays(filled: kvstore.Store) -> None:
+def test_files_being_built_stay(filled: kvstore.Store) -> None:
     with index_file.open_draft(filled.path / "vectors.index"):
         filled = reopened(filled)
         assert (filled.path / "vectors.index.new").exists()

@@ -39,7 +39,7 @@ def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_folder_whose_name_is_no_utf8_is_ingested_and_pruned(
+def test_a_folder_whose_name_is_not_utf8_is_ingested_and_pruned(
     store: kvstore.Store, tmp_path: Path, workers: int
 ) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
@@ -203,7 +203,7 @@ def test_the_source_of_a_document_is_its_file(store: kvstore.Store, folder: Path
     assert Path(citation["source"]).is_file()
 
 
-def test_a_file_ingested_again_under_another_key_is_told(
+def test_a_file_ingested_again_under_another_key_is_reported(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", -1.0)
@@ -221,7 +221,7 @@ def test_a_file_ingested_again_under_another_key_is_told(
     assert store.check() == []
 
 
-def test_a_glob_prunes_what_it_covers_and_a_folder_too(store: kvstore.Store, folder: Path) -> None:
+def test_a_glob_and_a_folder_prune_the_files_they_cover(store: kvstore.Store, folder: Path) -> None:
     (folder / "four.md").write_text("# Four\n\nA fourth pier.")
     (folder / "note.wiki").write_text("A note.")
     store.ingest(folder)
@@ -275,12 +275,12 @@ def test_names_that_are_no_text_and_their_spelling_are_both_kept(store: kvstore.
     assert store.get("bad\\x5cxff.txt").text == "The literal one."  # type: ignore[union-attr]
 
 
-def test_a_file_that_several_paths_stand_for_is_read_once(store: kvstore.Store, folder: Path) -> None:
+def test_a_file_with_several_paths_is_read_once(store: kvstore.Store, folder: Path) -> None:
     report = store.ingest([folder, str(folder / "**" / "*.md"), folder])
     assert (report.added, report.unchanged, report.failures) == (3, 0, [])
 
 
-def test_progress_is_told_and_ends_at_the_end(store: kvstore.Store, folder: Path) -> None:
+def test_progress_is_reported_up_to_the_end(store: kvstore.Store, folder: Path) -> None:
     seen: list[kvstore.IngestProgress] = []
     store.ingest(folder, progress=seen.append)
     assert [now.done for now in seen] == [0, 1, 2, 3]
@@ -316,7 +316,7 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     assert told.estimate_seconds_left() == 0
 
 
-def test_an_interrupted_ingest_keeps_what_is_committed_and_goes_on(
+def test_an_interrupted_ingest_keeps_committed_documents_and_continues(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
@@ -382,7 +382,7 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
 
 
 @pytest.mark.slow
-def test_what_comes_embedded_and_quickly_is_committed_together(
+def test_embedded_documents_that_arrive_quickly_are_committed_together(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
@@ -454,7 +454,7 @@ PAGE = (
 )
 
 
-def test_what_was_left_out_of_pages_is_told(store: kvstore.Store, tmp_path: Path) -> None:
+def test_left_out_parts_of_pages_are_reported(store: kvstore.Store, tmp_path: Path) -> None:
     (tmp_path / "piers.html").write_text(PAGE)
     (tmp_path / "plain.txt").write_text("Nothing is left out of a text.")
     rows = store.execute(f"EXPLAIN INGEST '{tmp_path}'").fetchall()
@@ -474,7 +474,7 @@ def test_what_was_left_out_of_pages_is_told(store: kvstore.Store, tmp_path: Path
     assert store.ingest(tmp_path / "piers.html").left_out == {"piers.html": 23}
 
 
-def test_what_was_left_out_belongs_to_the_document(
+def test_left_out_parts_are_stored_with_the_document(
     store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path
 ) -> None:
     (tmp_path / "piers.html").write_text(PAGE)
@@ -518,7 +518,7 @@ def dump_of(store: kvstore.Store) -> object:
         return dump(view)
 
 
-def test_files_whose_names_say_no_format_are_read_by_how_they_begin(store: kvstore.Store, tmp_path: Path) -> None:
+def test_files_without_a_known_suffix_are_read_by_their_first_bytes(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "unpacked"
     mail = "Return-Path: <ann@example.org>\nFrom: Ann Bell <ann@example.org>\nSubject: The pump\n"
     mail += "Message-ID: <1@example.org>\n\nThe pump stands.\n"
@@ -585,7 +585,7 @@ def test_files_whose_names_say_no_format_are_read_by_how_they_begin(store: kvsto
         ("one\ntwo\nthree\nfour\n\nfive", None),
     ],
 )
-def test_a_plain_text_is_called_what_stands_at_its_beginning(
+def test_a_plain_text_gets_its_first_line_as_title(
     store: kvstore.Store, tmp_path: Path, text: str, title: str | None
 ) -> None:
     (tmp_path / "a.txt").write_text(text)
@@ -594,7 +594,7 @@ def test_a_plain_text_is_called_what_stands_at_its_beginning(
     assert store.execute("SELECT title FROM documents ORDER BY key").fetchall() == [(None,), (title,)]
 
 
-def test_the_source_of_a_page_is_read_as_what_it_is(store: kvstore.Store, tmp_path: Path) -> None:
+def test_the_source_of_a_page_is_read_in_its_own_format(store: kvstore.Store, tmp_path: Path) -> None:
     (tmp_path / "faq.rst.txt").write_text("Questions\n=========\n\nPumps\n-----\n\nAsk ``pump``.\n")
     store.ingest(tmp_path)
     assert store.execute("SELECT title, heading FROM chunks JOIN documents ON document = key").fetchall() == [
@@ -602,7 +602,7 @@ def test_the_source_of_a_page_is_read_as_what_it_is(store: kvstore.Store, tmp_pa
     ]
 
 
-def test_what_holds_nothing_to_read_keeps_no_folder_from_being_pruned(store: kvstore.Store, tmp_path: Path) -> None:
+def test_empty_files_do_not_prevent_pruning(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "program"
     folder.mkdir()
     (folder / "__init__.py").write_text("\n")
@@ -617,7 +617,7 @@ def test_what_holds_nothing_to_read_keeps_no_folder_from_being_pruned(store: kvs
     assert store.ingest(folder, prune=True).removed == 1
 
 
-def test_of_very_many_failures_the_first_are_told(store: kvstore.Store, tmp_path: Path) -> None:
+def test_the_first_of_very_many_failures_are_reported(store: kvstore.Store, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("id,text\n" + "".join(f"{n},a,b,c\n" for n in range(250)))
     cursor = store.execute("INGEST ?", (str(tmp_path / "rows.csv"),))
     assert len(cursor.problems) == 101

@@ -81,7 +81,7 @@ def test_a_file_with_a_failure_is_read_again(store: kvstore.Store, folder: Path,
     assert ingest(store, folder, read)[0] == {"rows.csv"}
 
 
-def test_the_first_of_two_files_keeps_a_key_and_the_other_is_told(
+def test_the_first_of_two_files_keeps_a_key_and_the_other_is_reported(
     store: kvstore.Store, folder: Path, read: list[str]
 ) -> None:
     store.ingest(folder)
@@ -104,7 +104,7 @@ def test_prune_knows_the_documents_of_files_that_are_not_read(
     assert store.keys() == ["a", "b", "one.txt", "three.txt"]
 
 
-def test_what_another_changed_meanwhile_is_not_recorded(
+def test_a_document_changed_by_another_writer_is_not_recorded(
     store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # When the next file begins, the record of this one waits for the next commit, and its documents are stored.

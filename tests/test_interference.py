@@ -41,7 +41,7 @@ def keys(environment: Environment) -> list[bytes]:
         return [bytes(key) for key, _ in snapshot.scan("a")]
 
 
-def test_who_opens_a_store_whose_table_of_readers_was_deleted_waits_for_those_who_have_it_open(tmp_path: Path) -> None:
+def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_path: Path) -> None:
     """Their reads are in the table that is gone, so a writer with a new one would take their pages for free."""
     path = tmp_path / "store"
     with Environment.open(path) as environment:
@@ -143,7 +143,7 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
             assert environment.verify() == []
 
 
-def test_who_waits_for_a_lock_that_is_deleted_meanwhile_locks_the_one_that_has_the_name(tmp_path: Path) -> None:
+def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with python(WRITER, path) as first, python(WRITER, path) as second:
         assert said(first) == said(second) == "open"

@@ -115,7 +115,7 @@ def test_rows_that_lead_outside_their_arrays_are_refused(rows: tuple[Any, ...]) 
     assert kernel.rows == 1
 
 
-def test_the_way_to_a_node_that_was_met_later_is_found() -> None:
+def test_the_path_to_a_node_that_was_visited_later_is_found() -> None:
     kernel = push(epsilon=0.9)
     kernel.run()
     kernel.add_rows(u64(1), i64(0, 1), u64(2), f64(1), f64(1))
@@ -124,7 +124,7 @@ def test_the_way_to_a_node_that_was_met_later_is_found() -> None:
     assert kernel.before(599).tolist() == [2]
 
 
-def test_a_pagerank_cannot_be_begun_anew() -> None:
+def test_a_pagerank_cannot_be_restarted() -> None:
     kernel = push()
     kernel.__init__(u64(5), f64(1), f64(1), 0.5, 0.1)  # type: ignore[misc]
     assert kernel.run().tolist() == [1]

@@ -198,7 +198,7 @@ MODES = ["incremental", "full", "scoped_full"]
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("by_function", [False, True])
-def test_index_leaves_what_was_given_last(store: kvstore.Store, mode: Any, by_function: bool) -> None:
+def test_index_stores_the_last_version(store: kvstore.Store, mode: Any, by_function: bool) -> None:
     vectors = KvstoreVectorStore(store=store, namespace="docs")
     source: Any = (lambda document: document.metadata["source"]) if by_function else "source"
     manager = vectors.record_manager(source)
@@ -458,7 +458,7 @@ def test_the_embedder_of_a_store_as_embeddings(store: kvstore.Store) -> None:
     assert len(question) == store.settings.dimension
 
 
-def test_evidence_stands_in_the_metadata(store: kvstore.Store) -> None:
+def test_evidence_is_in_the_metadata(store: kvstore.Store) -> None:
     store.put("handbook", "# Leave\n\nMaria Jensen approves parental leave.\n\n# Pay\n\n" + "Wages are paid. " * 200,
               format="markdown", meta={"year": 2024}, source="handbook.md")  # fmt: skip
     retriever = KvstoreRetriever(store=store, strategy="hybrid", k=2)

@@ -272,7 +272,7 @@ def test_a_statement_of_other_databases_is_answered_with_ours(text: str, column:
     assert remedy in str(caught.value).split("\n")[0]
 
 
-def test_the_caret_stands_under_the_place_in_wide_text() -> None:
+def test_the_caret_points_to_the_position_in_wide_text() -> None:
     with pytest.raises(StatementError) as caught:
         parse("LOOKUP '日本' x")
     _, shown, caret = str(caught.value).split("\n")

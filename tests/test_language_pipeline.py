@@ -105,7 +105,7 @@ def read_nothing(text: str, parses: Sequence[Parse]) -> None:
 
 
 @pytest.mark.parametrize("name", ["xx_no_such_pipeline", "/no/such/folder"])
-def test_a_pipeline_that_is_not_installed_says_how_to_get_it(name: str) -> None:
+def test_the_error_of_a_missing_pipeline_says_how_to_install_it(name: str) -> None:
     pipeline = open_language(name)
     assert pipeline is not None
     with pytest.raises(LanguageError, match=r"spacy download .*or use 'en'"):
@@ -166,7 +166,7 @@ def test_english_ends_sentences_by_the_parse(english: LanguagePipeline) -> None:
     ]
 
 
-def test_a_long_text_is_read_in_pieces_that_say_where_they_begin(english: LanguagePipeline) -> None:
+def test_a_long_text_is_read_in_pieces_with_offsets(english: LanguagePipeline) -> None:
     text = "\n\n".join(f"The index number {number} holds dead tuples." for number in range(1200))
     assert len(text) > language.MAX_PIECE_LENGTH
 
@@ -248,7 +248,7 @@ print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for 
     assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")
 
 
-def test_english_is_small_and_says_whose_work_it_is() -> None:
+def test_english_is_small_and_names_its_authors() -> None:
     assert sum(path.stat().st_size for path in ENGLISH.rglob("*") if path.is_file()) <= 12_000_000
     text = (ENGLISH / "LICENSE.md").read_text(encoding="utf-8")
     for name in ("CC BY-SA 4.0", "GUM", "English Web Treebank", "Wikipedia", "Wikivoyage", "Wikinews", "MiniLM"):

@@ -160,7 +160,7 @@ def test_the_best_are_those_of_a_plain_evaluation(
         assert not len(state.postings.containing([*terms, "absent"]))
 
 
-def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
+def test_blocks_that_cannot_be_among_the_best_are_not_read(tmp_path: Path) -> None:
     texts = {
         5 * number: {"common": 1, "filler": 50, **({"rare": 1} if number % 3000 == 7 else {})}
         for number in range(1, 9000)
@@ -208,7 +208,7 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
         assert np.frombuffer(search.best()[0], np.uint64).tolist() == list(range(15000, 15500, 5))
 
 
-def test_bounds_of_a_block_that_are_not_its_own_are_told(tmp_path: Path) -> None:
+def test_wrong_bounds_of_a_block_are_reported(tmp_path: Path) -> None:
     with postings_of(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
         ((key, value),) = state.postings.get_blocks("tea")
         for place, message in ((2, "fail their check"), (1, "fail their check|truncated")):
@@ -263,7 +263,7 @@ def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
     assert [hit.document for hit in store.search("otter number7", using="lexical")] == before
 
 
-def test_a_damaged_block_is_told_by_a_search(counted_store: Store) -> None:
+def test_a_damaged_block_is_reported_by_a_search(counted_store: Store) -> None:
     store = counted_store
     with store._session.environment.write() as view:
         key, value = view.scan_prefixes(tables.POSTINGS, [encode_term("otter")])[0]

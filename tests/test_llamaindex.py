@@ -126,7 +126,7 @@ By = FilterOperator
         ([("kind", By.IS_EMPTY, None)], set()),
     ],
 )
-def test_filters_leave_what_the_simple_store_leaves(
+def test_filters_agree_with_the_simple_store(
     lamps: KvstoreVectorStore, said: list[tuple[str, FilterOperator, Any]], wanted: set[str]
 ) -> None:
     assert set(asked(lamps, filters=filters(*said))) == wanted
@@ -149,7 +149,7 @@ def test_filters_are_joined(lamps: KvstoreVectorStore, condition: Any, wanted: s
     assert set(asked(lamps, filters=said)) == wanted
 
 
-def test_not_leaves_what_fulfils_none_of_the_filters(lamps: KvstoreVectorStore) -> None:
+def test_not_selects_nodes_that_no_filter_accepts(lamps: KvstoreVectorStore) -> None:
     assert set(asked(lamps, filters=filters(("kind", By.EQ, "oil"), condition=FilterCondition.NOT))) == {"gas", "arc"}
 
 
@@ -179,7 +179,7 @@ def test_nodes_and_documents_that_may_answer(lamps: KvstoreVectorStore) -> None:
     assert asked(lamps, doc_ids=[]) == []
 
 
-def test_what_is_deleted_is_found_no_more(lamps: KvstoreVectorStore) -> None:
+def test_deleted_nodes_are_not_found(lamps: KvstoreVectorStore) -> None:
     lamps.delete("book of gas")
     assert asked(lamps, 2) == ["arc", "oil"]
     lamps.delete("book of none")
@@ -191,7 +191,7 @@ def test_what_is_deleted_is_found_no_more(lamps: KvstoreVectorStore) -> None:
         lamps.delete_nodes()
 
 
-def test_clear_leaves_what_is_no_node(lamps: KvstoreVectorStore) -> None:
+def test_clear_keeps_other_documents(lamps: KvstoreVectorStore) -> None:
     assert lamps.client is not None
     lamps.client.put("manual", "The manual.", vectors=[[1.0, 0.0]])
     lamps.clear()

@@ -46,7 +46,7 @@ def filled(store: kvstore.Store) -> kvstore.Store:
 # What is sent and what comes back ------------------------------------------------------------------------------------
 
 
-def test_the_answer_is_told_as_it_comes_and_cites_the_passages(filled: kvstore.Store, server: Server) -> None:
+def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, server: Server) -> None:
     server.planned = [stream("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [1].")]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append, top=2)
@@ -96,7 +96,7 @@ def test_pieces_closed_early_let_the_server_go(filled: kvstore.Store, server: Se
         _ = pieces.answer
 
 
-def test_pieces_say_what_no_model_writes_and_where_one_breaks_off(filled: kvstore.Store, server: Server) -> None:
+def test_pieces_report_extracted_answers_and_interruptions(filled: kvstore.Store, server: Server) -> None:
     (piece,) = pieces = list(filled.ask_pieces(QUESTION, model="none"))
     assert piece == filled.ask(QUESTION, model="none").text
     (piece,) = filled.ask_pieces("Who is the king of Norway?", model="none")
@@ -213,7 +213,7 @@ def test_received_text_is_the_same_however_it_is_cut(marks: list[str], data: st.
 # Citations -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_citation_of_nothing_given_is_dropped_and_told(filled: kvstore.Store, server: Server) -> None:
+def test_an_invalid_citation_is_dropped_and_reported(filled: kvstore.Store, server: Server) -> None:
     server.planned = [stream("Twenty weeks [1] [", "9", "]. In [2024], says [2, 7].")]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
@@ -299,7 +299,7 @@ def test_without_a_models_answer_it_is_extractive(
     assert hangs or len(server.requests) == len(planned)
 
 
-def test_a_port_that_nobody_listens_at(filled: kvstore.Store, server: Server) -> None:
+def test_a_closed_port(filled: kvstore.Store, server: Server) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         filled.set("base_url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
@@ -344,7 +344,7 @@ def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, 
         (Planned([b"{}"], 307, headers={"Location": "http://127.0.0.1:9/"}), "status 307"),
     ],
 )
-def test_what_asking_again_would_not_mend_is_an_error(
+def test_a_permanent_failure_is_an_error_without_a_retry(
     filled: kvstore.Store, server: Server, planned: Planned, message: str
 ) -> None:
     server.planned = [planned]
@@ -361,14 +361,14 @@ def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Stor
     assert ["temperature" in request for request in server.requests] == [True, False]
 
 
-def test_an_answer_cut_by_the_models_limit_says_so(filled: kvstore.Store, server: Server) -> None:
+def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store, server: Server) -> None:
     server.planned = [Planned([delta(content="Twenty"), delta("length")])] * 2
     for _ in range(2):  # nor is it kept
         answer = filled.ask(QUESTION)
         assert (answer.text, answer.remarks) == ("Twenty", ["the model's limit of tokens cut this answer off"])
 
 
-def test_whoever_hears_the_text_may_fail_and_the_server_is_let_go(filled: kvstore.Store, server: Server) -> None:
+def test_a_failing_callback_closes_the_connection(filled: kvstore.Store, server: Server) -> None:
     server.planned = [Planned([delta(content="Twenty weeks"), delta(content=" or so"), HANG])]
 
     def interrupted(text: str) -> None:
@@ -572,7 +572,7 @@ def test_a_long_context_has_the_question_twice_and_a_short_one_once() -> None:
     assert token_estimate("x" * 35) == round(35 / BYTES_PER_TOKEN)
 
 
-def test_relations_and_abstracts_stand_between_information_and_question() -> None:
+def test_relations_and_abstracts_are_between_information_and_question() -> None:
     notes = [AbstractNote(1, "d1", 0, "All of it."), AbstractNote(2, "elsewhere", 0, "Of another document.")]
     prompt = build_prompt(evidence_of(["Maria signs."], abstracts=notes, context=["Maria is under Pay"]), 3000)
     assert prompt.user.replace(prompt.mark, "=").endswith(
@@ -635,7 +635,7 @@ def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, s
     assert (answer.citations, answer.dropped) == ([], [])
 
 
-def test_explain_shows_what_would_be_sent_and_sends_it_with_analyze(filled: kvstore.Store, server: Server) -> None:
+def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, server: Server) -> None:
     rows = {row[0]: row for row in filled.execute(f"EXPLAIN ASK '{QUESTION}' MODEL 'm'")}
     assert server.requests == []
     assert "2 of 2 passages" in rows["build prompt"][1]

@@ -54,7 +54,7 @@ def test_a_transaction_parses_its_documents_together(
     assert len(store.lookup("Ada Lovelace")) == 5
 
 
-def test_what_cannot_be_a_document_is_refused_when_it_is_put(make_store: Callable[..., kvstore.Store]) -> None:
+def test_an_invalid_document_is_refused_by_put(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     with store.transaction() as transaction:
         with pytest.raises(InputError, match="one for each of the 1 chunks"):
@@ -116,14 +116,14 @@ def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
         gc.enable()
 
 
-def test_what_is_imported_is_not_looked_at_by_the_next_collection() -> None:
+def test_imported_objects_are_excluded_from_the_next_collection() -> None:
     code = "import gc, kvstore; kvstore.open; print(*(len(gc.get_objects(generation)) for generation in range(3)))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     youngest, young, old = map(int, ended.stdout.split())
     assert 10 * (youngest + young) < old
 
 
-def test_what_a_program_has_frozen_stays_so() -> None:
+def test_objects_frozen_by_the_program_stay_frozen() -> None:
     there: list[list[int]] = [[]]
     gc.freeze()
     try:
@@ -197,7 +197,7 @@ TEXTS = {
 }
 
 
-def test_names_learnt_later_leave_what_one_load_leaves(make_store: Callable[..., kvstore.Store]) -> None:
+def test_names_added_later_give_the_store_of_one_load(make_store: Callable[..., kvstore.Store]) -> None:
     later = {
         "five": ("The Mayor of New York City spoke.", "New York City"),
         "six": ("York Street is long.", "York Street"),
@@ -353,7 +353,7 @@ def _with_answer(transaction: kvstore.Transaction) -> None:
 
 @pytest.mark.parametrize("between", [None, _with_fact, _with_replacement, _with_answer, kvstore.Transaction.keys])
 @pytest.mark.parametrize("portion", [0, 1, 3])
-def test_the_first_documents_of_a_store_are_what_they_would_be_one_by_one(
+def test_loading_documents_at_once_equals_loading_them_one_by_one(
     make_store: Callable[..., kvstore.Store],
     monkeypatch: pytest.MonkeyPatch,
     between: Callable[[kvstore.Transaction], object] | None,

@@ -141,7 +141,7 @@ def test_it_is_the_same_whenever_it_is_made(make_store: MakeStore) -> None:
     assert vectors(before) == vectors(after)
 
 
-def test_what_is_put_replaced_and_deleted_is_followed(store: kvstore.Store, embedded: list[str]) -> None:
+def test_puts_replacements_and_deletions_are_followed(store: kvstore.Store, embedded: list[str]) -> None:
     store.create_index("lines")
     store.put("tea", TEXT, title="Tea")
     assert embedded == ["Tea\n" + TEXT, "Tea: Tea is grown in Assam.", "Tea: It is drunk in the morning."]
@@ -216,7 +216,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     assert again.refresh() == []
 
 
-def test_what_changes_while_a_batch_is_embedded_is_not_lost(store: kvstore.Store, batches: None) -> None:
+def test_changes_during_the_embedding_of_a_batch_are_kept(store: kvstore.Store, batches: None) -> None:
     fill(store)
     changes = iter(
         [lambda: store.put_triples("d0", [TRIPLE]), lambda: store.delete("d1"), lambda: store.put("d2", TEXT)]
@@ -278,7 +278,7 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
     assert len(parts(store)) == 7
 
 
-def test_a_repair_keeps_it_and_ends_what_was_begun(store: kvstore.Store, embedded: list[str], batches: None) -> None:
+def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embedded: list[str], batches: None) -> None:
     fill(store)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupted_after(patch, "_put", 2)
@@ -390,7 +390,7 @@ def test_a_process_that_does_not_know_the_kind_only_reads(store: kvstore.Store) 
     assert ran.returncode == 0 and "8" in ran.stdout
 
 
-def test_the_shell_says_how_an_interrupted_build_goes_on(
+def test_the_shell_explains_how_to_resume_a_build(
     store: kvstore.Store, batches: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store)

@@ -52,7 +52,7 @@ class Page(HTMLParser):
 
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted).map(tuple), max_size=4))
-def test_marks_stand_where_they_belong(text: str, places: list[tuple[int, int]]) -> None:
+def test_marks_are_at_their_places(text: str, places: list[tuple[int, int]]) -> None:
     characters = [(min(start, len(text)), min(end, len(text))) for start, end in places]
     spans = [(len(text[:start].encode()), len(text[:end].encode())) for start, end in characters]
     page = Page(markup.mark_spans(text, spans))
@@ -62,7 +62,7 @@ def test_marks_stand_where_they_belong(text: str, places: list[tuple[int, int]])
 
 
 @given(st.lists(st.tuples(TEXTS, st.none() | st.integers() | st.floats() | st.binary() | TEXTS), max_size=5), TEXTS)
-def test_a_table_shows_what_is_there_and_no_element_of_its_own(rows: list[tuple[Any, Any]], name: str) -> None:
+def test_a_table_shows_cells_without_markup(rows: list[tuple[Any, Any]], name: str) -> None:
     page = Page(markup.render_table((name, "b"), rows, remarks=[name]))
     assert all(name[: markup.MAX_CELL_CHARACTERS] in page.text for name in (name, *(text for text, _ in rows)))
 

@@ -71,7 +71,7 @@ def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows:
     assert sorted(map(tuple, found.tolist())) == sorted((e, a, z) for (a, z, e), inside in told if not inside)
 
 
-def test_damaged_mentions_are_told(environment: Environment) -> None:
+def test_damaged_mentions_are_reported(environment: Environment) -> None:
     for value in (b"damaged", records.pack([1, 2]), records.pack("names")):
         with environment.write() as view:
             view.put("mentions", records.encode_u64(1), value)

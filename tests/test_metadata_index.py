@@ -197,7 +197,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(st.lists(documents(), max_size=4), max_size=3), st.lists(CONDITIONS, min_size=12, max_size=12))
-def test_a_condition_finds_what_sqlite_finds(
+def test_a_condition_agrees_with_sqlite(
     filled: kvstore.Store, batches: Sequence[Sequence[tuple[str, dict[str, Any]]]], asked: list[str]
 ) -> None:
     with filled.transaction() as transaction:
@@ -249,7 +249,7 @@ def steps(store: kvstore.Store, where: str) -> tuple[int | None, str]:
     return found[2], found[1]
 
 
-def test_explain_tells_how_documents_were_found_and_a_change_is_seen(store: kvstore.Store) -> None:
+def test_explain_shows_how_documents_were_found_and_sees_changes(store: kvstore.Store) -> None:
     for number in range(6):
         store.put(str(number), "Tea is drunk hot.", meta={"n": number, "long": "l" * (100 * number)})
     assert steps(store, "meta ->> 'n' < 3") == (3, "by the index of values")
@@ -274,7 +274,7 @@ def test_select_enters_documents_by_title_and_source(store: kvstore.Store) -> No
     assert list(store.execute(f"{select}title = 'T2' AND source = '/data/0'")) == [("6",)]
 
 
-def test_a_transaction_finds_what_it_has_put(store: kvstore.Store) -> None:
+def test_a_transaction_finds_its_own_documents(store: kvstore.Store) -> None:
     store.put("old", "Tea.", meta={"n": 1})
     with store.transaction() as transaction:
         transaction.put("new", "Tea.", meta={"n": 1})

@@ -272,7 +272,7 @@ def units_of(request: dict[str, Any]) -> Planned:
     return stream(json.dumps({"passages": passages}))
 
 
-def test_each_statement_does_what_its_method_does(
+def test_each_statement_agrees_with_its_method(
     make_store: Callable[..., kvstore.Store], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answering = units_of

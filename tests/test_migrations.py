@@ -52,7 +52,7 @@ def test_a_second_run_does_nothing(environment: lmdb.Environment) -> None:
     assert environment.info()["last_txnid"] == before
 
 
-def test_the_frozen_record_is_what_the_store_writes_today() -> None:
+def test_the_frozen_record_equals_the_current_format() -> None:
     for number in range(migrations.CURRENT_FORMAT + 1):
         assert migrations.format_record(number) == records.pack(number)
 
@@ -98,7 +98,7 @@ def test_a_step_that_fails_leaves_nothing_and_the_steps_before_it_stay(environme
 
 
 @pytest.mark.parametrize("record", [b"", b"\x01", b"\x01\x1b\xdf\x05\xa4", b"\x02\x1b\xdf\x05\xa5", b"\x01" * 9])
-def test_a_damaged_record_is_told_from_a_format(environment: lmdb.Environment, record: bytes) -> None:
+def test_a_damaged_record_is_distinguished_from_an_old_format(environment: lmdb.Environment, record: bytes) -> None:
     migrations.migrate(environment)
     put_meta(environment, b"format", record)
     with pytest.raises(CorruptionError, match="meta.*format.*backup"):
@@ -161,7 +161,7 @@ def dumped(store: kvstore.Store) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_an_old_store_becomes_what_this_version_would_have_made(number: int, tmp_path: Path) -> None:
+def test_a_migrated_store_equals_a_new_one(number: int, tmp_path: Path) -> None:
     old_store = unpacked(number, tmp_path / "notes")
     added = ["café.md"] if number > 1 else []
     with pytest.raises(StoreFormatError, match="kvstore migrate"):
@@ -262,7 +262,7 @@ def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> No
         assert [ranking(store, number) for number in range(40)] == before
 
 
-def test_a_damaged_setting_is_told_by_the_step_to_format_3(tmp_path: Path) -> None:
+def test_a_damaged_setting_is_reported_by_the_migration_to_format_3(tmp_path: Path) -> None:
     old_store = unpacked(2, tmp_path / "notes")
     with Environment.open(old_store) as store, store.write() as view:
         view.put("meta", b"settings", bytes(view.get("meta", b"settings") or b"")[:-1] + b"?")

@@ -51,7 +51,7 @@ def test_a_text_in_another_language_has_no_names_but_titles_and_code(
 
 
 @pytest.mark.parametrize("language", ["en", "rules"])
-def test_what_any_text_has_is_no_name(make_store: Callable[..., kvstore.Store], language: str) -> None:
+def test_common_words_are_not_names(make_store: Callable[..., kvstore.Store], language: str) -> None:
     store = make_store(settings={"language": language})
     text = (
         "## Done\n\nSee initdb(1) for more. Disk space is what a server needs.\n\n## Introduction\n\n"
@@ -70,7 +70,7 @@ def test_what_any_text_has_is_no_name(make_store: Callable[..., kvstore.Store], 
     }
 
 
-def test_a_singular_that_stands_nowhere_is_no_name(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_singular_that_never_occurs_is_not_a_name(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("a", "# Foreign Keys\n\nForeign keys point to others.", format="markdown")
     assert "Foreign Key" not in names(store)
@@ -144,7 +144,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, min_size=1, max_size=12).map(" ".join), st.sampled_from(["en", "rules"]))
-def test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree(text: str, language: str) -> None:
+def test_every_name_of_a_document_occurs_in_it_or_in_a_tree(text: str, language: str) -> None:
     settings = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20, language=language)
     found = extract("k", f"Words. {text}", settings, format="markdown", title="Old *Title*")
     related = {to_entity_key(form) for relation in found.relations for form in (relation.child, relation.parent)}
@@ -154,14 +154,14 @@ def test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree(text: str, la
     assert keys - related == find_occurring_keys(texts, keys - related, settings.name_words)
 
 
-def test_check_proves_that_every_name_stands_somewhere(make_store: Callable[..., kvstore.Store]) -> None:
+def test_check_verifies_that_every_name_occurs(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("a", "They met Ada Lovelace.")
     store.execute("ALIAS 'Countess' FOR 'Ada Lovelace'")
     assert store.execute("CHECK").fetchall() == []
 
 
-def test_a_place_in_a_text_goes_with_what_joins_it_to_a_name() -> None:
+def test_a_reference_to_a_part_of_a_text_is_cut_off_with_its_connecting_word() -> None:
     assert [name.form for name in SentenceNames(["Ann saw the Vasa Museum of Section 34."]).iter_names(0)] == [
         "Vasa Museum"
     ]

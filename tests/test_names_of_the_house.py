@@ -58,7 +58,7 @@ def aliases() -> dict[tuple[str, str], str]:
     return found
 
 
-def test_every_docstring_stands_first() -> None:
+def test_every_docstring_is_first() -> None:
     """A string after the first statement is no docstring, nor is an f-string."""
     misplaced = []
     for _, path in HOUSE:

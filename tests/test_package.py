@@ -71,7 +71,7 @@ with kvstore.open("store", embedder="hashing", settings={"language": "rules"}) a
         ["info", "store"],
     ],
 )
-def test_what_needs_no_model_imports_no_model_library(tmp_path: Path, arguments: list[str]) -> None:
+def test_commands_without_a_model_import_no_model_library(tmp_path: Path, arguments: list[str]) -> None:
     import kvstore
 
     with kvstore.open(tmp_path / "store") as store:
@@ -125,7 +125,7 @@ def test_the_tour_is_installed_without_torch_and_without_tests(tmp_path: Path) -
     assert "--no-deps" in wanted[1]  # of that package, which would bring torch
 
 
-def test_what_make_installs_is_the_checkout_and_not_a_copy_of_it() -> None:
+def test_make_installs_the_checkout_and_not_a_copy() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     installs = re.findall(r"pip install (.*'\..*')$", makefile, re.MULTILINE)
     assert installs and all("--editable" in options for options in installs), installs

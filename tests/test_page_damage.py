@@ -246,7 +246,7 @@ def test_no_damaged_page_ends_the_process_or_gives_a_wrong_result(
 
 
 @pytest.mark.slow
-def test_check_names_a_damaged_page_and_repair_restores_what_is_derived(
+def test_check_names_a_damaged_page_and_repair_restores_derived_data(
     sound: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     path, right = sound

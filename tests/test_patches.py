@@ -37,7 +37,7 @@ def test_a_patch_makes_the_value_and_is_shorter(pieces: list[bytes], edits: list
             assert len(made) < len(new)
 
 
-def test_a_patch_of_a_page_holds_what_is_different() -> None:
+def test_a_patch_of_a_page_contains_the_difference() -> None:
     page = random.Random(1).randbytes(4080)
     moved = page[:100] + b"new" + page[100:2000] + page[2030:3000] + bytes(8) + page[3008:]
     made = make_patch(page, moved)
@@ -54,7 +54,7 @@ def test_a_patch_of_a_page_holds_what_is_different() -> None:
 @example(b"abc", b"\x03\x09\x00\x09\x00")
 @example(b"abc", b"\x03\x03\x00\x03\x01")
 @example(b"abc", b"\x03\x03\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
-def test_what_is_no_patch_of_a_value_is_refused(old: bytes, made: bytes) -> None:
+def test_an_invalid_patch_is_refused(old: bytes, made: bytes) -> None:
     try:
         assert isinstance(apply_patch(old, made), bytes)
     except ValueError:
@@ -94,7 +94,7 @@ def test_a_replaced_document_changes_few_pages(make_store: MakeStore) -> None:
         assert view.lmdb.count(tables.RECENT) == 20
 
 
-def test_another_process_reads_what_was_patched_and_merged(
+def test_another_process_reads_patched_and_merged_values(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen through an environment that reads each segment from the disk, as another process does."""
@@ -152,9 +152,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     assert store.check() == []
 
 
-def test_what_is_not_compacted_unasked_is_not_merged_either(
-    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_buffer_that_is_not_compacted_is_not_merged(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ingest ends with a look at whether the file has doubled: a large one would be merged each time, and stay."""
     store = make_store()
     filled(store, 3)(1, "More was said.")

@@ -31,7 +31,7 @@ def run(tool: ModuleType) -> dict[str, Any]:
     }
 
 
-def test_tables_have_what_was_measured(tool: ModuleType, run: dict[str, Any]) -> None:
+def test_tables_contain_the_measurements(tool: ModuleType, run: dict[str, Any]) -> None:
     parts = tool.tables(tool.kept_of(run))
     whole = parts["whole"]
     assert "in one run of 2026-11-23, commit abc1234 (a processor, 2 cores), beside sqlite-vec 0.1.9." in whole
@@ -50,7 +50,7 @@ def test_tables_have_what_was_measured(tool: ModuleType, run: dict[str, Any]) ->
     ]
 
 
-def test_every_row_that_is_lost_is_told_with_a_reason(tool: ModuleType, run: dict[str, Any]) -> None:
+def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, run: dict[str, Any]) -> None:
     losses = tool.tables(tool.kept_of(run))["losses"].splitlines()[2:]
     assert losses == [
         f"| loading | at 61 passages sqlite-vec 1.0 against 2.0 s | {tool.REASONS['load_s']} |",

@@ -53,7 +53,7 @@ def test_a_statement_is_explained_as_a_picture(store: Store) -> None:
         assert ElementTree.fromstring(plain).tag == f"{_SVG}svg" and " ms" not in "".join(texts(plain))
 
 
-def test_the_words_as_svg_stand_in_an_explain_alone(store: Store) -> None:
+def test_as_svg_is_valid_only_in_an_explain(store: Store) -> None:
     with pytest.raises(StatementError, match="write EXPLAIN RETRIEVE"):
         store.execute("RETRIEVE 'tea' AS SVG")
     with pytest.raises(StatementError, match="is repeated"):

@@ -194,7 +194,7 @@ def test_a_strategy_is_asked_by_name_and_listed(install: Install, store: kvstore
         store.retrieve("x", using="rhyme")
 
 
-def test_a_command_stands_behind_ours(
+def test_commands_of_plugins_are_listed_after_ours(
     install: Install, make_store: Callable[..., kvstore.Store], capsys: pytest.CaptureFixture[str]
 ) -> None:
     install()
@@ -228,7 +228,7 @@ def test_nothing_is_looked_for_before_it_is_needed(make_store: Callable[..., kvs
 # -- What is broken
 
 
-def test_what_cannot_be_used_is_named_and_stops_nothing(
+def test_unusable_plugins_are_named_and_stop_nothing(
     install: Install, make_store: Callable[..., kvstore.Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install()
@@ -319,7 +319,7 @@ def read(stream, origin, options):
 """
 
 
-def test_what_fails_in_use_is_an_error_that_names_it(
+def test_a_failing_plugin_is_named_in_the_error(
     install: Install, make_store: Callable[..., kvstore.Store], tmp_path: Path
 ) -> None:
     names = {"failing": "failing:Embedder"}
@@ -355,7 +355,7 @@ def test_what_fails_in_use_is_an_error_that_names_it(
         failing.ingest(tmp_path / "c.txt", workers=1)
 
 
-def test_a_store_whose_package_is_gone_says_so(
+def test_a_store_with_a_missing_package_reports_it(
     install: Install, make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = install()

@@ -211,7 +211,7 @@ def _hold(path: str, held: multiprocessing.synchronize.Event, release: multiproc
         release.wait(30)
 
 
-def test_a_second_writer_is_told_the_holder_or_waits(tmp_path: Path) -> None:
+def test_a_second_writer_gets_the_holder_or_waits(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     kvstore.open(path, **MAKING).close()
     held, release = SPAWN.Event(), SPAWN.Event()

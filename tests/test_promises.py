@@ -49,10 +49,10 @@ OFFLINE = (
 )
 EXTRACTIVE = (
     "test_answers.py::test_an_answer_prints_as_its_text",
-    "test_generations.py::test_without_a_model_none_is_asked",
+    "test_generations.py::test_without_a_model_no_request_is_sent",
 )
 ONE_WRITER = (
-    "test_processes.py::test_a_second_writer_is_told_the_holder_or_waits",
+    "test_processes.py::test_a_second_writer_gets_the_holder_or_waits",
     "test_processes.py::test_readers_in_other_processes_see_whole_generations",
 )
 FOREST = (
@@ -66,7 +66,7 @@ LAST_STATEMENT = (
 REFRESHED = (
     "test_generations.py::test_it_is_made_shown_refreshed_and_dropped",
     "test_communities.py::test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once",
-    "test_topics.py::test_what_goes_is_not_told_and_what_comes_has_its_place",
+    "test_topics.py::test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic",
 )
 NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_but_titles_and_code",)
 
@@ -104,14 +104,14 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "It links each sentence of an answer to its bytes, compares strategies side by side, and draws the neighborhood of "
     "a name and a map of all chunks.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
-        "test_explorer.py::test_strategies_stand_side_by_side_and_in_one_file",
-        "test_explorer_browser.py::test_a_click_on_a_name_brings_what_stands_around_it",
-        "test_explorer_browser.py::test_a_point_says_what_it_is",
+        "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
+        "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
+        "test_explorer_browser.py::test_a_point_shows_its_label",
         "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
     "All fifteen read the same data.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
-        "test_documentation.py::test_tables_tell_the_settings_embedders_strategies_and_extras",
+        "test_documentation.py::test_tables_list_the_settings_embedders_strategies_and_extras",
     ),
     'You choose one per query with USING bridge or using="bridge", and EXPLAIN shows its steps.': (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
@@ -128,7 +128,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     # docs/design.md
     "For a question about an unrelated subject, abstained is true and the nearest chunks are named.": (
-        "test_answers.py::test_what_is_not_there_is_not_answered",
+        "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
     "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
@@ -159,13 +159,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "deleted, all mentions are removed.": INTRODUCED,
     "The set of stated edges decides which are accepted.": (
         *SAME_DUMP,
-        "test_edge_filter.py::test_any_history_of_documents_gives_the_verdicts_of_what_is_left",
+        "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_taking_back_twice_change_nothing",
     ),
     "An edge that would close a cycle, or that a longer path makes redundant, is displaced, and accepted "
     "again when the edges that displaced it are removed.": (
         *SAME_DUMP,
-        "test_store.py::test_expand_survives_a_cycle_and_says_when_it_cuts",
+        "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
         "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
     ),
@@ -174,11 +174,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
     "Approximate vector search is the only exception: from 20,000 chunks on it uses a graph that depends on history.": (
-        "test_indexes.py::test_a_search_says_how_it_was_made",
+        "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
     "The steps of a search report this, and exact = 1 avoids it.": (
-        "test_indexes.py::test_a_search_says_how_it_was_made",
+        "test_indexes.py::test_a_search_reports_its_method",
     ),
     "What is maintained in the commit equals what a new store would contain.": SAME_DUMP,
     "What cannot be maintained cheaply (a summary over many documents, groups of all names) is built by "
@@ -190,7 +190,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Everything works offline.": OFFLINE,
     "A configured model improves the results; its cost is reported in advance, and each text is paid for once.": (
-        "test_generations.py::test_statements_ask_a_model_and_say_first_what_that_takes",
+        "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
     ),
     "Twelve bits of a name's fingerprint find candidates; the stored name confirms them.": EXACT_LOOKUP,
@@ -210,7 +210,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Entities (names) are recognized in every text; the places where they occur are mentions.": (
         "test_mentions.py::test_mentions_are_those_put_last",
-        "test_names.py::test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree",
+        "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
     "Pairs, nested lists, headings and relations in prose state edges between names.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
@@ -221,7 +221,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
-    "The other files in the directory can be rebuilt.": ("test_indexes.py::test_a_file_that_cannot_be_used_is_none",),
+    "The other files in the directory can be rebuilt.": ("test_indexes.py::test_an_unusable_file_counts_as_missing",),
     "Readers never wait and need no server.": ONE_WRITER,
     "A commit is one page that is written last, so a crash leaves the state before or after it.": (
         "test_crashes.py::test_a_writer_killed_at_any_time",
@@ -245,7 +245,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Each published system is one folder, which defines its data, how the data follow a change, how they are "
     "checked, and its strategies.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
-        "test_systems.py::test_the_line_of_each_folder_says_what_its_system_has",
+        "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
     "No other code contains its name, so a system can be added without changing a line elsewhere, even from "
     "another package.": (

@@ -28,7 +28,7 @@ def public(of: type) -> set[str]:
     return {name for name in dir(of) if name[0] != "_"}
 
 
-def test_only_what_is_for_users_is_public() -> None:
+def test_only_user_facing_names_are_public() -> None:
     internals = {
         *(
             "begun",
@@ -77,7 +77,7 @@ def test_a_store_is_a_container_of_its_documents(make_store: Callable[..., kvsto
         assert (len(snapshot), "tea" in snapshot, len(store)) == (2, True, 2)
 
 
-def test_a_store_says_what_it_is(make_store: Callable[..., kvstore.Store]) -> None:
+def test_repr_describes_a_store(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     assert repr(store) == f"<kvstore.Store {str(store.path)!r}>"
     store.close()

@@ -99,7 +99,7 @@ def test_a_summary_comes_in_as_many_parts_as_are_asked_for(filled: kvstore.Store
     assert all(one[1] <= other[0] for one, other in pairwise(ends))
 
 
-def test_a_question_for_a_detail_gets_what_hybrid_finds(filled: kvstore.Store) -> None:
+def test_a_question_for_a_detail_gets_the_results_of_hybrid(filled: kvstore.Store) -> None:
     question = "Who listens to the whales?"
     hits, plain = (filled.retrieve(question, using=using).hits for using in ("raptor", "hybrid"))
     assert hits == plain
@@ -116,7 +116,7 @@ def test_words_of_a_question_count_in_a_cover(filled: kvstore.Store) -> None:
 
 
 @pytest.mark.parametrize("limit", ["_READ_WHOLE", "_MOST_ABSTRACTS", "_MOST_DOCUMENTS"])
-def test_what_is_too_long_is_read_by_its_abstracts(
+def test_documents_that_are_too_long_are_read_by_their_abstracts(
     filled: kvstore.Store, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summary, limit, 0)
@@ -132,7 +132,7 @@ def test_what_is_too_long_is_read_by_its_abstracts(
 
 
 @pytest.mark.parametrize("mode", ["collapsed", "traversal"])
-def test_trees_are_read_by_cosine_and_say_nothing_twice(filled: kvstore.Store, mode: str) -> None:
+def test_trees_are_read_by_cosine_without_repetition(filled: kvstore.Store, mode: str) -> None:
     hits = filled.retrieve("herons and glaciers", using="raptor", top=12, options={"mode": mode}).hits
     assert {hit.kind for hit in hits} == {"chunk", "summary"}
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -158,7 +158,7 @@ def test_a_traversal_keeps_so_many_of_each_level(filled: kvstore.Store) -> None:
     assert detail().count(" of ") > 2
 
 
-def test_a_mode_that_there_is_not_is_told(filled: kvstore.Store) -> None:
+def test_an_invalid_mode_is_reported(filled: kvstore.Store) -> None:
     with pytest.raises(InputError, match="raptor: option mode is one of auto, cover.*did you mean cover"):
         filled.execute("RETRIEVE 'x' USING raptor WITH (mode = covers)")
 
@@ -213,7 +213,7 @@ def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled: kvstore.Sto
     assert explained["weigh confidence"].startswith("1.00: an overview is asked for")
 
 
-def test_a_question_for_an_overview_is_told_who_gives_one(filled: kvstore.Store) -> None:
+def test_a_question_for_an_overview_is_referred_to_cover(filled: kvstore.Store) -> None:
     answer = filled.ask(OVERVIEW)
     assert any("USING raptor" in remark for remark in answer.remarks)
     for statement in ("RETRIEVE", "ASK"):
@@ -304,7 +304,7 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
 
 @pytest.mark.parametrize("mode", ["collapsed", "traversal"])
 @pytest.mark.parametrize("options", ["size = 4", "size = 4, soft = 0.3", "size = 3, relatedness = 1"])
-def test_stored_sums_of_vectors_say_what_all_vectors_do(
+def test_stored_sums_of_vectors_agree_with_all_vectors(
     make_store: Callable[..., kvstore.Store], mode: str, options: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answers(stored_above: int) -> list[list[tuple[object, ...]]]:
@@ -337,7 +337,7 @@ def _related(hit: Hit) -> bool:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("long", [False, True])
-def test_topics_say_nothing_of_what_is_gone_and_know_what_is_new(
+def test_topics_omit_deleted_and_include_new_documents(
     grouped: kvstore.Store, mode: str, long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if long:
@@ -438,13 +438,13 @@ def live_through(make_store: Callable[..., kvstore.Store], seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_topics_follow_a_history_in_what_raptor_finds(make_store: Callable[..., kvstore.Store]) -> None:
+def test_results_of_raptor_follow_a_history(make_store: Callable[..., kvstore.Store]) -> None:
     for seed in range(3):
         live_through(make_store, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
-def test_topics_follow_100_histories_in_what_raptor_finds(make_store: Callable[..., kvstore.Store], part: int) -> None:
+def test_results_of_raptor_follow_100_histories(make_store: Callable[..., kvstore.Store], part: int) -> None:
     for seed in range(100 + 20 * part, 120 + 20 * part):
         live_through(make_store, seed)

@@ -193,11 +193,11 @@ def test_front_matter_becomes_metadata() -> None:
         ("description: [a, b]\nsummary: 4\nabstract:", "x\n", "x\n"),
     ],
 )
-def test_what_front_matter_says_of_a_page_is_its_first_paragraph(said: str, body: str, text: str) -> None:
+def test_the_description_in_front_matter_is_the_first_paragraph(said: str, body: str, text: str) -> None:
     assert one(f"---\n{said}\n---\n\n{body}", "a.md").text == text
 
 
-def test_a_page_is_found_by_what_its_front_matter_says_of_it(tmp_path: Path, make_store: Callable[..., Store]) -> None:
+def test_a_page_is_found_by_its_front_matter(tmp_path: Path, make_store: Callable[..., Store]) -> None:
     (tmp_path / "lease.md").write_text("---\ndescription: How a tenancy is terminated.\n---\n# Lease\n\nGive notice.\n")
     (tmp_path / "other.md").write_text("# Other\n\nNothing of the kind.\n")
     with make_store() as store:
@@ -212,7 +212,7 @@ def test_a_page_is_found_by_what_its_front_matter_says_of_it(tmp_path: Path, mak
 @pytest.mark.parametrize(
     "text", ["---\nProse with no field.\n---\nmore\n", "---\na: b\nnever closed\n", "x\n---\na: b\n---\n"]
 )
-def test_what_is_no_front_matter_stays(text: str) -> None:
+def test_invalid_front_matter_stays_in_the_text(text: str) -> None:
     document = one(text, "a.md")
     assert (document.text, document.meta) == (text, {})
 
@@ -342,7 +342,7 @@ PROSE = "The lamp is trimmed at noon, when nobody needs its light, and lit an ho
         "<p><a href=a>{}</a></p>",
     ],
 )
-def test_what_stands_in_the_content_is_kept_whatever_it_is_called(box: str) -> None:
+def test_elements_in_the_content_are_kept_regardless_of_their_class(box: str) -> None:
     page = "<nav><a href=/>Home</a></nav><main><h1>Lamps</h1><p>{prose}</p>{box}<p>{prose}</p></main>"
     text = markdown(page.format(box=box.format(PROSE), prose="Something else stands around it. " * 5))
     assert PROSE in text
@@ -384,7 +384,7 @@ def test_a_blog_keeps_its_title_and_its_author_and_not_its_lists() -> None:
     assert markdown(page) == f"# Lamps\n\nBy Ada North on 3 May 1901\n\n{PROSE}\n\n## About\n\n{PROSE} {PROSE}"
 
 
-def test_a_line_that_tells_of_changes_is_no_fine_print() -> None:
+def test_a_line_about_changes_is_not_fine_print() -> None:
     name = "<h2>Name</h2><div class=body>lampblame - Show who last modified each lamp, with its copyright</div>"
     fine = "<div>Copyright 1901 The keepers. All rights reserved.</div>"
     text = markdown(f"<div id=head><h1>lampblame(1)</h1>{name}</div><div id=content><p>{PROSE * 4}</p></div>{fine}")
@@ -425,7 +425,7 @@ def test_white_space_of_every_kind_is_one_space() -> None:
 
 
 @pytest.mark.parametrize("element", ["script src='x'", "A id=here", "title", "textarea", "span class='a/b'"])
-def test_what_xhtml_closes_in_the_start_tag_does_not_hold_the_rest(element: str) -> None:
+def test_self_closing_xhtml_tags_do_not_contain_the_rest(element: str) -> None:
     page = "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>one<br/>{}<i>/></i> two<hr/></p></body></html>"
     assert markdown(page.format(f"<{element}/>")) == markdown(page.format(f"<{element}></{element.split()[0]}>"))
     assert "two" in markdown(page.format(f"<{element}/>"))
@@ -453,7 +453,7 @@ def test_blocks_keep_their_structure() -> None:
     assert markdown(code) == "```\nlight()\ndim(2)\n```"
 
 
-def test_what_was_left_out_of_a_page_is_told() -> None:
+def test_left_out_parts_of_a_page_are_reported() -> None:
     page = "<nav class=top><a href=/>Home</a> <a href=/b>Boats</a></nav><main><h1>Lamps</h1><p>They burn.</p></main>"
     document = one(page, "a.html")
     assert [(part.element, part.reason, part.characters, part.text) for part in document.left_out] == [
@@ -680,7 +680,7 @@ def pdf(pages: Sequence[list[str] | str], title: str | None = None) -> bytes:
     return out + end.encode()
 
 
-def test_a_pdf_that_nobody_named_is_called_by_what_stands_at_its_beginning() -> None:
+def test_an_untitled_pdf_gets_its_first_line_as_title() -> None:
     page = [
         "Invoice 2025-027",
         "The keel bolts were drawn and renewed in the yard while she stood in the sling of the new",
@@ -734,7 +734,7 @@ def test_pdf_a_word_that_a_line_end_parts_is_written_as_it_is_elsewhere(elsewher
 LONG = "The keeper on watch lights the lamp of the tower at dusk and"
 
 
-def test_pdf_running_heads_and_page_numbers_are_left_out_and_told() -> None:
+def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     chapters = ["Ships", "Ships", "Ships", "Lamps", "Lamps", "Lamps", "Lamps"]
     pages = [
         placed((50, 800, f"Chapter {chapter}"), (50, 700, f"Keeper {'abcdefg'[at]} wrote."), (290, 40, f"- {at + 1} -"))
@@ -1068,7 +1068,7 @@ def test_jsonl_lines_are_documents() -> None:
     ) == RawDocument("k", "T", "x", {"text": "other"}, "text", (), "a.ndjson:1")
 
 
-def test_an_object_without_a_text_is_what_its_fields_say() -> None:
+def test_an_object_without_a_text_is_read_from_its_fields() -> None:
     line = {"id": "w1", "station": "Muckle", "height": {"m": 3.2, "by": None}, "tags": ["spring", "high"], "at": [[1]]}
     assert one(json.dumps(line), "a.jsonl").text == ("station: Muckle\nheight.m: 3.2\ntags: spring, high\nat: [[1]]")
     assert one('{"title": "T", "year": 3}', "a.jsonl").text == "year: 3"
@@ -1219,7 +1219,7 @@ def test_the_sample_reads_whole() -> None:
     assert (question, key) in QUESTIONS
 
 
-def test_the_hierarchy_names_what_the_sample_tells_of() -> None:
+def test_the_hierarchy_names_the_subjects_of_the_sample() -> None:
     (pairs,) = read(hierarchy(), "hierarchy.csv", "pairs")
     assert isinstance(pairs, RawDocument)
     edges = [tuple(row) for row in csv.reader(io.StringIO(pairs.text))]

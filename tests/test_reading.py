@@ -73,12 +73,12 @@ def test_a_strategy_reads_in_few_rounds(town: kvstore.Store, strategy: str) -> N
     assert row["rounds"] > 1 < row["reads"]
 
 
-def test_the_default_asks_no_more_than_what_it_is_made_of(town: kvstore.Store) -> None:
+def test_the_default_reads_no_more_than_its_parts(town: kvstore.Store) -> None:
     row = bench_reads.measured(town, "adaptive", QUESTIONS)
     assert row["most_rounds"] <= MOST_ROUNDS["hybrid"] + MOST_ROUNDS["graph"]
 
 
-def test_what_is_asked_for_together_is_one_round(town: kvstore.Store) -> None:
+def test_joint_requests_are_one_round(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
         reading = StateReader(snapshot._state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
@@ -89,7 +89,7 @@ def test_what_is_asked_for_together_is_one_round(town: kvstore.Store) -> None:
         assert (reading.rounds, reading.requests) == (2, 3)
 
 
-def test_what_orders_chunks_is_asked_for_once_and_not_where_it_came_along(town: kvstore.Store) -> None:
+def test_sort_keys_of_chunks_are_requested_once(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
         state = snapshot._state
         reading = StateReader(state)

@@ -60,7 +60,7 @@ def gold_figures(part: str) -> tuple[float, float]:
     return both / found, both / wanted
 
 
-def test_the_gold_set_is_what_its_description_says() -> None:
+def test_the_gold_set_matches_its_description() -> None:
     lines = [json.loads(line) for line in GOLD.read_text(encoding="utf-8").splitlines()]
     assert len({line["text"] for line in lines}) == 150
     assert sum(line["part"] == "held out" for line in lines) == 50
@@ -235,7 +235,7 @@ def test_nested_lists_and_headings_are_hierarchies() -> None:
     ]
 
 
-def test_links_in_lists_and_headings_are_what_they_show() -> None:
+def test_links_in_lists_and_headings_are_read_as_their_text() -> None:
     text = """# [Kvasir](../README.md)
 
 - [Consensus seeking](#consensus-seeking)
@@ -258,7 +258,7 @@ def test_marks_of_transcripts_are_no_names() -> None:
     assert not [name.form for name in found if "vocal" in name.key or "disf" in name.key]
 
 
-def test_a_hierarchy_stands_in_the_tree_of_its_document(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_hierarchy_is_in_the_tree_of_its_document(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("zoo.md", NESTED, format="markdown", meta={"tree": "zoo"})
     rows = store.execute("SELECT child, parent, tree, kind, confidence, document FROM edges WHERE child = 'Tusk'")
@@ -303,7 +303,7 @@ def test_a_relation_carries_the_bytes_of_its_sentence() -> None:
     assert {name.key for name in extracted.introductions} >= {"postgresql", "mysql", "relational database", "database"}
 
 
-def test_what_a_document_states_does_not_depend_on_what_was_read_before() -> None:
+def test_relations_of_a_document_do_not_depend_on_earlier_documents() -> None:
     texts = [f"{name} is a town. The river of {name} belongs to the county." for name in ("Aro", "Belt", "Corve")]
     alone = [extract("k", text, ENGLISH).relations for text in texts]
     assert alone == [extract("k", text, ENGLISH).relations for text in texts]
@@ -314,7 +314,7 @@ def test_what_a_document_states_does_not_depend_on_what_was_read_before() -> Non
     }
 
 
-def test_documents_derived_together_are_what_each_is_alone() -> None:
+def test_documents_derived_together_equal_documents_derived_alone() -> None:
     told = "Aro is a town. The river of Aro belongs to the county."
     texts = [told, "| a | b |\n|---|---|\n| 1 | 2 |", NESTED, "tug,ship", "tug", told * 30, "---", TEXT]
     formats = ["text", "markdown", "markdown", "pairs", "pairs", "text", "markdown", "markdown"]
@@ -361,7 +361,7 @@ TOLD: dict[str, set[Triple]] = {
 }
 
 
-def test_relations_of_whole_names_that_hold_outside_their_sentence_are_told() -> None:
+def test_relations_of_complete_names_that_hold_in_general_are_shown() -> None:
     assert {sentence: set(stated(sentence)) for sentence in TOLD} == TOLD
 
 

@@ -181,7 +181,7 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
         (tables.INDEXES, "the options of the index 'units'"),
     ],
 )
-def test_what_a_user_stated_and_is_damaged_is_lost_and_said_to_be(store: kvstore.Store, table: str, lost: str) -> None:
+def test_damaged_statements_of_a_user_are_lost_and_reported(store: kvstore.Store, table: str, lost: str) -> None:
     fill(store)
     damage(store, table, flipped)
     report = store.repair()
@@ -203,7 +203,7 @@ def test_a_damaged_record_of_a_file_costs_reading_the_file_again(store: kvstore.
     assert store.ingest(tmp_path / "file.txt").unchanged == 1
 
 
-def test_the_format_lists_what_cannot_be_made_again() -> None:
+def test_the_format_lists_data_that_cannot_be_rebuilt() -> None:
     (sentence,) = re.findall(r"^Data that cannot be rebuilt is in ([^;]*);", FORMAT.read_text(), re.M)
     assert set(re.findall(r"`(\w+)`", sentence)) == STATED
 
@@ -232,7 +232,7 @@ def test_vectors_of_other_chunks_are_not_carried_over(store: kvstore.Store) -> N
     assert state(store) == before
 
 
-def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_apart(
+def test_a_store_of_another_language_pipeline_version_is_recognized(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before:
@@ -262,7 +262,7 @@ def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:
     assert store.execute("CHECK REPAIR").message == "the store is sound"
 
 
-def test_a_damaged_document_is_lost_and_said_to_be(store: kvstore.Store) -> None:
+def test_a_damaged_document_is_lost_and_reported(store: kvstore.Store) -> None:
     fill(store)
     with store._session.environment.write() as view:
         key, value = next((bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS))
@@ -303,7 +303,7 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
         assert used.isdisjoint(chunk for record in view.documents.scan() for chunk in record.chunk_ids())
 
 
-def test_what_was_in_memory_before_the_counters_were_damaged_answers_no_more(store: kvstore.Store) -> None:
+def test_caches_from_before_damaged_counters_are_not_used(store: kvstore.Store) -> None:
     def found(vector: np.ndarray, **restricted: Any) -> list[str]:
         return [hit.document for hit in store.retrieve("x", using="vector", top=1, vector=vector, **restricted).hits]
 
@@ -323,7 +323,7 @@ def test_what_was_in_memory_before_the_counters_were_damaged_answers_no_more(sto
         assert found(vectors[number]) == found(vectors[number], **late) == [f"d{number}"]
 
 
-def test_a_repair_stands_outside_begin_and_needs_to_write(make_store: MakeStore) -> None:
+def test_a_repair_is_refused_in_a_transaction_and_needs_to_write(make_store: MakeStore) -> None:
     store = make_store()
     fill(store)
     store.execute("BEGIN")
@@ -339,9 +339,7 @@ def test_a_repair_stands_outside_begin_and_needs_to_write(make_store: MakeStore)
     make_store().repair()
 
 
-def test_what_fails_for_another_reason_than_damage_loses_nothing(
-    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_other_than_damage_lose_nothing(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
     damage(store, tables.MENTIONS, gone)
 

@@ -40,7 +40,7 @@ def test_the_combination_joins_cosine_words_and_rank(make_store: Callable[..., k
 
 
 @pytest.mark.parametrize("strategy", ["vector", "lexical", "hybrid", "bridge"])
-def test_every_strategy_keeps_what_it_found(filled: kvstore.Store, strategy: str) -> None:
+def test_every_strategy_keeps_its_results(filled: kvstore.Store, strategy: str) -> None:
     plain = filled.retrieve(QUESTION, using=strategy, top=50)
     moved = filled.retrieve(QUESTION, using=strategy, top=50, reranker="combination")
     assert sorted(keys(plain)) == sorted(keys(moved))
@@ -64,7 +64,7 @@ def test_rerankers_by_clause_and_by_session(filled: kvstore.Store) -> None:
     assert ("reranker", "combination", False) in filled.settings_table()
 
 
-def test_options_take_what_with_takes(filled: kvstore.Store) -> None:
+def test_options_accept_the_values_of_with(filled: kvstore.Store) -> None:
     statement = "RETRIEVE 'Who signs the wages?' USING bridge WITH (reranker = combination, fill = hybrid, pool = 0.5)"
     options = {"reranker": "combination", "fill": "hybrid", "pool": 0.5}
     evidence = filled.retrieve(QUESTION, using="bridge", options=options)
@@ -88,7 +88,7 @@ def test_options_take_what_with_takes(filled: kvstore.Store) -> None:
         filled.retrieve(QUESTION, options={"rerank": "none"})
 
 
-def test_a_bad_name_is_told_what_would_do(filled: kvstore.Store) -> None:
+def test_an_invalid_name_is_answered_with_the_valid_ones(filled: kvstore.Store) -> None:
     with pytest.raises(errors.RerankerError, match="no reranker 'combinaton'; did you mean combination"):
         filled.execute("SET reranker = combinaton")
     with pytest.raises(errors.RerankerError, match="cross-encoders by their name"):

@@ -30,7 +30,7 @@ def test_a_word_is_sought_as_the_documents_spell_it(make_store: Any) -> None:
             assert respell_question(question, state)[0] == sought
 
 
-def test_every_strategy_finds_the_other_spelling_and_explain_says_so(make_store: Any) -> None:
+def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_store: Any) -> None:
     store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
     store.put("a", "The team is colored red.")
     store.put("b", "Nothing of this.")

@@ -55,7 +55,7 @@ def test_where_limits_every_strategy(filled: kvstore.Store, strategy: str) -> No
     assert {hit.document for hit in longer} <= {"ada", "babbage"}
 
 
-def test_bridge_reads_only_what_its_entities_lead_to(filled: kvstore.Store) -> None:
+def test_bridge_reads_only_chunks_of_its_entities(filled: kvstore.Store) -> None:
     evidence = filled.retrieve("When did Charles Babbage live in Marylebone?", using="bridge", depth=0)
     assert {hit.document for hit in evidence.hits} == {"babbage"}
     assert evidence.pool == 1
@@ -65,7 +65,7 @@ def test_bridge_reads_only_what_its_entities_lead_to(filled: kvstore.Store) -> N
     assert evidence.abstracts[0].document == "babbage"
 
 
-def test_bridge_says_when_it_knows_no_entity(filled: kvstore.Store) -> None:
+def test_bridge_reports_an_unknown_entity(filled: kvstore.Store) -> None:
     evidence = filled.retrieve("what swims?", using="bridge")
     assert "no entity known" in [step.name for step in evidence.steps]
     assert evidence.pool == 5

@@ -14,7 +14,7 @@ def descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
-def test_what_was_written_is_read_at_its_place_and_nothing_stays(tmp_path: Path) -> None:
+def test_written_files_are_read_in_place_and_removed(tmp_path: Path) -> None:
     before = descriptors()
     file, expected, choose = ScratchFile(tmp_path), b"", random.Random(3)
     for _ in range(60):

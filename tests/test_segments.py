@@ -191,7 +191,7 @@ def test_no_segment_crosses_a_document(make_store: MakeStore) -> None:
         assert found(store) == [("a", 0, 2), ("b", 0, 0)]
 
 
-def test_the_clause_stands_anywhere_and_needs_its_options(filled: kvstore.Store) -> None:
+def test_the_clause_is_valid_anywhere_and_needs_its_options(filled: kvstore.Store) -> None:
     said = [
         "RETRIEVE 'sentence number 3' USING vector AS SEGMENTS TOP 2 WHERE key = 'one' WITH (penalty = 0.1)",
         "RETRIEVE 'sentence number 3' USING vector WHERE key = 'one' AS SEGMENTS WITH (penalty = 0.1) TOP 2",

@@ -196,7 +196,7 @@ def queries(draw: st.DrawFn) -> str:
 
 @settings(max_examples=num_examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(queries())
-def test_random_queries_give_what_sqlite_gives(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
+def test_random_queries_agree_with_sqlite(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
     both(sample, plain, query)
 
 
@@ -301,7 +301,7 @@ def test_a_condition_chooses_documents(sample: kvstore.Store) -> None:
 @pytest.mark.parametrize(
     "condition", ["1) OR (1", "1; SELECT 1", "", "1 TOP 3", "key = 'a", "ttle = 1", "key ==== 1", "#"]
 )
-def test_what_is_no_condition_is_refused(sample: kvstore.Store, condition: str) -> None:
+def test_an_invalid_condition_is_refused(sample: kvstore.Store, condition: str) -> None:
     with pytest.raises(StatementError):
         sample.search("x", where=condition)
 

@@ -58,7 +58,7 @@ def test_a_handle_that_was_dropped_counts_no_more(store: kvstore.Store) -> None:
         assert again.keys() == []
 
 
-def test_another_handle_must_ask_for_what_is_there(make_store: MakeStore, store: kvstore.Store) -> None:
+def test_another_handle_must_use_the_existing_settings(make_store: MakeStore, store: kvstore.Store) -> None:
     with pytest.raises(errors.SettingsMismatchError, match="chunk_tokens"):
         open_again(store, settings={"chunk_tokens": 77})
     with pytest.raises(errors.SettingsMismatchError, match="embedder"):
@@ -76,7 +76,7 @@ def test_another_handle_must_ask_for_what_is_there(make_store: MakeStore, store:
         open_again(reading)
 
 
-def test_a_reading_handle_reads_what_others_write(store: kvstore.Store) -> None:
+def test_a_reading_handle_sees_the_commits_of_others(store: kvstore.Store) -> None:
     with open_again(store, readonly=True) as reading:
         store.put("tea", "Tea is made from leaves.")
         assert reading.keys() == ["tea"]
@@ -181,7 +181,7 @@ def test_threads_that_open_and_close_at_once_share_one_store(tmp_path: Path) -> 
         assert store.check() == []
 
 
-def test_what_is_asked_for_many_is_of_one_state(store: kvstore.Store) -> None:
+def test_a_request_for_many_reads_one_state(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(5):
             transaction.put(

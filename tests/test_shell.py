@@ -542,7 +542,7 @@ def test_a_store_that_cannot_be_opened_ends_the_conversation(
     assert "Traceback" not in child.before
 
 
-def test_what_is_typed_while_the_store_opens_is_run(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+def test_input_typed_while_the_store_opens_is_run(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SELECT key FROM documents ORDER BY key;\r")
     see(child, "hr/leave")
@@ -602,7 +602,7 @@ def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]
 
 
 @pytest.mark.slow
-def test_the_menu_offers_what_may_stand_there(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+def test_the_menu_offers_valid_completions(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SHOW ST\t")
     see(child, "STATS")
@@ -678,7 +678,7 @@ def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.
 
 
 @pytest.mark.slow
-def test_edit_puts_what_was_edited_at_the_prompt(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+def test_edit_puts_the_edited_text_at_the_prompt(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/SELEC/SELECT/ "$1"\n')
     editor.chmod(0o755)
@@ -757,7 +757,7 @@ def test_a_dump_makes_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert Path("a.jsonl").read_text() == Path("b.jsonl").read_text()
 
 
-def test_a_dump_tells_what_it_cannot_say(
+def test_a_dump_reports_inexpressible_facts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -804,7 +804,7 @@ def test_words_of_other_shells_need_no_dot(terminal: Callable[..., pexpect.spawn
 
 
 @pytest.mark.slow
-def test_ctrl_c_on_what_is_typed_is_not_the_first_of_two(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+def test_ctrl_c_on_typed_text_does_not_count_toward_quitting(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     for half in ("SELECT half", "LOOKUP 'half"):
         child.send(half)
@@ -823,7 +823,7 @@ def test_enter_waits_for_the_semicolon() -> None:
 
 
 @pytest.mark.slow
-def test_vi_moves_on_what_is_typed_and_the_toolbar_says_how(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+def test_vi_commands_edit_the_input_and_the_toolbar_shows_the_mode(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".keys vi\r")
     see(child, "vi-insert")

@@ -101,7 +101,7 @@ def test_several_paths_keep_their_order(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["absent", "absent.md", "absent/*.md", "*.absent", "b/**/*.absent", "nul\0"])
-def test_what_does_not_exist_is_named(tree: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_path_is_named(tree: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree)
     with pytest.raises(ReaderError) as caught:
         find_sources(["a.md", path])
@@ -127,7 +127,7 @@ def test_links_out_of_the_root_and_to_folders_are_not_followed(tree: Path) -> No
     assert {source.root for source in find_sources([linked / "b" / ".." / "b" / "*.txt"])} == {str(tree / "b")}
 
 
-def test_what_cannot_be_looked_at_does_not_stop_the_rest(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_do_not_stop_the_rest(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / "dangling.md").symlink_to(tree / "nowhere.md")
     os.mkfifo(tree / "pipe.md")
     listdir = os.listdir
@@ -193,7 +193,7 @@ def test_patterns_include_files_whatever_their_suffixes(tree: Path) -> None:
     assert sources.skipped["suffix .md"] == 1
 
 
-def test_what_a_folder_and_a_pattern_cover(tree: Path) -> None:
+def test_files_covered_by_a_folder_and_a_pattern(tree: Path) -> None:
     (folder,) = find_sources([tree]).covered
     (pattern,) = find_sources([tree / "**" / "*.md"]).covered
     assert [folder.is_covered(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [

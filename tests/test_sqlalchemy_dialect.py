@@ -135,7 +135,7 @@ def test_tables_are_reflected_and_pandas_reads_each(engine: Any, make_store: Cal
         ("format=2", "takes readonly, create, embedder, timeout, durability, each once, not format"),
     ],
 )
-def test_addresses_say_what_is_wrong(address: str, query: str, said: str) -> None:
+def test_invalid_addresses_are_explained(address: str, query: str, said: str) -> None:
     import sqlalchemy as sa
 
     with pytest.raises(kvstore.errors.InputError, match=said):

@@ -75,7 +75,7 @@ def test_lookup_puts_titles_before_headings_before_text(store: kvstore.Store) ->
     ]
 
 
-def test_half_of_what_lookup_shows_is_left_to_documents(store: kvstore.Store) -> None:
+def test_lookup_reserves_half_of_its_results_for_documents(store: kvstore.Store) -> None:
     for parent in ("a", "b", "c", "d"):
         store.put_edge("Vacuum", parent)
     for key in ("one", "two", "three"):
@@ -117,7 +117,7 @@ def test_a_snapshot_does_not_see_later_commits(store: kvstore.Store) -> None:
     assert store.lookup("Robert Fortune") == []
 
 
-def test_a_second_writer_is_told_who_holds_the_lock(store: kvstore.Store) -> None:
+def test_a_second_writer_gets_the_holder_of_the_lock(store: kvstore.Store) -> None:
     with store.transaction():
         seen: list[BaseException] = []
 
@@ -225,7 +225,9 @@ def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
         kvstore.open(tmp_path / "u", embedder="hashing", settings={"chunk_size": 100})
 
 
-def test_a_store_whose_path_is_no_utf8_is_refused_before_anything_is_made(store: kvstore.Store, tmp_path: Path) -> None:
+def test_a_store_whose_path_is_not_utf8_is_refused_before_anything_is_created(
+    store: kvstore.Store, tmp_path: Path
+) -> None:
     path = tmp_path / os.fsdecode(b"caf\xe9")
     for refused in (lambda: kvstore.open(path, embedder="hashing"), lambda: store.backup(path)):
         with pytest.raises(errors.InputError, match="must be valid UTF-8"):
@@ -233,7 +235,7 @@ def test_a_store_whose_path_is_no_utf8_is_refused_before_anything_is_made(store:
     assert not path.exists()
 
 
-def test_opening_what_is_no_store(tmp_path: Path) -> None:
+def test_opening_a_path_that_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(errors.StoreNotFoundError):
         kvstore.open(tmp_path / "missing", create=False)
     with pytest.raises(errors.StoreNotFoundError):
@@ -263,7 +265,7 @@ def test_a_readonly_store_refuses_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_store_says_so_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_store_reports_it_and_loses_nothing(tmp_path: Path) -> None:
     def fill(store: kvstore.Store, numbers: range) -> None:
         for number in numbers:
             store.put(f"big-{number}", f"Sentence number {number} goes on and on. " * 800)
@@ -343,7 +345,7 @@ def test_bad_documents_are_refused(store: kvstore.Store, arguments: dict, messag
     assert store.keys() == ["tea"]
 
 
-def test_long_keys_are_told_apart(store: kvstore.Store) -> None:
+def test_long_keys_are_distinguished(store: kvstore.Store) -> None:
     long = "k" * 1000
     store.put(long + "a", "First document here.")
     store.put(long + "b", "Second document here.")
@@ -368,7 +370,7 @@ def test_pairs_make_a_tree_that_expands(store: kvstore.Store) -> None:
     assert store.lookup("ship") == []
 
 
-def test_expand_survives_a_cycle_and_says_when_it_cuts(store: kvstore.Store) -> None:
+def test_expand_survives_a_cycle_and_reports_truncation(store: kvstore.Store) -> None:
     rows = "A1,B1\nB1,C1\nC1,A1\n" + "".join(f"leaf{n},A1\n" for n in range(50))
     store.put("cycle", rows, format="pairs")
     found = store.expand("a1", direction="up", depth=10)
@@ -481,7 +483,7 @@ def test_many_documents_are_one_change(store: kvstore.Store) -> None:
         ({"key": "b", "text": "B.", "vectors": [[1.0]]}, errors.InputError, "document 2 of 3: .*"),
     ],
 )
-def test_one_bad_document_of_many_is_named_and_none_is_stored(
+def test_an_invalid_document_among_many_is_named_and_nothing_is_stored(
     store: kvstore.Store, wrong: Any, kind: type[Exception], message: str
 ) -> None:
     many = [{"key": "a", "text": "A."}, wrong, {"key": "c", "text": "C."}]

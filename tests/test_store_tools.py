@@ -51,7 +51,7 @@ def quoted(text: str) -> tuple[str, list[str], str]:
     )
 
 
-def test_every_tool_says_what_it_found(voyages: kvstore.Store) -> None:
+def test_every_tool_reports_its_results(voyages: kvstore.Store) -> None:
     tools = StoreTools(voyages, write=True)
     said, texts, _ = quoted(
         tools.call("retrieve", {"question": "What is tea made from?", "strategy": "lexical", "top": 1})
@@ -213,7 +213,7 @@ def test_a_long_document_is_read_in_parts(voyages: kvstore.Store) -> None:
         ("document", {"key": "../../etc/passwd"}, "there is no document"),
     ],
 )
-def test_what_is_wrong_is_said(voyages: kvstore.Store, name: str, arguments: Any, said: str) -> None:
+def test_invalid_arguments_are_explained(voyages: kvstore.Store, name: str, arguments: Any, said: str) -> None:
     with pytest.raises(kvstore.KvstoreError, match=said):
         StoreTools(voyages).call(name, arguments)
 
@@ -257,7 +257,7 @@ def test_a_model_that_the_environment_names_answers(voyages: kvstore.Store, serv
     assert answer.splitlines()[-1].startswith("[1] tea, bytes ")
 
 
-def test_what_the_owner_gives_is_checked_at_once(voyages: kvstore.Store) -> None:
+def test_the_configuration_is_validated_at_once(voyages: kvstore.Store) -> None:
     with pytest.raises(StatementError, match="nope"):
         StoreTools(voyages, where="nope = 1")
     with pytest.raises(kvstore.errors.UnknownStrategyError):

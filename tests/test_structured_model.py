@@ -59,9 +59,7 @@ def test_the_schema_goes_along_and_the_value_comes_back(server: Server, model: L
     assert structured.written_tokens == token_estimate(json.dumps(GOOD))
 
 
-def test_a_server_that_knows_no_schema_is_told_it_in_words_and_asked_that_way_from_then_on(
-    server: Server, model: LanguageModel
-) -> None:
+def test_a_server_without_schemas_gets_the_schema_as_text_from_then_on(server: Server, model: LanguageModel) -> None:
     refused = [refusal(400, "response_format is not supported"), refusal(422, "unknown field")]
     server.planned = [*refused, stream(json.dumps(GOOD)), stream(json.dumps(GOOD))]
     structured = StructuredModel(model)
@@ -74,7 +72,7 @@ def test_a_server_that_knows_no_schema_is_told_it_in_words_and_asked_that_way_fr
     assert (structured.num_calls, structured.sent_tokens) == (2, 2 * prompt().tokens)
 
 
-def test_what_is_refused_in_every_form_is_an_error_and_tried_anew(server: Server, model: LanguageModel) -> None:
+def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server: Server, model: LanguageModel) -> None:
     server.planned = [refusal(400, f"too long {number}") for number in range(3)] + [stream(json.dumps(GOOD))]
     structured = StructuredModel(model)
     with pytest.raises(errors.ModelError, match="status 400: too long 0"):
@@ -109,7 +107,7 @@ def test_what_is_refused_in_every_form_is_an_error_and_tried_anew(server: Server
         ('{"a":' * 5000, "nested too deeply"),
     ],
 )
-def test_an_answer_that_is_none_is_told_what_is_wrong_once_and_never_believed(
+def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     server: Server, model: LanguageModel, answer: str, said: str
 ) -> None:
     def check(value: Any) -> Any:
@@ -177,7 +175,7 @@ def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, m
     assert structured.sent_tokens == 2 * size
 
 
-def test_what_the_server_says_that_it_took_counts_where_it_is_more(server: Server, model: LanguageModel) -> None:
+def test_the_token_count_of_the_server_counts_if_it_is_higher(server: Server, model: LanguageModel) -> None:
     def reply(sent: int, written: int) -> Planned:
         usage = event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": written}})
         return stream(json.dumps(GOOD), end=usage)
@@ -210,7 +208,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_is_written_as_json_is_read_whatever_it_is(value: Any) -> None:
+def test_any_json_reply_is_parsed(value: Any) -> None:
     wrapped = {"value": value}
     try:
         json.dumps(wrapped, ensure_ascii=False).encode()

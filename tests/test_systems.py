@@ -252,7 +252,7 @@ def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: Ma
             assert again.check() == []
 
 
-def test_what_is_not_maintained_is_not_changed(make_store: MakeStore, toy_version: Any) -> None:
+def test_unmaintained_structures_are_not_changed(make_store: MakeStore, toy_version: Any) -> None:
     store = make_store()
     with registered(TOY):
         toy_version(2)
@@ -293,7 +293,7 @@ def toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda version: monkeypatch.setattr(LengthStructure, "version", version)
 
 
-def test_what_is_taken_back_is_gone_and_names_are_taken_once(make_store: MakeStore) -> None:
+def test_unregistered_systems_are_gone_and_names_are_unique(make_store: MakeStore) -> None:
     take_back = register(TOY)
     with pytest.raises(InputError, match="there is a system 'toy' already"):
         register(TOY)
@@ -306,7 +306,7 @@ def test_what_is_taken_back_is_gone_and_names_are_taken_once(make_store: MakeSto
         store.execute("SELECT * FROM word_lengths")
 
 
-def test_what_a_system_keeps_is_described(make_store: MakeStore, toy: System) -> None:
+def test_the_tables_of_a_system_are_described(make_store: MakeStore, toy: System) -> None:
     store = make_store()
     store.put("tea", "Tea comes from Darjeeling.")
     assert store.describe("length", "5")["words"] == 1
@@ -375,9 +375,7 @@ def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
     store.repair()
 
 
-def test_without_a_folder_for_what_it_makes_check_says_so(
-    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_reports_a_missing_folder_for_its_files(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
     with monkeypatch.context() as patch:
         patch.setattr("tempfile.tempdir", "/nowhere")
@@ -385,7 +383,7 @@ def test_without_a_folder_for_what_it_makes_check_says_so(
     assert "TMPDIR" in problem
 
 
-def test_the_line_of_each_folder_says_what_its_system_has() -> None:
+def test_the_line_of_each_folder_describes_its_system() -> None:
     """What is known of a system before it is imported is what it says itself."""
     said = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
     unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout

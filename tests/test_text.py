@@ -169,7 +169,7 @@ def test_a_name_inside_a_longer_one_is_a_name_where_it_stands_for_itself(
         "It is a London-based company.",
     ],
 )
-def test_what_is_no_name_is_none(text: str) -> None:
+def test_words_that_are_not_names_are_not_found(text: str) -> None:
     assert names_in(text) == set()
 
 
@@ -248,7 +248,7 @@ def test_an_initial_is_no_number_of_a_title(title: str, expected: set[str]) -> N
         ("Aggregated Data", {"Aggregated Data"}),
     ],
 )
-def test_a_heading_is_a_name_where_it_tells_a_subject(heading: str, expected: set[str]) -> None:
+def test_a_heading_that_names_a_subject_is_a_name(heading: str, expected: set[str]) -> None:
     assert {name.form for name in extract_title_names(heading, "heading")} == expected
 
 
@@ -259,7 +259,7 @@ def test_a_term_is_made_of_words() -> None:
         assert not is_term(form), form
 
 
-def test_the_language_of_a_part_is_told_from_its_function_words() -> None:
+def test_the_language_of_a_part_is_detected_from_its_function_words() -> None:
     english, german = "The name of the rose is not as old as that.", "Der Name der Rose ist nicht so alt wie der Stein."
     table, russian = "| Ada | 12 |", "Мать мыла раму, и это было хорошо."
     assert detect_english([english, english, german, table, russian]) == [True, True, False, True, False]
@@ -295,7 +295,7 @@ def test_titles_bring_their_short_and_singular_forms() -> None:
     assert {name.form for name in extract_title_names("Status", "title")} == {"Status"}
 
 
-def test_what_may_become_an_entity() -> None:
+def test_names_that_may_become_entities() -> None:
     assert is_name_key("c++", 12)
     assert not is_name_key("42", 12)
     assert not is_name_key("a b c", 2)
@@ -336,7 +336,7 @@ def test_words_and_stems() -> None:
         get_stemmer("klingon")
 
 
-def test_the_parts_of_a_chunk_are_told() -> None:
+def test_the_parts_of_a_chunk_are_described() -> None:
     text = (
         "x = 1\n\ny = 2\n```\n\nOptions of the lamp:\n\n- `-a`, `--all`: Lights all. Even those far off.\n\n"
         "  As here:\n\n  ```sh\n  lamp -a\n  ```\n\n- `-b`: Blinks.\n  - twice\n\n"
@@ -365,7 +365,7 @@ def test_the_parts_of_a_chunk_are_told() -> None:
 
 
 @given(st.text("ab. :|-`#>\n\t1*~", max_size=60))
-def test_parts_of_any_text_stand_in_order(text: str) -> None:
+def test_parts_of_any_text_are_in_order(text: str) -> None:
     position = 0
     for part in split_parts(text):
         assert position <= part.start < part.end <= len(text)

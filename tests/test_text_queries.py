@@ -85,7 +85,7 @@ def test_white_space_is_skipped_without_scanning_it_again() -> None:
         ("tea " * 1001, "more than 1,000 words"),
     ],
 )
-def test_what_is_no_query_says_where(query: str, message: str) -> None:
+def test_the_error_of_an_invalid_query_has_a_position(query: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_text_query(query)
 
@@ -287,9 +287,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.lists(QUERIES, min_size=10, max_size=10))
-def test_the_postings_find_what_plain_evaluation_finds(
-    filled: kvstore.Store, texts: list[str], asked: list[str]
-) -> None:
+def test_the_postings_agree_with_plain_evaluation(filled: kvstore.Store, texts: list[str], asked: list[str]) -> None:
     with filled.transaction() as transaction:
         transaction.delete_many(filled.keys()[::2])
     with filled.transaction() as transaction:

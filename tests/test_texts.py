@@ -42,7 +42,7 @@ def test_a_short_text_pays_for_no_frame_and_one_in_a_frame_is_read() -> None:
 
 
 @pytest.mark.parametrize("stored", [b"", b"\x03abc", b"\x02\xff", b"\x02", b"\x01abc", b"\x01"])
-def test_what_is_no_stored_text_is_damage(stored: bytes) -> None:
+def test_an_invalid_stored_text_is_damage(stored: bytes) -> None:
     with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
         decode_text(memoryview(stored), b"key")
 

@@ -75,7 +75,7 @@ def test_hits_are_counted_once_whatever_threads_commit(store: kvstore.Store) -> 
     assert store.lookup("Robert Fortune")[0].temperature == rounds * readers
 
 
-def test_what_a_failed_commit_did_not_fold_in_the_next_does(store: kvstore.Store) -> None:
+def test_the_next_commit_merges_the_rest_after_a_failed_commit(store: kvstore.Store) -> None:
     store.put("tea", TEXT)
     store.lookup("Robert Fortune")
     with (
@@ -126,7 +126,9 @@ def test_another_thread_cannot_end_a_transaction(store: kvstore.Store, other: Ca
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_another_thread_cannot_end_what_begin_opened(store: kvstore.Store, other: Callable[..., Any], end: str) -> None:
+def test_another_thread_cannot_end_a_transaction_of_begin(
+    store: kvstore.Store, other: Callable[..., Any], end: str
+) -> None:
     store.execute("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea is made of leaves.'")
     with pytest.raises(errors.TransactionError, match="'MainThread' has"):
         other(store.execute, end)
@@ -160,7 +162,7 @@ def test_others_read_the_last_commit_while_one_has_begun(store: kvstore.Store, o
     assert other(store.execute, "DELETE DOCUMENT 'tea'").rowcount == 1
 
 
-def test_a_thread_that_ends_rolls_back_what_it_began(store: kvstore.Store) -> None:
+def test_a_thread_that_ends_rolls_back_its_transaction(store: kvstore.Store) -> None:
     thread = threading.Thread(target=store.execute, args=("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea.'",))
     thread.start()
     thread.join()
@@ -208,7 +210,7 @@ def test_a_transaction_that_cannot_begin_lets_the_lock_go(store: kvstore.Store) 
     del caught
 
 
-def test_close_rolls_back_what_is_open(make_store: Callable[..., kvstore.Store]) -> None:
+def test_close_rolls_back_the_open_transaction(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(lock_timeout=600.0)
     transaction = store.transaction()
     transaction.put("tea", TEXT)
@@ -223,7 +225,7 @@ def test_close_rolls_back_what_is_open(make_store: Callable[..., kvstore.Store])
     assert make_store().keys() == []
 
 
-def test_close_rolls_back_what_another_thread_has_open(
+def test_close_rolls_back_the_transaction_of_another_thread(
     make_store: Callable[..., kvstore.Store], other: Callable[..., Any]
 ) -> None:
     store = make_store(lock_timeout=600.0)
@@ -277,7 +279,7 @@ def test_an_error_that_ended_a_transaction_is_not_passed_over(store: kvstore.Sto
     assert store.keys() == []
 
 
-def test_a_child_process_drops_what_its_parent_began(store: kvstore.Store) -> None:
+def test_a_child_process_drops_the_transaction_of_its_parent(store: kvstore.Store) -> None:
     transaction = store.transaction()
     transaction.put("tea", TEXT)
     child = os.fork()
@@ -352,7 +354,7 @@ class LoadedEmbedder(HashingEmbedder):
         return super().embed(texts)
 
 
-def test_what_derives_nothing_in_its_transaction_loads_nothing(
+def test_a_transaction_without_derivation_loads_nothing(
     make_store: Callable[..., kvstore.Store], tmp_path: Path
 ) -> None:
     store = make_store()

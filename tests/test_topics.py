@@ -100,7 +100,7 @@ def test_subjects_are_topics(grouped: kvstore.Store) -> None:
     assert grouped.outline("topics", depth=2)[0].count == rows(grouped, "EXPAND TOPICS")[0][2]
 
 
-def test_what_goes_is_not_told_and_what_comes_has_its_place(grouped: kvstore.Store) -> None:
+def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(grouped: kvstore.Store) -> None:
     grouped.delete("bees-1")
     grouped.put("tea-9", text_of("tea", 9))
     grouped.put("rail-2", "Locomotives pull wagons on rails. Nothing else is known.")
@@ -149,7 +149,7 @@ def test_of_nothing_and_of_one(make_store: Callable[..., kvstore.Store]) -> None
     assert rows(store, "SELECT * FROM topics") == []
 
 
-def test_soft_topics_share_what_is_between_them(make_store: Callable[..., kvstore.Store]) -> None:
+def test_soft_topics_share_chunks_between_them(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     for subject in SUBJECTS:
         for number in range(4):
@@ -220,7 +220,7 @@ def related(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
 RELATED = "tree = 'relatedness'"
 
 
-def test_what_is_related_are_the_sentences_that_name_one_entity(related: kvstore.Store, grouped: kvstore.Store) -> None:
+def test_related_sentences_name_the_same_entity(related: kvstore.Store, grouped: kvstore.Store) -> None:
     texts = {key: text_of(key.partition("-")[0], int(key[-1])) for key in KEYS}
     leaves = rows(related, f"SELECT topic, title, chunks, parent, text FROM topics WHERE level = 0 AND {RELATED}")
     titles = {title for _, title, *_ in leaves}
@@ -244,7 +244,7 @@ def test_what_is_related_are_the_sentences_that_name_one_entity(related: kvstore
     assert related.check() == []
 
 
-def test_of_what_is_related_nothing_gone_is_told_and_newer_chunks_are_where_their_names_are(
+def test_related_topics_omit_deleted_chunks_and_include_newer_ones_by_name(
     related: kvstore.Store,
 ) -> None:
     related.delete("bees-1")
@@ -287,7 +287,7 @@ def test_names_that_share_all_their_sentences_share_a_topic(
     assert store.check() == []
 
 
-def test_a_model_sums_up_what_is_related_and_is_paid_once_for_the_same(related: kvstore.Store, server: Server) -> None:
+def test_a_model_summarizes_related_sentences_once(related: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream(json.dumps({"title": "On names", "summary": "All about names."}))
     forecast = related.forecast_refresh("topics")["topics"]
     related.refresh("topics", model="scribe")
@@ -362,7 +362,7 @@ def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
 
 
 @pytest.mark.slow
-def test_what_is_held_while_topics_are_made_is_little_beside_texts_and_vectors(
+def test_building_topics_takes_little_memory_in_addition_to_texts_and_vectors(
     make_store: Callable[..., kvstore.Store],
 ) -> None:
     store = make_store()

@@ -149,7 +149,7 @@ def test_triples_stay_within_a_transaction(tea: kvstore.Store) -> None:
     assert tea.triples("tea") == tea.triples("new") == []
 
 
-def test_what_is_bad_is_told_and_the_rest_goes_on(tea: kvstore.Store, tmp_path: Path) -> None:
+def test_invalid_files_are_reported_and_the_rest_continues(tea: kvstore.Store, tmp_path: Path) -> None:
     path = written(
         tmp_path / "t.jsonl",
         {"id": "tea", "triples": [["one", "two"], ["China", "borders", "India"], ["a", None, "b"]]},

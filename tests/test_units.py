@@ -66,7 +66,7 @@ def test_units_are_sentences_items_and_rows(store: kvstore.Store) -> None:
     assert store.execute("SELECT count(*) FROM units, unit_mentions").fetchall() == [(0,)]
 
 
-def test_units_name_what_is_written_as_a_name_in_them_or_in_their_title(store: kvstore.Store) -> None:
+def test_units_mention_the_names_in_their_text_or_title(store: kvstore.Store) -> None:
     named = "SELECT ordinal, entity FROM unit_mentions WHERE document = ? ORDER BY 1, 2"
     assert store.execute(named, ("york",)).fetchall() == [(0, "York"), (1, "New York")]
     of_fortune = store.execute(named, ("fortune",)).fetchall()
@@ -77,7 +77,7 @@ def test_units_name_what_is_written_as_a_name_in_them_or_in_their_title(store: k
     assert found == [("fortune", 3), ("york", 1)]
 
 
-def test_what_is_embedded_says_where_a_sentence_stands(
+def test_the_embedded_text_contains_the_headings_of_a_sentence(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make_store()
@@ -178,7 +178,7 @@ def test_a_vector_that_is_stored_again_is_the_same(store: kvstore.Store) -> None
     assert (np.delete(stored * rows, 7, 0).sum(axis=1) > 0.9995).all()
 
 
-def test_units_of_a_model_stand_in_place_of_the_sentences_of_their_chunk(store: kvstore.Store, tmp_path: Path) -> None:
+def test_units_of_a_model_replace_the_sentences_of_their_chunk(store: kvstore.Store, tmp_path: Path) -> None:
     path = tmp_path / "units.jsonl"
     path.write_text(json.dumps({"id": "fortune", "units": ["Robert Fortune went to Assam for the tea plants."]}) + "\n")
     store.ingest(path, format="units")

@@ -63,7 +63,7 @@ def test_vectors_are_gathered_in_any_order(
         assert before.tobytes() == vectors[wanted].tobytes()
 
 
-def test_a_block_that_is_damaged_or_not_there_is_told(environment: Environment) -> None:
+def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> None:
     with environment.write() as view:
         writer = VectorWriter(view, DIMENSION)
         places = [writer.add(number, vector, 1) for number, vector in enumerate(made(3), 1)]

@@ -37,7 +37,7 @@ def test_it_ingests_at_once_and_after_each_change() -> None:
     assert len(reports) == 3
 
 
-def test_an_ingest_that_fails_is_tried_again_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_ingest_is_retried_and_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_RETRY_SECONDS", 0)
     outcomes: Iterator[Exception | None] = iter(
         [errors.LockTimeoutError("held"), errors.LockTimeoutError("held"), errors.StoreFullError("full"), None]
@@ -70,7 +70,7 @@ WATCHERS: dict[str, Callable[[Path], Watcher]] = {
 
 
 @pytest.mark.parametrize("kind", ["polling", pytest.param("system", marks=pytest.mark.slow)])
-def test_every_kind_of_change_is_told_once(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kind_of_change_is_reported_once(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "system":
         pytest.importorskip("watchfiles")
     monkeypatch.chdir(folder)  # paths as people type them
@@ -137,7 +137,7 @@ def test_the_command_keeps_a_store_like_a_folder(
 
 
 @pytest.mark.slow
-def test_the_command_is_told_by_the_system_and_ends_with_ctrl_c(folder: Path, tmp_path: Path) -> None:
+def test_the_command_is_notified_by_the_system_and_ends_with_ctrl_c(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("watchfiles")
     words = ["watch", str(tmp_path / "s"), str(folder), "--embedder", "hashing", "--language", "rules"]
     command = [sys.executable, "-c", "from kvstore_shell.cli import main; main()", *words]

@@ -101,9 +101,7 @@ def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, lan
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_the_terms_of_a_chunk_are_those_of_its_text_and_of_what_stands_above_it_once(
-    text: str, title: str, heading: str
-) -> None:
+def test_the_terms_of_a_chunk_are_those_of_its_text_and_its_headings(text: str, title: str, heading: str) -> None:
     stem = get_stemmer("english")
     expected: Counter[str] = Counter()
     for part in [text, *dict.fromkeys([title, heading])]:
@@ -204,7 +202,7 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
 @example(["A\x1ba_%A.A.Bn"])
 @example(["A_;a;A.a."])
 @example(["The A/b and input/output Device Manager"])
-def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
+def test_pieces_that_do_not_belong_to_a_name_form_none(sentences: list[str]) -> None:
     seen, whole = SentenceNames(sentences), SentenceNames(sentences)
     rests = [replace_titles(sentence)[1] for sentence in sentences]
     pieces = [[match.group() for match in PIECE.finditer(rest)] for rest in rests]

@@ -38,7 +38,7 @@ def test_an_action_has_one_version_in_all_workflows() -> None:
     assert len(actions) == len(set(actions)), sorted(used)
 
 
-def test_what_workflows_make_is_in_the_makefile() -> None:
+def test_targets_of_workflows_are_in_the_makefile() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     made = {
         target for path in WORKFLOWS for target in re.findall(r"run: make ([\w-]+)", path.read_text(encoding="utf-8"))

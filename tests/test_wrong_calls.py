@@ -134,7 +134,7 @@ def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None
         ("CREATE INDEX vectors WITH (exact_below = 9e999)", "exact_below is a whole number"),
     ],
 )
-def test_a_statement_names_what_is_wrong(store: kvstore.Store, statement: str, told: str) -> None:
+def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statement: str, told: str) -> None:
     with pytest.raises(errors.KvstoreError) as caught:
         store.execute(statement).fetchall()
     assert told in str(caught.value)
@@ -205,7 +205,9 @@ def test_a_statement_names_what_is_wrong(store: kvstore.Store, statement: str, t
         (lambda store: store.execute(5), "execute(): sql is a text, not int 5"),
     ],
 )
-def test_a_call_names_what_is_wrong(store: kvstore.Store, call: Callable[[kvstore.Store], Any], told: str) -> None:
+def test_the_error_of_a_call_names_the_problem(
+    store: kvstore.Store, call: Callable[[kvstore.Store], Any], told: str
+) -> None:
     with pytest.raises((errors.KvstoreError, TypeError)) as caught:
         call(store)
     assert told in str(caught.value)
