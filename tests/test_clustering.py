@@ -146,8 +146,8 @@ def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch
     np.fill_diagonal(products, -1)
     assert (np.abs(products[np.arange(2500), exact] - products.max(axis=1)) < 1e-4).all()
     assert (np.abs(cosines / 10_000 - products.max(axis=1)) < 1e-4).all()
-    monkeypatch.setattr(rows_module, "_COMPARED", 100)
-    monkeypatch.setattr(rows_module, "_CELL", 40)
+    monkeypatch.setattr(rows_module, "_MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr(rows_module, "_ROWS_PER_CELL", 40)
     found, _ = find_nearest_rows(vectors)
     assert (found == exact).mean() > 0.9
 
@@ -155,7 +155,7 @@ def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch
 def test_rows_of_a_large_cell_are_compared_a_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clouds(700)
     nearest, near = find_nearest_rows(vectors), find_near_rows(vectors, 5)
-    monkeypatch.setattr(rows_module, "_PRODUCTS", 700 * 9)
+    monkeypatch.setattr(rows_module, "_MAX_PRODUCTS", 700 * 9)
     assert all((one == other).all() for one, other in zip(find_nearest_rows(vectors), nearest, strict=True))
     assert (np.sort(find_near_rows(vectors, 5)) == np.sort(near)).all()
 
@@ -176,8 +176,8 @@ def test_near_rows_are_those_of_largest_cosine() -> None:
 def test_most_near_rows_are_found_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clouds(3000)
     exact = find_near_rows(vectors, 10)
-    monkeypatch.setattr(rows_module, "_COMPARED", 100)
-    monkeypatch.setattr(rows_module, "_CELL", 32)
+    monkeypatch.setattr(rows_module, "_MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr(rows_module, "_ROWS_PER_CELL", 32)
     found = find_near_rows(vectors, 10)
     assert all(len(set(row) - {-1}) == sum(one != -1 for one in row) for row in found.tolist())
     shared = [len({*one} & {*other}) for one, other in zip(exact.tolist(), found.tolist(), strict=True)]

@@ -163,12 +163,12 @@ def test_sentences_are_those_of_documents_and_findings_name_both(make_store: Mak
         for report in reports.values():
             assert len(report.summary) <= 6 and len(report.findings) <= 8
             for span in (*report.summary, *(finding.span for finding in report.findings)):
-                text = state.documents.text_slice(span.document, span.start, span.end)
+                text = state.documents.read_text_slice(span.document, span.start, span.end)
                 assert text[0].isupper() and text.endswith(".")
                 assert state.chunks.get(span.chunk).document == span.document
             for finding in report.findings:
                 span = finding.span
-                text = state.documents.text_slice(span.document, span.start, span.end).lower()
+                text = state.documents.read_text_slice(span.document, span.start, span.end).lower()
                 one, other = (state.entities.get(entity).key for entity in finding.entities)
                 assert one in text and other in text
             weights = [finding.weight for finding in report.findings]
@@ -182,7 +182,7 @@ def test_offsets_are_bytes_where_letters_are_longer(make_store: MakeStore) -> No
         tree = build_communities(state, CommunityOptions(least=2))
         for _, report in build_reports(state, tree):
             for span in report.summary:
-                text = state.documents.text_slice(span.document, span.start, span.end)
+                text = state.documents.read_text_slice(span.document, span.start, span.end)
                 assert text.endswith(".") and text[0].isupper()
 
 
@@ -259,5 +259,5 @@ def test_a_finding_is_the_sentence_that_asserts_a_relation(make_store: MakeStore
             for finding in report.findings
         }
         span = found[frozenset({"dodge city", "ford county"})]
-        text = state.documents.text_slice(span.document, span.start, span.end)
+        text = state.documents.read_text_slice(span.document, span.start, span.end)
     assert text.startswith("Dodge City is the county seat")

@@ -45,12 +45,12 @@ def brute_force(stated: list[Edge]) -> dict[Edge, int]:
 edge = st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)).filter(lambda pair: pair[0] != pair[1])
 
 
-@pytest.mark.parametrize("bits", [edge_filter._BITS, 2])
+@pytest.mark.parametrize("bits", [edge_filter._TARGET_BATCH, 2])
 @given(stated=st.lists(edge, unique=True, max_size=40))
 def test_the_whole_tree_is_judged_as_by_trying_every_way(bits: int, stated: list[Edge]) -> None:
     looped = find_cycle_edges(stated)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edge_filter, "_BITS", bits)
+        patch.setattr(edge_filter, "_TARGET_BATCH", bits)
         assert judge_edges(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
 
 
@@ -67,7 +67,7 @@ change = st.tuples(
 )
 
 
-@pytest.mark.parametrize("least_work", [transitive_reduction._LEAST_WORK, 12, -1000])
+@pytest.mark.parametrize("least_work", [transitive_reduction._MIN_WORK, 12, -1000])
 @settings(max_examples=num_examples(150), deadline=None)
 @given(history=st.lists(change, min_size=1, max_size=14))
 def test_any_history_gives_the_verdicts_of_the_remaining_documents(
@@ -75,7 +75,7 @@ def test_any_history_gives_the_verdicts_of_the_remaining_documents(
 ) -> None:
     """With little work allowed some trees are judged as a whole, with none all are."""
     with pytest.MonkeyPatch.context() as patch, environment.write() as view:
-        patch.setattr(transitive_reduction, "_LEAST_WORK", least_work)
+        patch.setattr(transitive_reduction, "_MIN_WORK", least_work)
         entities = EntityWriter(view)
         entities.put_many({node + 1: EntityRecord([f"name {node}", KINDS.index("tree"), 1]) for node in range(NODES)})
         forest = ForestWriter(view, Counters())

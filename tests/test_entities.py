@@ -83,7 +83,7 @@ def test_entities_are_those_put_and_not_removed(
         assert view.count(tables.ENTITIES) == len({entity // 16 for entity in standing})
         for entity, record in standing.items():
             assert writer.get(entity) == record
-        with pytest.raises(CorruptionError, match="not stored"):
+        with pytest.raises(CorruptionError, match="is missing"):
             writer.get(72)
 
 

@@ -226,7 +226,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     @rule(start=STARTS, hits=st.integers(1, 5))
     def heat(self, start: int, hits: int) -> None:
-        self.filter.fold_temperatures(dict.fromkeys(self.some(start, 30, 1), hits))
+        self.filter.add_hits(dict.fromkeys(self.some(start, 30, 1), hits))
 
     @rule()
     def commit(self) -> None:
@@ -492,7 +492,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
         filter_.flush()
     with env.snapshot() as snapshot:
         filter_ = EntityFilter(snapshot, hash_seed=SEED)
-        with mock.patch.object(block_lists, "_unpacked", wraps=block_lists._unpacked) as unpacked:
+        with mock.patch.object(block_lists, "_unpack", wraps=block_lists._unpack) as unpacked:
             assert filter_.get_addresses_below(["name"], 1 << 56) == [(3, 5)]
         assert unpacked.call_count <= 4
 
@@ -504,7 +504,7 @@ def test_temperatures_add_up_and_order_the_buckets(env: Environment) -> None:
         with env.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED, temperature_sort=temperature_sort)
             before = bytes(view.get(tables.BUCKET_PAGES, (1).to_bytes(4, "big")) or b"")[48:]
-            filter_.fold_temperatures({name: int(name[5:]) for name in names} | {"absent": 9})
+            filter_.add_hits({name: int(name[5:]) for name in names} | {"absent": 9})
             filter_.flush()
             assert list(filter_.check()) == []
             after = bytes(view.get(tables.BUCKET_PAGES, (1).to_bytes(4, "big")) or b"")[48:]
@@ -531,8 +531,8 @@ def test_temperatures_stop_at_the_largest_number(env: Environment) -> None:
     fill(env, ["hot"])
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        filter_.fold_temperatures({"hot": (1 << 32) - 2})
-        filter_.fold_temperatures({"hot": 1 << 40})
+        filter_.add_hits({"hot": (1 << 32) - 2})
+        filter_.add_hits({"hot": 1 << 40})
         entry = filter_.find("hot")
         assert entry is not None
         assert entry.temperature == (1 << 32) - 1
@@ -639,7 +639,7 @@ def test_a_snapshot_changes_nothing_and_another_seed_is_refused(env: Environment
         yield lambda: filter_.delete("there")
         yield lambda: filter_.add_addresses("there", array([9]))
         yield lambda: filter_.remove_addresses("there", array([1]))
-        yield lambda: filter_.fold_temperatures({"there": 1})
+        yield lambda: filter_.add_hits({"there": 1})
         yield lambda: filter_.flush()
 
     with env.snapshot() as view:
@@ -678,7 +678,7 @@ def test_the_bytes_are_those_of_the_worked_example(env: Environment) -> None:
         filter_ = EntityFilter(view, hash_seed=42)
         filter_.insert_many(["vienna", "ludwig van beethoven"], [7, 8])
         filter_.add_addresses("vienna", array([0x3F00000000000005, 0x3]))
-        filter_.fold_temperatures({"vienna": 2})
+        filter_.add_hits({"vienna": 2})
         filter_.flush()
     assert NameHash(42)("vienna") == 0x19E6CDA3626B0B83
     with env.snapshot() as view:

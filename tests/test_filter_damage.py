@@ -80,7 +80,7 @@ def use(view: WriteTransaction) -> list[str]:
         lambda: filter_.recognize(fold(" ".join(NAMES)), 3),
         lambda: list(filter_.iter_entries()),
         lambda: list(filter_.iter_pages()),
-        lambda: filter_.fold_temperatures(dict.fromkeys(NAMES, 2)),
+        lambda: filter_.add_hits(dict.fromkeys(NAMES, 2)),
         add,
         insert_again,
         delete,

@@ -42,7 +42,7 @@ def advance(filter_, step):
             assert filter_.delete(name)
     filter_.remove_addresses("clock", np.array([step - 1], np.uint64))
     filter_.add_addresses("clock", np.array([step], np.uint64))
-    filter_.fold_temperatures({"clock": 1})
+    filter_.add_hits({"clock": 1})
 
 def faults(filter_):
     step = step_of(filter_)

@@ -300,8 +300,8 @@ def test_after_refresh_it_is_that_of_a_fresh_store(
 
 
 def test_it_is_written_in_commits_of_some_bytes(toyed: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generation_building, "_BATCH", 64)
-    monkeypatch.setattr(generation_building, "_REMOVED", 1)
+    monkeypatch.setattr(generation_building, "_BATCH_BYTES", 64)
+    monkeypatch.setattr(generation_building, "_MAX_REMOVED_ROWS", 1)
     toyed.put("jam", "It is sweet.")
     assert toyed.refresh("toy_groups") == ["toy_groups", "toy_lengths"]
     assert groups(toyed) == {"j": ["jam"], "m": ["milk"], "t": ["tea", "toast"]}
@@ -515,7 +515,7 @@ sys.path.insert(0, os.path.dirname(sys.argv[2]))
 import kvstore, {module} as toy
 from kvstore.storage.write_transaction import WriteTransaction
 toy.register(toy.SYSTEM)
-toy.generation_building._BATCH, toy.generation_building._REMOVED = 64, 2
+toy.generation_building._BATCH_BYTES, toy.generation_building._MAX_REMOVED_ROWS = 64, 2
 commit, left = WriteTransaction.commit, [int(sys.argv[3])]
 def killed(self):
     if left[0] == 0:

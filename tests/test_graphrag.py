@@ -139,13 +139,13 @@ def test_a_community_of_many_costs_global_no_more_reads(make_store: Callable[...
 
 def test_global_reads_all_reports_in_one_round(themed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    text_slices = Documents.text_slices
+    read_text_slices = Documents.read_text_slices
 
     def listen(self: Documents, places: Any) -> Any:
         read.append(len(places))
-        return text_slices(self, places)
+        return read_text_slices(self, places)
 
-    monkeypatch.setattr(Documents, "text_slices", listen)
+    monkeypatch.setattr(Documents, "read_text_slices", listen)
     assert measured(themed, "global", [QUESTION])["reads"] < 200
     read.clear()
     themed.retrieve(QUESTION, using="global", top=1)

@@ -61,7 +61,7 @@ def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeyp
         exact = np.argsort(-(VECTORS @ query))[:10]
         assert len(set(LABELS[exact].tolist()) & set(compared.labels.tolist())) >= 9
         assert compared.cosines == pytest.approx(VECTORS[(compared.labels - 7) // 3] @ query, abs=2e-2)
-        monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0)
+        monkeypatch.setattr(hnsw, "CODES_PER_CANDIDATE", 0)
         walked = graph.find_nearest(query, 40)
         monkeypatch.undo()
         assert not walked.is_exhaustive
@@ -87,18 +87,18 @@ def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGra
 def test_only_allowed_documents_are_found(
     graph: HnswGraph, share: int, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0 if walked else 10**9)
+    monkeypatch.setattr(hnsw, "CODES_PER_CANDIDATE", 0 if walked else 10**9)
     groups = np.arange(1000, dtype=np.uint64)  # a document each, of which every ``share``th may answer
     documents = groups[groups % np.uint64(share) == 0]
     allowed = AllowedDocuments(documents, documents, np.ones(len(documents), np.uint64), 5 * len(documents))
-    rows = np.flatnonzero(allowed.mask(LABELS))
+    rows = np.flatnonzero(allowed.get_chunk_mask(LABELS))
     for query in QUERIES[:10]:
         exact = LABELS[rows[np.argsort(-(VECTORS[rows] @ query))[:5]]]
         for one in (allowed, ChunkList(LABELS[rows])):
             found = graph.find_nearest(query, 30, one)
-            assert allowed.mask(found.labels).all()
+            assert allowed.get_chunk_mask(found.labels).all()
             assert len(set(exact.tolist()) & set(found.labels.tolist())) >= 4
-    nothing = AllowedDocuments.from_records([])
+    nothing = AllowedDocuments(*[np.empty(0, np.uint64)] * 3, 0)
     assert graph.find_nearest(QUERIES[0], 30, nothing) == (
         pytest.approx([]),
         pytest.approx([]),
@@ -111,9 +111,13 @@ def test_listed_chunks_are_looked_up_and_the_others_not_looked_at(
     graph: HnswGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = ChunkList(np.concatenate((LABELS[[3, 400, 999]], [LABELS[-1] + 1])).astype(np.uint64))
-    assert listed.find_positions(LABELS).tolist() == np.flatnonzero(listed.mask(LABELS)).tolist() == [3, 400, 999]
+    assert (
+        listed.find_positions(LABELS).tolist()
+        == np.flatnonzero(listed.get_chunk_mask(LABELS)).tolist()
+        == [3, 400, 999]
+    )
     assert listed.find_positions(LABELS[:0]).tolist() == []
-    monkeypatch.delattr(ChunkList, "mask")
+    monkeypatch.delattr(ChunkList, "get_chunk_mask")
     assert sorted(graph.find_nearest(QUERIES[0], 30, listed).labels.tolist()) == LABELS[[3, 400, 999]].tolist()
 
 
@@ -154,7 +158,7 @@ def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
     with pytest.raises(ValueError, match="does not match a graph"):
         found.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
     without = {name: array for name, array in graph.arrays.items() if name != "starts"}
-    with pytest.raises(IndexUnavailableError, match="of another version, without 'starts'; REFRESH rebuilds it"):
+    with pytest.raises(IndexUnavailableError, match="another version, without 'starts'; REFRESH rebuilds it"):
         HnswGraph(without, graph.entry)
 
 
@@ -205,7 +209,7 @@ def test_links_take_few_bytes(graph: HnswGraph) -> None:
 
 
 def test_starts_of_64_bits_are_walked_as_others(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0)
+    monkeypatch.setattr(hnsw, "CODES_PER_CANDIDATE", 0)
     arrays = {**graph.arrays, "starts": graph.arrays["starts"].astype(np.uint64)}
     far = HnswGraph(arrays, graph.entry)
     far.verify()

@@ -150,9 +150,9 @@ def test_the_shell_completes_it(toyed: kvstore.Store) -> None:
     [
         ("CREATE INDEX toy_length", "did you mean toy_lengths?"),
         ("CREATE INDEX toy_lengths WITH (leest = 1)", "did you mean least?"),
-        ("CREATE INDEX toy_lengths WITH (least = 101)", "lies between 0 and 100, not 101"),
-        ("CREATE INDEX toy_lengths WITH (least = 1.5)", "is a whole number, not 1.5"),
-        ("CREATE INDEX toy_lengths WITH (share = 'all')", "is a number, not 'all'"),
+        ("CREATE INDEX toy_lengths WITH (least = 101)", "must be between 0 and 100, not 101"),
+        ("CREATE INDEX toy_lengths WITH (least = 1.5)", "must be a whole number, not 1.5"),
+        ("CREATE INDEX toy_lengths WITH (share = 'all')", "must be a number, not 'all'"),
         ("CREATE INDEX toy_lengths", "there is an index toy_lengths already"),
     ],
 )

@@ -99,7 +99,7 @@ def test_after_any_history_a_search_agrees_with_the_state(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if walked:
-            patch.setattr("kvstore.structures.vectors.hnsw.CODES_A_CANDIDATE", 0)
+            patch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
         _compare_after(history, asked)
 
 
@@ -183,7 +183,7 @@ def test_conditions_restrict_the_results_of_an_index(
     filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if walked:
-        monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_A_CANDIDATE", 0)
+        monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
     for top in (1, 3, 30):
         evidence = filled.retrieve("x", using="vector", top=top, vector=unit(7), where="key LIKE 'd1%'")
         assert {hit.document for hit in evidence.hits} <= {f"d{n}" for n in (1, *range(10, 20))}
@@ -220,7 +220,7 @@ def test_an_extension_writes_new_vectors_and_merges_small_segments(store: kvstor
 def test_a_cancelled_merge_leaves_the_segments_and_adds_new_vectors(
     store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
+    monkeypatch.setattr("kvstore.structures.indexes.vector_index._LINK_BATCH", 4)
     store.create_index("vectors", TINY)
     for first, last in ((0, 40), (40, 55)):
         with store.transaction() as transaction:
@@ -307,7 +307,7 @@ def test_wherever_a_segment_is_damaged_a_search_is_right_or_does_without(
     filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if walked:
-        monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_A_CANDIDATE", 0)
+        monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
     (part,), told = segments(filled), 0
     sound = part.read_bytes()
     expected = [found_in(filled, unit(number), top=3) for number in range(0, 40, 8)]
@@ -543,13 +543,13 @@ def test_new_chunks_are_counted_only_where_there_may_be_enough(
     store.create_index("vectors", TINY)
     with pytest.MonkeyPatch.context() as patch:
         counted: list[int] = []
-        extension = IndexBuilder.extension
+        extension = IndexBuilder.find_extension
 
         def counting(builder: IndexBuilder, *of: Any) -> tuple[int, int]:
             counted.append(extension(builder, *of)[0])
             return extension(builder, *of)
 
-        patch.setattr(IndexBuilder, "extension", counting)
+        patch.setattr(IndexBuilder, "find_extension", counting)
         for number in range(16):  # a chunk each, numbered in steps of five
             put(store, f"d{number}", number)
             for thread in threading.enumerate():
@@ -571,7 +571,7 @@ def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch:
     builder = IndexBuilder(store._session.environment, store.settings, store.embed)
 
     def lacking() -> int:
-        next_chunk, enough_at = builder.extension(VECTOR_INDEX, record)
+        next_chunk, enough_at = builder.find_extension(VECTOR_INDEX, record)
         return next_chunk + vector_index._EXTEND_AFTER - enough_at
 
     assert builder.refresh(VECTOR_INDEX, is_cancelled=lambda: next(looks))

@@ -154,10 +154,10 @@ def test_the_best_are_those_of_a_plain_evaluation(
             expected.get(chunk, 0.0) for chunk in asked.tolist()
         ]
         wanted = [term for term in terms if term != "absent"]
-        assert state.postings.containing(wanted).tolist() == [
+        assert state.postings.find_chunks_with_terms(wanted).tolist() == [
             chunk for chunk, found in sorted(left.items()) if wanted and found.keys() >= set(wanted)
         ]
-        assert not len(state.postings.containing([*terms, "absent"]))
+        assert not len(state.postings.find_chunks_with_terms([*terms, "absent"]))
 
 
 def test_blocks_that_cannot_be_among_the_best_are_not_read(tmp_path: Path) -> None:

@@ -285,8 +285,8 @@ def test_new_names_are_read_for_in_no_text_that_was_just_stored_without_them(
     store.put("here", "They saw port  ellen again.", title="Night")
     store.put("above", "The port lies below Ellen.", title="On Port Ellen")
     read: list[int] = []
-    slices = Documents.text_slices
-    monkeypatch.setattr(Documents, "text_slices", lambda self, places: read.extend(places) or slices(self, places))
+    slices = Documents.read_text_slices
+    monkeypatch.setattr(Documents, "read_text_slices", lambda self, places: read.extend(places) or slices(self, places))
     store.put("name", "Port Ellen is a town.", title="Port Ellen")
     assert {evidence.document for evidence in store.lookup("Port Ellen")} == {"here", "above", "name"}
     with store.snapshot() as snapshot:
@@ -383,7 +383,7 @@ def test_no_name_is_looked_for_in_the_first_documents_of_a_store(
 ) -> None:
     monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING_FIRST", 1)
     store = make_store()
-    monkeypatch.setattr(PostingWriter, "containing", lambda *_: pytest.fail("older texts are searched"))
+    monkeypatch.setattr(PostingWriter, "find_chunks_with_terms", lambda *_: pytest.fail("older texts are searched"))
     with store.transaction() as transaction:
         for key, text, more in FIRST_DOCUMENTS:
             transaction.put(key, text, **more)

@@ -234,7 +234,7 @@ def test_a_column_that_is_not_asked_for_is_not_read(sample: kvstore.Store, monke
     def unread(*_: object) -> str:
         raise AssertionError("the text of a document was read")
 
-    monkeypatch.setattr(Documents, "text_slice", unread)
+    monkeypatch.setattr(Documents, "read_text_slice", unread)
     assert sample.execute("SELECT count(*) FROM chunks WHERE document = 'tea'").fetchall() == [(1,)]
     with pytest.raises(AssertionError):
         sample.execute("SELECT text FROM chunks").fetchall()

@@ -67,9 +67,9 @@ def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
             for number, text in enumerate(texts[:-1], 1):
                 for _ in range(5):
                     start, end = sorted(choose.choices(range(len(text) + 1), k=2))
-                    assert documents.text_slice(number, start, end) == text[start:end]
-                with pytest.raises(CorruptionError, match="no text at bytes"):
-                    documents.text_slice(number, 0, len(text) + 1)
+                    assert documents.read_text_slice(number, start, end) == text[start:end]
+                with pytest.raises(CorruptionError, match="so bytes 0 to .* do not exist"):
+                    documents.read_text_slice(number, 0, len(text) + 1)
                 assert documents.read_text(number) == text.encode()
 
 

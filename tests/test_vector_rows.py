@@ -70,7 +70,7 @@ def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> Non
         writer.flush()
     with environment.snapshot() as snapshot:
         stored = Vectors(snapshot, DIMENSION)
-        with pytest.raises(CorruptionError, match="vector block 7 is referred to but not stored"):
+        with pytest.raises(CorruptionError, match="vector block 7 is missing"):
             stored.gather([*places, (7, 0)])
         with pytest.raises(CorruptionError, match="vector block 1 is damaged"):
             Vectors(snapshot, DIMENSION - 1).gather(places)

@@ -131,7 +131,7 @@ def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None
         ("ASK 'x' WITHIN 0 TOKENS", "within takes 1 or more, not 0"),
         ("LOOKUP 'x' LIMIT 0", "limit takes 1 or more, not 0"),
         ("EXPAND 'x' LIMIT 0", "limit takes 1 or more, not 0"),
-        ("CREATE INDEX vectors WITH (exact_below = 9e999)", "exact_below is a whole number"),
+        ("CREATE INDEX vectors WITH (exact_below = 9e999)", "exact_below must be a whole number"),
     ],
 )
 def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statement: str, told: str) -> None:

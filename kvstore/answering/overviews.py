@@ -36,7 +36,7 @@ def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> t
             document = state.chunks.get(chunk).document
             if (document, span.start, span.end) not in hits_by_span:
                 hits_by_span[document, span.start, span.end] = hit
-                displayed = format_summary_sentence(state.documents.text_slice(document, span.start, span.end))
+                displayed = format_summary_sentence(state.documents.read_text_slice(document, span.start, span.end))
                 words = extract_sentence_words(displayed)
                 sentences.append(CoverSentence(document, chunk, span.start, span.end, displayed, words))
     paragraphs: dict[int, list[str]] = {}

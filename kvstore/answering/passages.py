@@ -154,7 +154,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     # The chunk before the passage shows if the passage begins in the middle of a line.
     previous = state.chunks.find(group.first - 1) if group.first else None
     context_start = start if previous is None or previous.document != group.document else min(start, previous.start)
-    context = state.documents.text_slice(group.document, context_start, end)
+    context = state.documents.read_text_slice(group.document, context_start, end)
     text = context.encode()[start - context_start :].decode()
     starts_mid_line = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
     heading = " > ".join(build_heading_path(state.documents.get_outline(record.id), group.section))

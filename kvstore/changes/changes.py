@@ -219,7 +219,7 @@ class Changes:
             chunks_by_document = {
                 document: list(islice(stored_chunks, records[document].chunk_count)) for document in documents
             }
-            texts = self.documents.text_slices(
+            texts = self.documents.read_text_slices(
                 {
                     document: [(one.start, one.end) for one in document_chunks]
                     for document, document_chunks in chunks_by_document.items()
@@ -242,7 +242,7 @@ class Changes:
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
         """Fold in temperatures, and write the private pages and the counters."""
         if hits:
-            self.filter.fold_temperatures(hits)
+            self.filter.add_hits(hits)
             self.counters.hits += sum(hits.values())
         self.counters.change += 1
         self.write_back()

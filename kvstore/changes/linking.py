@@ -263,7 +263,9 @@ class Linker:
         sizes = dict(zip(all_terms, postings.get_sizes(all_terms), strict=True))
         for name, name_terms in terms_by_name.items():
             if all(sizes[term].postings for term in name_terms):  # most new names contain a new word
-                chunks = postings.containing(name_terms, sizes, partial(self._traces.filter_candidates, new_keys[name]))
+                chunks = postings.find_chunks_with_terms(
+                    name_terms, sizes, partial(self._traces.filter_candidates, new_keys[name])
+                )
                 if len(chunks):
                     yield name, chunks
 
@@ -271,7 +273,7 @@ class Linker:
         """Find new names in stored documents."""
         records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.get_outlines(candidates)
-        texts = self._state.documents.text_slices(
+        texts = self._state.documents.read_text_slices(
             {
                 document: [(item.record.start, item.record.end) for item in items]
                 for document, items in candidates.items()

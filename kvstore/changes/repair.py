@@ -151,7 +151,7 @@ class _Rebuilder:
                     pending.put_fact(fact, key, value)
                 complete_pending(pending, changes.state, self._embed, self._read_old_vectors)
                 changes.apply(pending)
-        changes.filter.fold_temperatures(self._read_temperatures())
+        changes.filter.add_hits(self._read_temperatures())
         changes.finish()
         return self._report
 

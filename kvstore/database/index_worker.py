@@ -118,7 +118,7 @@ class IndexManager:
         changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
             for missing_index in (index for index in list_generation_kinds() if index not in existing_indexes):
-                self._generations.sweep(missing_index)
+                self._generations.remove_unused(missing_index)
         if writer is not None:
             for generation_index in (index for index in existing_indexes if isinstance(index, GenerationIndex)):
                 if self._generations.write_texts(generation_index, writer, progress):
@@ -205,7 +205,7 @@ class IndexManager:
         record = self._builder.find_needed_record(kind)
         if record is None:
             return False
-        next_chunk, self._next_due_chunk[kind.name] = self._builder.extension(kind, record)
+        next_chunk, self._next_due_chunk[kind.name] = self._builder.find_extension(kind, record)
         is_due = self._next_due_chunk[kind.name] <= next_chunk
         return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
 

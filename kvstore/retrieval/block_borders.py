@@ -73,7 +73,7 @@ class BlockFinder:
         return start, end if blank_line_after < 0 else blank_line_after
 
     def _parse_blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
-        text = self._documents.text_slice(document, start, end)
+        text = self._documents.read_text_slice(document, start, end)
         if _BLOCK_START_PATTERN.search(text) is None:
             return []
         spans: list[tuple[int, int]] = []

@@ -52,7 +52,7 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
         document = record.document
         if document not in formats:
             formats[document] = "text" if state.documents.get(document).format == "text" else "markdown"
-        text = state.documents.text_slice(document, record.start, record.end)
+        text = state.documents.read_text_slice(document, record.start, record.end)
         for start, end, sentence, words in iter_content_sentences(text, formats[document]):
             candidates.append(CoverSentence(document, chunk, record.start + start, record.start + end, sentence, words))
     return candidates

@@ -40,4 +40,4 @@ def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[st
     """
     if assertion.kind in DATA_KINDS:
         return f"{names[0]} is under {names[1]}"
-    return to_plain_text(state.documents.text_slice(assertion.document, assertion.start, assertion.end))
+    return to_plain_text(state.documents.read_text_slice(assertion.document, assertion.start, assertion.end))

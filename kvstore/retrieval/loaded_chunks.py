@@ -38,7 +38,7 @@ class LoadedChunk:
     def text(self) -> str:
         """The text of the chunk."""
         if self._text is None:
-            self._text = self._state.documents.text_slice(self.document.id, self.record.start, self.record.end)
+            self._text = self._state.documents.read_text_slice(self.document.id, self.record.start, self.record.end)
         return self._text
 
     @property

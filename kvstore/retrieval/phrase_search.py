@@ -67,7 +67,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         ]
         matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
         if self.allowed is not None:
-            matching_chunks = [chunks[self.allowed.mask(chunks)] for chunks in matching_chunks]
+            matching_chunks = [chunks[self.allowed.get_chunk_mask(chunks)] for chunks in matching_chunks]
         chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
         scores = score_by_weights(state, self.weights, chunks)
         max_bonuses = np.zeros(len(chunks))

@@ -141,7 +141,7 @@ class Query:
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Return a mask of the chunks that may answer."""
-        return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.mask(chunks)
+        return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.get_chunk_mask(chunks)
 
     def is_allowed(self, chunk: int) -> bool:
         """True if a chunk may answer."""

@@ -118,4 +118,6 @@ def _format_chunk(query: Query, chunk: int) -> str:
     headings = dict.fromkeys(
         [record.title or "", *build_heading_path(documents.get_outline(record.id), chunk_record.section)]
     )
-    return "\n".join([*filter(None, headings), documents.text_slice(record.id, chunk_record.start, chunk_record.end)])
+    return "\n".join(
+        [*filter(None, headings), documents.read_text_slice(record.id, chunk_record.start, chunk_record.end)]
+    )

@@ -230,11 +230,11 @@ class _SegmentBuilder:
         )
         used_spans.append((start, end))
         chunks = self._list_covering_chunks(ids, chunks, start, end)
-        text = self._state.documents.text_slice(record.id, start, end)
+        text = self._state.documents.read_text_slice(record.id, start, end)
         return Segment(record, chunks, start, end, text, *self._ranking[run.ranking_index])
 
     def _count_tokens(self, document: int, start: int, end: int) -> int:
-        return count_text_tokens(self._state.documents.text_slice(document, start, end))
+        return count_text_tokens(self._state.documents.read_text_slice(document, start, end))
 
     def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
         """Return chunks around the best that have at most ``tokens_left`` tokens together, grown on the better side

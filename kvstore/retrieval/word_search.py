@@ -108,8 +108,8 @@ class TermSetCountRequest(ReadRequest[list[int]]):
 
     def fetch(self, state: State) -> list[int]:
         if state.allowed is not None:
-            matching_chunks = (state.postings.containing(terms) for terms in self.term_sets)
-            return [int(state.allowed.mask(chunks).sum()) for chunks in matching_chunks]
+            matching_chunks = (state.postings.find_chunks_with_terms(terms) for terms in self.term_sets)
+            return [int(state.allowed.get_chunk_mask(chunks).sum()) for chunks in matching_chunks]
         # The count of a single term is stored, so its postings need not be read.
         single_terms = [term for terms in self.term_sets if len(terms) == 1 for term in terms]
         single_counts = state.postings.count_chunks_by_term(single_terms)
@@ -117,7 +117,7 @@ class TermSetCountRequest(ReadRequest[list[int]]):
         def count_chunks(terms: Collection[str]) -> int:
             if len(terms) == 1:
                 return single_counts[next(iter(terms))]
-            return len(state.postings.containing(terms)) if terms else 0
+            return len(state.postings.find_chunks_with_terms(terms)) if terms else 0
 
         return [count_chunks(terms) for terms in self.term_sets]
 

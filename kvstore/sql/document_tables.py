@@ -126,7 +126,9 @@ CHUNKS = SqlTable(
         "end": ("INTEGER", lambda reader, row, record: record.end),
         "text": (
             "TEXT",
-            lambda reader, row, record: reader.state.documents.text_slice(record.document, record.start, record.end),
+            lambda reader, row, record: reader.state.documents.read_text_slice(
+                record.document, record.start, record.end
+            ),
         ),
     },
     scan=lambda reader: reader.iter_ids(tables.CHUNKS),

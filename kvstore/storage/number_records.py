@@ -26,9 +26,7 @@ def unpack_numbers(
     if bad_index >= 0:
         key, value = keys[bad_index], values[bad_index]
         if value is None:
-            raise CorruptionError(
-                f"table {table}, key {key.hex()}: missing, but another record refers to it; run CHECK"
-            )
+            raise records.make_missing_error(f"table {table}: key {key.hex()}")
         records.unpack(value, table, key)
         raise CorruptionError(f"table {table}, key {key.hex()}: not a list of {columns} integers; run CHECK REPAIR")
     return rows

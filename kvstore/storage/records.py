@@ -47,6 +47,11 @@ def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
     return payload
 
 
+def make_missing_error(label: str) -> CorruptionError:
+    """Return the error for a record that other records refer to and that is not stored."""
+    return CorruptionError(f"{label} is missing, but other records refer to it; run CHECK")
+
+
 def pack(value: Any) -> bytes:
     """Encode ``value`` as sealed msgpack."""
     return seal(encode_msgpack(value))

@@ -72,7 +72,7 @@ class DerivedParts:
         """Return the part of a document; raise CorruptionError if it is missing."""
         derived_part = self.find(document)
         if derived_part is None:
-            raise CorruptionError(f"table {self._table} has nothing of document {document}; run CHECK REPAIR")
+            raise CorruptionError(f"table {self._table} has no part of document {document}; run CHECK REPAIR")
         return derived_part
 
     def find(self, document: int) -> DerivedPart | None:
@@ -108,7 +108,7 @@ class DerivedPartWriter(DerivedParts):
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
-        self._write = view
+        self._write_view = view
         last_block = next(view.scan(self.vectors.space.blocks, reverse=True), None)
         self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
 
@@ -124,7 +124,7 @@ class DerivedPartWriter(DerivedParts):
         """Remove the part of a document and its vectors."""
         for block, row in self.get(document).vector_locations:
             self.vectors.remove(block, row)
-        self._write.delete(self._table, records.encode_u64(document))
+        self._write_view.delete(self._table, records.encode_u64(document))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
         """Update the locations of vectors that were moved: id, block, row."""
@@ -139,4 +139,4 @@ class DerivedPartWriter(DerivedParts):
             self._put(document, derived_part)
 
     def _put(self, document: int, derived_part: DerivedPart) -> None:
-        self._write.put(self._table, records.encode_u64(document), records.pack(derived_part))
+        self._write_view.put(self._table, records.encode_u64(document), records.pack(derived_part))

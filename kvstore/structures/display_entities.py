@@ -19,20 +19,14 @@ class DisplayEntities:
         self._sources = np.array(sorted(display_by_entity), np.uint32)
         self._displayed = np.array([display_by_entity[entity] for entity in sorted(display_by_entity)], np.uint32)
 
-    def resolve_one(self, entity: int) -> int:
+    def resolve_entity(self, entity: int) -> int:
         """Return the entity that an entity is shown as."""
         return self._display_by_entity.get(entity, entity)
 
     def list_names(self, entity: int) -> list[int]:
-        """Return the entities that are shown as this one, including itself."""
-        return [
-            entity,
-            *(
-                name
-                for name, display_entity in self._display_by_entity.items()
-                if display_entity == entity and name != entity
-            ),
-        ]
+        """Return the entities that are shown as this one: first itself."""
+        names = (name for name, display_entity in self._display_by_entity.items() if display_entity == entity)
+        return [entity, *(name for name in names if name != entity)]
 
     @property
     def targets(self) -> set[int]:

@@ -45,8 +45,8 @@ def check_language_version(state: State) -> Iterator[str]:
     if stored_version and installed_version and stored_version != installed_version:
         yield (
             f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version "
-            f"{installed_version} "
-            "is installed: names and relations may differ; CHECK REPAIR derives all of them with this one"
+            f"{installed_version} is installed: names and relations may differ; CHECK REPAIR derives all of them with "
+            "the installed version"
         )
 
 

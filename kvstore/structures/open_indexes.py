@@ -30,7 +30,7 @@ class OpenIndexes:
         self.environment = environment
         self.clear_caches()
         self._files: dict[str, LoadedFile[Any]] = {}
-        self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}
+        self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
         """Drop everything read from the store's tables; after a repair, all of it is stored elsewhere."""
@@ -49,10 +49,13 @@ class OpenIndexes:
         """Return the file of a kind of index; ``read`` converts the file into the cached object."""
         return self._files.setdefault(kind, LoadedFile(build_index_path(self.environment.path, kind), read))
 
-    def get_generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
-        """Return the cache of a generation of a kind of index, by name; the last two generations are kept."""
-        memories = self._generations.setdefault(kind, {})
-        memory = memories.setdefault(token, {})
-        for old_token in list(memories)[:-_MAX_GENERATIONS]:
-            memories.pop(old_token, None)
-        return memory
+    def get_generation_cache(self, kind: str, token: bytes) -> dict[str, Any]:
+        """Return the cache of a generation of an index, which maps names to data built from its rows.
+
+        ``token`` is that of the generation. The caches of the last two generations are kept.
+        """
+        caches = self._generation_caches.setdefault(kind, {})
+        cache = caches.setdefault(token, {})
+        for old_token in list(caches)[:-_MAX_GENERATIONS]:
+            caches.pop(old_token, None)
+        return cache

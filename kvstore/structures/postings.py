@@ -132,7 +132,7 @@ class Postings:
             term_sizes.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
         return term_sizes
 
-    def containing(
+    def find_chunks_with_terms(
         self,
         terms: Collection[str],
         known_sizes: Mapping[str, TermSize] | None = None,
@@ -226,7 +226,7 @@ class PostingWriter(Postings):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
@@ -274,7 +274,7 @@ class PostingWriter(Postings):
                     terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, block_changes)
                 except ValueError as error:
                     raise make_corruption_error(error) from error
-                self._write.change_many(tables.POSTINGS, block_changes)
+                self._write_view.change_many(tables.POSTINGS, block_changes)
             self._write_sizes(batch)
             self._changes.forget(batch)
 
@@ -292,4 +292,4 @@ class PostingWriter(Postings):
                 size_changes[key] = records.pack(new_size)
             elif new_size.blocks <= 1 and value is not None:
                 size_changes[key] = None
-        self._write.change_many(tables.TERM_COUNTS, size_changes)
+        self._write_view.change_many(tables.TERM_COUNTS, size_changes)

@@ -148,7 +148,7 @@ class RestrictedPostings(Postings):
 
     def _is_present(self, term: str) -> bool:
         """True if an allowed chunk has the term."""
-        return any(self._allowed.mask(part.chunks).any() for part in self.iter_parts(term))
+        return any(self._allowed.get_chunk_mask(part.chunks).any() for part in self.iter_parts(term))
 
 
 class RestrictedEntities(Entities):
@@ -229,7 +229,7 @@ class RestrictedForest(Forest):
 
 
 class RestrictedFilter(EntityFilter):
-    """The names that an allowed document or the user has, each with its visible places."""
+    """The names that an allowed document or the user has, each with its visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
@@ -286,7 +286,7 @@ class RestrictedFilter(EntityFilter):
         return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
 
     def _read_visible(self, key: str) -> tuple[FilterEntry, Ids] | None:
-        """Return the entry of a name with its visible places, or None if the name is not visible."""
+        """Return the entry of a name with its visible addresses, or None if the name is not visible."""
         record = super()._look_up(key, None, 0)
         if not record:
             return None
@@ -303,7 +303,7 @@ class RestrictedFilter(EntityFilter):
         leaves = ~nodes & (targets < FIRST_UPPER_ABSTRACT)
         upper = ~nodes & ~leaves
         visible = np.zeros(len(numbers), np.bool_)
-        visible[leaves] = self._allowed.mask(targets[leaves] * np.uint64(GROUP_SIZE))
+        visible[leaves] = self._allowed.get_chunk_mask(targets[leaves] * np.uint64(GROUP_SIZE))
         visible[upper] = [
             abstract.document in self._allowed for abstract in self._abstracts.get_many(targets[upper].tolist())
         ]

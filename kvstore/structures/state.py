@@ -109,13 +109,13 @@ class State:
         return content
 
     def get_derived_parts(self, derivation: DerivationSpec) -> DerivedParts:
-        """Return the parts that a derivation made of each document."""
-        found = self._derived_parts.get(derivation.name)
-        if found is None:
+        """Return the parts that a derivation derived from each document."""
+        parts = self._derived_parts.get(derivation.name)
+        if parts is None:
             from .derived_parts import DerivedParts
 
-            found = self._derived_parts[derivation.name] = DerivedParts(self.lmdb, derivation, self.settings.dimension)
-        return found
+            parts = self._derived_parts[derivation.name] = DerivedParts(self.lmdb, derivation, self.settings.dimension)
+        return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
         """Read derived parts through these objects, which also see changes not yet flushed."""
@@ -199,7 +199,7 @@ class State:
     def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
         """Return at most ``limit`` addresses of all names of an entity, ascending.
 
-        Each place once, at its best rank.
+        Each node or abstract occurs once, with its best rank.
         """
         from .filter import addresses
 
@@ -239,11 +239,11 @@ class State:
     def read_chunk_text(self, chunk: int) -> str:
         """Return the text of a chunk that must exist."""
         record = self.chunks.get(chunk)
-        return self.documents.text_slice(record.document, record.start, record.end)
+        return self.documents.read_text_slice(record.document, record.start, record.end)
 
     def read_searchable_text(self, record: DocumentRecord) -> str:
         """Return the searchable text of a document: all of it, or only its chunks if the user set their boundaries."""
         if record.own_chunks is None:
             return self.documents.read_text(record.id).decode()
         byte_ranges = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]
-        return "\n\n".join(self.documents.text_slices({record.id: byte_ranges})[record.id])
+        return "\n\n".join(self.documents.read_text_slices({record.id: byte_ranges})[record.id])

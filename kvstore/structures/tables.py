@@ -52,49 +52,18 @@ SETTINGS_KEY = b"settings"
 
 #: The key in ``meta`` that a migration sets until all derived data has been rebuilt from the documents.
 REBUILD_KEY = b"rebuild"
-#: The key in ``meta`` of the settings that a store is created with.
-SETTINGS_KEY = b"settings"
 
 #: Every table of the core structures.
 SPINE_TABLES = (
     LmdbTable(META, buffered=False),
     # RECENT precedes the tables its records belong to, so that clearing all tables in order does not read it.
     LmdbTable(RECENT, buffered=False),
-    LmdbTable(DOCUMENTS),
-    LmdbTable(DOCUMENT_KEYS),
-    LmdbTable(TEXTS),
-    LmdbTable(OUTLINES),
-    LmdbTable(CHUNKS),
-    LmdbTable(ABSTRACTS),
-    LmdbTable(ENTITIES),
-    LmdbTable(ENTITY_NAMES),
-    LmdbTable(INTRODUCTIONS),
-    LmdbTable(MENTIONS),
-    LmdbTable(PLACE_MENTIONS),
-    LmdbTable(POSTINGS),
-    LmdbTable(TERM_COUNTS),
-    LmdbTable(VECTORS),
-    LmdbTable(VECTOR_SPACE),
-    LmdbTable(TREES),
-    LmdbTable(TREE_NAMES),
-    LmdbTable(NODES),
-    LmdbTable(NODE_NAMES),
-    LmdbTable(EDGES_UP),
-    LmdbTable(EDGES_DOWN),
-    LmdbTable(REFUSED_UP),
-    LmdbTable(REFUSED_DOWN),
-    LmdbTable(LOOPED_EDGES),
-    LmdbTable(STATEMENTS),
-    LmdbTable(DOCUMENT_EDGES),
-    LmdbTable(STATED_EDGES),
-    LmdbTable(ALIASES),
-    LmdbTable(ALIAS_MEMBERS),
-    LmdbTable(FILTER_DIRECTORY),
-    LmdbTable(BUCKET_PAGES),
-    LmdbTable(BLOCK_PAGES),
-    LmdbTable(ADDRESS_BLOCKS),
-    LmdbTable(TRIPLES),
-    LmdbTable(INGESTED_FILES),
-    LmdbTable(INDEXES),
-    LmdbTable(WRITTEN),
+    *map(LmdbTable, (DOCUMENTS, DOCUMENT_KEYS, TEXTS, OUTLINES, CHUNKS, ABSTRACTS)),
+    *map(LmdbTable, (ENTITIES, ENTITY_NAMES, INTRODUCTIONS, MENTIONS, PLACE_MENTIONS)),
+    *map(LmdbTable, (POSTINGS, TERM_COUNTS, VECTORS, VECTOR_SPACE)),
+    *map(LmdbTable, (TREES, TREE_NAMES, NODES, NODE_NAMES)),
+    *map(LmdbTable, (EDGES_UP, EDGES_DOWN, REFUSED_UP, REFUSED_DOWN, LOOPED_EDGES)),
+    *map(LmdbTable, (STATEMENTS, DOCUMENT_EDGES, STATED_EDGES, ALIASES, ALIAS_MEMBERS)),
+    *map(LmdbTable, (FILTER_DIRECTORY, BUCKET_PAGES, BLOCK_PAGES, ADDRESS_BLOCKS)),
+    *map(LmdbTable, (TRIPLES, INGESTED_FILES, INDEXES, WRITTEN)),
 )

@@ -28,9 +28,9 @@ _ENDINGS = (
 _ENDING_SUFFIXES = sorted({ending[start:] for ending in _ENDINGS for start in range(len(ending) + 1)})
 
 
-def iter_patterns(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
+def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
     """Yield the words of a phrase, or of phrases near each other."""
-    for phrase in (leaf,) if isinstance(leaf, Phrase) else leaf.phrases:
+    for phrase in (query,) if isinstance(query, Phrase) else query.phrases:
         yield from phrase.words
 
 
@@ -46,15 +46,15 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     return np.unique(np.concatenate(chunk_arrays))
 
 
-def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
+def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
     """Return the chunks that contain all words of a phrase, or of phrases near each other, ascending."""
-    patterns = set(iter_patterns(leaf))
+    patterns = set(iter_patterns(query))
     stem = get_stemmer(state.settings.stemmer)
     whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}
     chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)
     if whole_words:
-        chunk_arrays = (state.postings.containing(whole_words), *chunk_arrays)
-    return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), chunk_arrays)
+        chunk_arrays = (state.postings.find_chunks_with_terms(whole_words), *chunk_arrays)
+    return reduce(lambda left, right: np.intersect1d(left, right, assume_unique=True), chunk_arrays)
 
 
 def _list_shorter_stems(prefix: str, stemmer_name: str) -> set[str]:

@@ -130,7 +130,7 @@ class PassageGraph:
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks of entities, ascending, given their ``read_degrees``. An entity with more than
+        """Return the chunks of entities, ascending, given their ``degrees``. An entity with more than
         ``max_chunks`` chunks has an empty row."""
         totals = degrees.total
         is_multiple = (totals > 1) & (totals <= max_chunks)

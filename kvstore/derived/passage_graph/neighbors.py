@@ -176,7 +176,7 @@ def _collect_trees(
             names[tree] = forest.get_tree_name(tree)
         for relatives, trees in ((forest.iter_parents(node), above), (forest.iter_children(node), below)):
             for relative in relatives:
-                other = display_entities.resolve_one(forest.get_node(relative).entity)
+                other = display_entities.resolve_entity(forest.get_node(relative).entity)
                 if other != own_entity:
                     trees[other].add(names[tree])
     return above, below

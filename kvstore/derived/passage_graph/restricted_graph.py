@@ -39,12 +39,12 @@ class RestrictedPassageGraph(PassageGraph):
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
         bounds, entities, features = super().read_chunk_rows(chunks)
-        visible = np.repeat(self._allowed.mask(chunks), np.diff(bounds))
+        visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
         bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
-        visible = self._allowed.mask(chunks)
+        visible = self._allowed.get_chunk_mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:

@@ -86,7 +86,7 @@ def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iter
 
 
 def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edges:
-    """Return the ``most`` strongest edges of each node. Ties are decided by the order of the other end."""
+    """Return the ``max_edges`` strongest edges of each node. Ties are decided by the order of the other end."""
     is_selected = np.zeros(len(edges.weights), np.bool_)
     numbers = np.arange(len(edges.weights))
     ends = np.concatenate([edges.first, edges.second])
@@ -99,7 +99,7 @@ def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edg
 
 
 def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> npt.NDArray[Any]:
-    """Return the sum of the rows of each cluster, in fixed point. No cluster has more than ``most`` unit vectors."""
+    """Return the sum of the rows of each cluster, in fixed point; a cluster has at most ``max_members`` vectors."""
     order = np.argsort(clusters, kind="stable")
     starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
     # No component of a unit vector exceeds one, and single-precision rounding adds less than the remaining room.

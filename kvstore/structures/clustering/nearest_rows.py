@@ -1,9 +1,9 @@
 """Nearest neighbors among the rows of a matrix, by cosine, as clustering needs them.
 
 In: fixed-point rows. Out: for each row its nearest other row and their cosine in ten-thousandths. Up to
-:data:`_COMPARED` rows, every pair is compared. Above that, rows are compared only within cells. One row in 256 begins a
-cell, and each row belongs to the three cells nearest to it. The content of a row alone decides whether it begins a
-cell, so adding or removing a row only changes rows near it.
+:data:`_MAX_EXACT_ROWS` rows, every pair is compared. Above that, rows are compared only within cells. One row in 256
+begins a cell, and each row belongs to the three cells nearest to it. The content of a row alone decides whether it
+begins a cell, so adding or removing a row only changes rows near it.
 
 Single-precision products only propose candidates. The best candidates are multiplied again in fixed point, where the
 order of summation cannot matter. Rows are normalized when they are compared, so no second matrix is held.
@@ -22,12 +22,12 @@ from ..vectors.vectors import Matrix
 RowNumbers = npt.NDArray[np.int64]
 
 #: Up to this number of rows, every pair is compared.
-_COMPARED = 20_000
-#: One row in ``_CELL`` begins a cell, and each row belongs to ``_CELLS`` cells.
-_CELL, _CELLS = 256, 3
-#: Rows per block, products per block (a cell may hold a large part of all rows), and candidates per row that are
-#: multiplied again.
-_BATCH_ROWS, _PRODUCTS, _NUM_PROPOSED = 1024, 1 << 25, 4
+_MAX_EXACT_ROWS = 20_000
+#: One row in ``_ROWS_PER_CELL`` begins a cell, and each row belongs to ``_CELLS_PER_ROW`` cells.
+_ROWS_PER_CELL, _CELLS_PER_ROW = 256, 3
+#: Rows per block, products per block (a cell may hold a large part of all rows), and candidates per row whose product
+#: is computed again in fixed point.
+_BATCH_ROWS, _MAX_PRODUCTS, _NUM_CANDIDATES = 1024, 1 << 25, 4
 #: Components are multiples of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
 
@@ -42,7 +42,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     # Equal rows are nearest to each other. One of them represents all, so duplicates cost no more than one row.
     _, first, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     order = np.sort(first)
-    if len(order) <= _COMPARED:
+    if len(order) <= _MAX_EXACT_ROWS:
         cells: Sequence[RowNumbers] = [order]
     else:
         cells = _find_cells(rows, order, hashes)
@@ -58,12 +58,14 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 
 
 def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
-    """Return about the ``max_neighbors`` nearest other rows of each row, shape (n, most), unordered; -1 if there are
-    fewer."""
+    """Return about the ``max_neighbors`` nearest other rows of each row, shape (n, max_neighbors), unordered.
+
+    Missing neighbors are -1.
+    """
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
     cosines = np.full((len(rows), max_neighbors), -np.inf, np.float32)
-    for members in [all_rows] if len(all_rows) <= _COMPARED else _find_cells(rows, all_rows, _hash_rows(rows)):
+    for members in [all_rows] if len(all_rows) <= _MAX_EXACT_ROWS else _find_cells(rows, all_rows, _hash_rows(rows)):
         units = _normalize_rows(rows, members)
         for part in _iter_slices(len(members)):
             _update_near(units, members, part, neighbors, cosines)
@@ -72,7 +74,7 @@ def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
 
 def _iter_slices(count: int) -> Iterator[slice]:
     """Return slices of rows to compare at once with ``count`` rows."""
-    step = max(1, min(_BATCH_ROWS, _PRODUCTS // max(count, 1)))
+    step = max(1, min(_BATCH_ROWS, _MAX_PRODUCTS // max(count, 1)))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
@@ -133,17 +135,17 @@ def _find_cells(
     rows: npt.NDArray[Any], row_numbers: RowNumbers, hashes: npt.NDArray[np.uint64]
 ) -> Sequence[RowNumbers]:
     """Split the rows at some positions into cells: each row belongs to the cells of its nearest cell rows."""
-    cell_rows = row_numbers[hashes[row_numbers] % _CELL == 0]
-    if len(cell_rows) <= _CELLS:
+    cell_rows = row_numbers[hashes[row_numbers] % _ROWS_PER_CELL == 0]
+    if len(cell_rows) <= _CELLS_PER_ROW:
         return [row_numbers]
-    cells = np.empty((len(row_numbers), _CELLS), np.int64)
+    cells = np.empty((len(row_numbers), _CELLS_PER_ROW), np.int64)
     centres = _normalize_rows(rows, cell_rows).T
     for start in range(0, len(row_numbers), _BATCH_ROWS):
         products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centres
-        cells[start : start + _BATCH_ROWS] = _take_largest(products, _CELLS)
+        cells[start : start + _BATCH_ROWS] = _take_largest(products, _CELLS_PER_ROW)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))
-    return np.split(row_numbers[order // _CELLS], bounds)
+    return np.split(row_numbers[order // _CELLS_PER_ROW], bounds)
 
 
 def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
@@ -156,7 +158,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: Ro
     queries = members[part]
     products = _compute_products(units, part)
     products[np.arange(len(queries)), part.start + np.arange(len(queries))] = -np.inf
-    candidates = _take_largest(products, min(_NUM_PROPOSED, len(members) - 1))
+    candidates = _take_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
     rows = units[part].astype(np.float64)
     for positions in candidates.T:
         column = members[positions]

@@ -7,7 +7,6 @@ if its group is: one lookup in a table of one byte per group, however many docum
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import TypeAlias
 
@@ -15,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunks import GROUP_SIZE
-from .documents import DocumentRecord
 
 Ids = npt.NDArray[np.uint64]
 
 
 class ChunkList:
-    """Chunks given by their ids, ascending."""
+    """A set of chunks, given by their ids, ascending."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self.count = len(ids)
 
-    def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
+    def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
+        """Return a mask of the chunks that are in the set, in their order."""
         return np.isin(chunks, self._ids)
 
     def find_positions(self, chunks: Ids) -> npt.NDArray[np.int64]:
@@ -50,13 +49,6 @@ class AllowedDocuments:
         self.stops: Ids = (first_groups + groups) * np.uint64(GROUP_SIZE)
         self.count = count
 
-    @classmethod
-    def from_records(cls, records: Iterable[DocumentRecord]) -> AllowedDocuments:
-        """Build the set from document records."""
-        rows = sorted((record.id, record.first_group, len(record.groups), record.chunk_count) for record in records)
-        columns = np.array(rows, np.uint64).reshape(-1, 4)
-        return cls(columns[:, 0].copy(), columns[:, 1], columns[:, 2], int(columns[:, 3].sum()))
-
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
         """A table by leaf group (``chunk // 5``): 1 if the group may answer. Groups beyond its end may not."""
@@ -69,7 +61,7 @@ class AllowedDocuments:
         deltas[(self.stops[nonempty] // group).astype(np.intp)] -= 1
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
-    def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
+    def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
         """Return a mask of the chunks that may answer, in their order."""
         table = self.groups
         if not len(table):
@@ -82,15 +74,6 @@ class AllowedDocuments:
         """True if the chunk may answer."""
         group = chunk // GROUP_SIZE
         return group < len(self.groups) and bool(self.groups[group])
-
-    def get_document_mask(self, documents: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of the documents that may answer, in their order."""
-        return np.isin(documents, self.documents)
-
-    def has_chunk_between(self, first: int, last: int) -> bool:
-        """True if any chunk from ``first`` to ``last``, both included, may answer."""
-        position = int(np.searchsorted(self.stops, np.uint64(first), "right"))
-        return position < len(self.starts) and int(self.starts[position]) <= last
 
     def __contains__(self, document: object) -> bool:
         """True if the document with this id may answer."""

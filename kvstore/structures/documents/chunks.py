@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CorruptionError
 from ...storage import number_records, records
 from ...storage.environment import View, WriteView
 from .. import tables
@@ -106,10 +105,10 @@ class ChunkWriter(Chunks):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
-        self._write.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
+        self._write_view.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
         """Update the locations of vectors that were moved: chunk, block, row."""
@@ -117,7 +116,7 @@ class ChunkWriter(Chunks):
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 
     def remove(self, chunks: Iterable[int]) -> None:
-        self._write.change_many(tables.CHUNKS, dict.fromkeys(map(records.encode_u64, chunks)))
+        self._write_view.change_many(tables.CHUNKS, dict.fromkeys(map(records.encode_u64, chunks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ class Abstracts:
         abstract_records = []
         for key, value in zip(keys, self._view.get_many(tables.ABSTRACTS, keys), strict=True):
             if value is None:
-                raise CorruptionError(f"abstract {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
+                raise records.make_missing_error(f"abstract {records.U64.unpack(key)[0]}")
             abstract_records.append(AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key)))
         return abstract_records
 
@@ -180,7 +179,7 @@ class Abstracts:
         """Return the summary: its sentences as plain text."""
         from ...text.blocks import format_summary_sentence
 
-        sentences = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
+        sentences = (self._documents.read_text_slice(record.document, start, end) for start, end in record.summary)
         return " ".join(map(format_summary_sentence, sentences))
 
     def get_chunk_ids(self, abstract: int) -> range:
@@ -196,11 +195,11 @@ class AbstractWriter(Abstracts):
 
     def __init__(self, view: WriteView, documents: Documents) -> None:
         super().__init__(view, documents)
-        self._write = view
+        self._write_view = view
 
     def put(self, abstract: int, record: AbstractRecord) -> None:
         row = [getattr(record, name) for name in AbstractRecord.__slots__]
-        self._write.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(row))
+        self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(row))
 
     def remove(self, abstracts: Iterable[int]) -> None:
-        self._write.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.encode_u64, abstracts)))
+        self._write_view.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.encode_u64, abstracts)))

@@ -1,7 +1,7 @@
 """Documents: their records, stored texts and outlines.
 
 On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed if that makes it
-shorter), ``get_outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first
+shorter), ``outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first
 400 bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value raises
 :class:`~kvstore.errors.CorruptionError`; an unknown key returns None.
 """
@@ -145,7 +145,10 @@ def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> 
             return zlib.decompress(body, window)
     except zlib.error:
         pass
-    raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")
+    raise CorruptionError(
+        f"table {tables.TEXTS}, key {key.hex()}: its encoding is unknown, or its compressed stream is damaged; restore "
+        "the store from a backup"
+    )
 
 
 def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
@@ -165,7 +168,9 @@ def _get_long_text(value: memoryview) -> memoryview | None:
 
 def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
     if not 0 <= start <= end <= len(text):
-        raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
+        raise CorruptionError(
+            f"document {document}: its text has {len(text)} bytes, so bytes {start} to {end} do not exist; run CHECK"
+        )
     try:
         return bytes(text[start:end]).decode()
     except UnicodeDecodeError as error:
@@ -205,7 +210,7 @@ class Documents:
 
     def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
         if value is None:
-            raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
+            raise records.make_missing_error(f"document {document}")
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
     def has_id(self, document: int) -> bool:
@@ -272,13 +277,13 @@ class Documents:
         """Return the stored text of a document, UTF-8."""
         return self._load_text(document, self._get_stored_text(document))
 
-    def text_slice(self, document: int, start: int, end: int) -> str:
+    def read_text_slice(self, document: int, start: int, end: int) -> str:
         """Return bytes ``start`` to ``end`` of the stored text, decoded."""
         value = self._get_stored_text(document)
         text = _get_long_text(value)
         return _decode_slice(document, self._load_text(document, value) if text is None else text, start, end)
 
-    def text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
+    def read_text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
         """Return slices of the stored texts of many documents, by document. The texts are not cached."""
         slices: dict[int, list[str]] = {}
         keys = list(map(records.encode_u64, byte_ranges))
@@ -313,11 +318,11 @@ class Documents:
         """Return the sections of several documents, by id; see :meth:`get_outline`."""
         ids = list(dict.fromkeys(documents))
         keys = list(map(records.encode_u64, ids))
-        found: dict[int, list[Section]] = {}
+        outlines: dict[int, list[Section]] = {}
         for document, key, value in zip(ids, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
             rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
-            found[document] = [Section(*row) for row in rows]
-        return found
+            outlines[document] = [Section(*row) for row in rows]
+        return outlines
 
 
 class DocumentWriter(Documents):
@@ -325,17 +330,17 @@ class DocumentWriter(Documents):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
 
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
         """Store a document under an unused id."""
         key = records.encode_u64(record.id)
         self._put_record(record)
-        self._write.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
-        self._write.put(tables.TEXTS, key, records.seal(encode_text(text)))
+        self._write_view.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
+        self._write_view.put(tables.TEXTS, key, records.seal(encode_text(text)))
         if outline:
             rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
-            self._write.put(tables.OUTLINES, key, records.pack(rows))
+            self._write_view.put(tables.OUTLINES, key, records.pack(rows))
 
     def set_origin(self, key: str, origin: str | None) -> None:
         """Set the folder that the document with this key was found in last, if there is such a document."""
@@ -346,15 +351,17 @@ class DocumentWriter(Documents):
     def _put_record(self, record: DocumentRecord) -> None:
         # Omit ``own_chunks`` if it is not set, as for nearly all documents.
         fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
-        self._write.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
+        self._write_view.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove the records, keys, texts and outlines of documents."""
         self._text_cache.clear()
         keys: dict[bytes, None] = dict.fromkeys(records.encode_u64(record.id) for record in documents)
         for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):
-            self._write.change_many(table, keys)
-        self._write.change_many(tables.DOCUMENT_KEYS, dict.fromkeys(encode_key(record.key) for record in documents))
+            self._write_view.change_many(table, keys)
+        self._write_view.change_many(
+            tables.DOCUMENT_KEYS, dict.fromkeys(encode_key(record.key) for record in documents)
+        )
 
 
 class OutlineEntry(Protocol):
@@ -378,7 +385,7 @@ def build_heading_path(outline: Sequence[OutlineEntry], section: int) -> list[st
     upper_bound = len(outline)
     while section >= 0:
         if section >= upper_bound:
-            raise CorruptionError(f"section {section} is referred to but not in its document's outline; run CHECK")
+            raise CorruptionError(f"section {section} is missing in the outline of its document; run CHECK")
         path.append(outline[section].title)
         section, upper_bound = outline[section].parent, section
     return path[::-1]

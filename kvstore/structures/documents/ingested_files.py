@@ -58,16 +58,16 @@ class IngestedFileWriter(IngestedFiles):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
         self._documents = Documents(view)
 
     def put(self, file: IngestedFile, digests: list[bytes]) -> None:
         """Record a file, unless another writer has since changed one of its documents."""
         stored = map(self._documents.find_by_key, file.documents)
         if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
-            self._write.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
+            self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 
     def remove(self, sources: Iterable[str | None]) -> None:
         """Remove the records of the files with these sources, if there are any."""
         keys = dict.fromkeys(encode_key(source) for source in sources if source)
-        self._write.change_many(tables.INGESTED_FILES, keys)
+        self._write_view.change_many(tables.INGESTED_FILES, keys)

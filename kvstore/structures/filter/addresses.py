@@ -40,7 +40,10 @@ def split_address(value: int) -> tuple[int, int]:
 
 
 def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
-    """Return the ascending addresses of (place, rank) pairs: one per node, and one per abstract with its best rank."""
+    """Return the ascending addresses of (target, rank) pairs: one per node, and one per abstract with its best rank.
+
+    A target is the id of a node or abstract.
+    """
     return np.array(list_best_addresses(ranked_targets), np.uint64)
 
 

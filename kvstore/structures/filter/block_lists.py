@@ -122,7 +122,7 @@ class BlockLists:
         """Remove a whole list, and return its numbers as packed little-endian u64."""
         view = self._require_writable()
         blocks = list(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)))
-        numbers = b"".join(_unpacked(self._table, key, value) for key, value in blocks)
+        numbers = b"".join(_unpack(self._table, key, value) for key, value in blocks)
         for key, _ in blocks:
             view.delete(self._table, key)
         return numbers
@@ -151,9 +151,7 @@ class BlockLists:
             raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 
     def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
-        """Yield the blocks of an entity that begin at ``start`` or later: its first number (from the key) and its
-        numbers.
-        """
+        """Yield the blocks of an entity that begin at ``start`` or later: the first number in the key, and all."""
         for key, value in self._view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
             yield _get_first_number(key), _decode(self._table, key, value)
 
@@ -172,10 +170,10 @@ def _get_first_number(key: bytes) -> int:
 
 
 def _decode(table: str, key: bytes, value: memoryview) -> Addresses:
-    return np.frombuffer(_unpacked(table, key, value), np.uint64)
+    return np.frombuffer(_unpack(table, key, value), np.uint64)
 
 
-def _unpacked(table: str, key: bytes, value: memoryview) -> bytes:
+def _unpack(table: str, key: bytes, value: memoryview) -> bytes:
     """Return the numbers of a block as packed u64."""
     payload = records.unseal(value, table, key)
     try:

@@ -88,10 +88,10 @@ class Matches(NamedTuple):
 
 
 class FilterPage(NamedTuple):
-    """A bucket page.
+    """Statistics of a bucket page.
 
-    Its number, the number of hash bits that lead to it, used slots, load, moved slots, splits it results from, and
-    bytes.
+    ``depth`` is the number of hash bits that lead to it, ``entries`` the number of used slots, ``kicks`` the number of
+    moved slots, and ``splits`` the number of splits it results from.
     """
 
     page: int
@@ -247,7 +247,7 @@ class EntityFilter:
         """Recognize as :meth:`recognize` does, but only names that contain a word, with spans in the original text.
 
         Each occurrence is a ``mention_type`` (entity, start and length in bytes), ordered by start and end. The normal
-        forms of entities that are missing in ``iter_entries`` are added to it.
+        forms of the entities are added to ``keys``, by id.
         """
         with self._pin_snapshot():
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
@@ -318,7 +318,7 @@ class EntityFilter:
         self._require_writable()
         return self._index.change_addresses(keys, addresses, False)[0]
 
-    def fold_temperatures(self, hits: Mapping[str, int]) -> None:
+    def add_hits(self, hits: Mapping[str, int]) -> None:
         """Add hits to the temperatures of names, and move the hottest to the front of their buckets.
 
         Ignore absent names.

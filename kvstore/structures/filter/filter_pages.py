@@ -80,12 +80,12 @@ class _Head:
 
 
 class _PageKind(NamedTuple):
-    """The pages of one kind, their table, the prefix of their keys, and their list of free numbers."""
+    """The pages of one kind, their table, the prefix of their keys, and that of the list of their free numbers."""
 
     pages: PageTable
     table: str
     prefix: bytes = b""
-    free: bytes | None = None
+    free_list: bytes | None = None
 
 
 class PageReader:
@@ -101,10 +101,10 @@ class PageReader:
         #: True if the view has a filter.
         self.is_stored = False
         #: The block-list pages read so far, with their "has room" flag.
-        self.roomy: dict[int, int] = {}
+        self.has_room_flags: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, number: int) -> memoryview:
-        """Return a page of ``directory_table``.
+        """Return a page of a table, verified.
 
         Raises CorruptionError if it is damaged, and ClosedError if the view is closed.
         """
@@ -124,7 +124,7 @@ class PageReader:
             fault = "carries another page's number"
         else:
             if encoding == BLOCK_ENCODING and self.view.writable:
-                self.roomy[number] = page[ROOMY_OFFSET]
+                self.has_room_flags[number] = page[ROOMY_OFFSET]
             # Check this last, so that the snapshot cannot be closed between this check and the use of the page.
             self.require_open()
             return page
@@ -160,8 +160,10 @@ class FilterPages:
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
         directory_pages = -(-(1 << head.directory[0]) // DIRECTORY_ENTRIES)
-        bucket_kind = self._make_page_kind(BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free=FREE_BUCKETS)
-        block_kind = self._make_page_kind(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free=FREE_BLOCKS)
+        bucket_kind = self._make_page_kind(
+            BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free_list=FREE_BUCKETS
+        )
+        block_kind = self._make_page_kind(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free_list=FREE_BLOCKS)
         directory_kind = self._make_page_kind(
             DIRECTORY_ENCODING, tables.FILTER_DIRECTORY, (directory_pages, directory_pages), DIRECTORY_PREFIX
         )
@@ -231,25 +233,25 @@ class FilterPages:
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
         released, reused = page_kind.pages.take_freed()
-        has_room_list = page_kind.pages is self.block_pages
-        roomy = self._reader.roomy if has_room_list else {}
+        is_block_kind = page_kind.pages is self.block_pages
+        has_room_flags = self._reader.has_room_flags if is_block_kind else {}
         for number in released:
             key = records.encode_u32(number)
             view.delete(page_kind.table, page_kind.prefix + key)
-            if page_kind.free:
-                view.put(tables.FILTER_DIRECTORY, page_kind.free + key, _LISTED_VALUE)
-            if has_room_list:
+            if page_kind.free_list:
+                view.put(tables.FILTER_DIRECTORY, page_kind.free_list + key, _LISTED_VALUE)
+            if is_block_kind:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
-                roomy.pop(number, None)
+                has_room_flags.pop(number, None)
         for number in reused:
-            view.delete(tables.FILTER_DIRECTORY, (page_kind.free or b"") + records.encode_u32(number))
+            view.delete(tables.FILTER_DIRECTORY, (page_kind.free_list or b"") + records.encode_u32(number))
         page_changes: dict[bytes, bytes | None] = {}
         for number, page in page_kind.pages.take_changed():
             key = records.encode_u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED_START:]))
             page_changes[page_kind.prefix + key] = bytes(page)
-            if has_room_list and page[ROOMY_OFFSET] != roomy.get(number):
-                roomy[number] = page[ROOMY_OFFSET]
+            if is_block_kind and page[ROOMY_OFFSET] != has_room_flags.get(number):
+                has_room_flags[number] = page[ROOMY_OFFSET]
                 if page[ROOMY_OFFSET]:
                     view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED_VALUE)
                 else:
@@ -272,14 +274,14 @@ class FilterPages:
         return head
 
     def _make_page_kind(
-        self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free: bytes | None = None
+        self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
     ) -> _PageKind:
         load = partial(self._reader.load_page, table, prefix, encoding)
-        list_free = None if free is None else partial(self._reader.list_pages, free, table)
+        list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)
         pages = PageTable(
             table, encoding, load, list_free, CorruptionError, StoreFullError, *counts, self.view.writable
         )
-        return _PageKind(pages, table, prefix, free)
+        return _PageKind(pages, table, prefix, free_list)
 
 
 def _decode_head(fields: object) -> _Head | None:

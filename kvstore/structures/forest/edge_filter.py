@@ -33,16 +33,16 @@ REDUNDANT = 1
 #: Refused because stronger edges lead from the parent to the child.
 CYCLIC = 2
 
-#: The number of target nodes processed at once.
-_BITS = 2048
+#: The number of target nodes processed at once: bits of the masks.
+_TARGET_BATCH = 2048
 
 
 class Strength(NamedTuple):
     """The strength of an edge's statements; the stronger of two sorts first.
 
     More evidence is stronger: ``support`` is the sum of all confidences, in thousandths, negated. Then nearer evidence
-    is stronger: ``distance`` is the length in bytes of the shortest sentence that states the edge, 0 if data or the
-    user state it. Then an earlier statement in its document is stronger: ``position``, in bytes.
+    is stronger: ``distance`` is the length in bytes of the shortest sentence that states the edge, 0 if the structure
+    of a document or the user states it. Then an earlier statement in its document is stronger: ``position``, in bytes.
     """
 
     support: int
@@ -135,8 +135,8 @@ def find_redundant(edges: Iterable[Edge]) -> list[Edge]:
     targets = list(dict.fromkeys(parent for child in branching_nodes for parent in parents[child]))
     ordered_nodes = _sort_parents_first(parents)
     redundant_edges = []
-    for first in range(0, len(targets), _BITS):
-        masks = {node: 1 << position for position, node in enumerate(targets[first : first + _BITS])}
+    for first in range(0, len(targets), _TARGET_BATCH):
+        masks = {node: 1 << position for position, node in enumerate(targets[first : first + _TARGET_BATCH])}
         ancestor_masks: dict[int, int] = {}
         for node in ordered_nodes:
             ancestor_mask = 0

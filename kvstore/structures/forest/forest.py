@@ -1,11 +1,11 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
-In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``iter_trees`` (id →
-name), ``tree_names`` (name → id), ``iter_nodes`` (id → tree and entity), ``node_names`` (tree, entity → id),
-``statements`` (child, parent, document → how and where the document states the edge), ``list_document_edges`` (document
-→ its edges), ``iter_stated_edges`` (child, parent → the user's statement, as typed: enough to state it again), and the
-tables that :mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one
-node per entity. A node exists while a stated edge touches it, and a tree while it has nodes. The caller refuses edges
+In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
+name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
+(child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
+``stated_edges`` (child, parent → the user's statement, as typed), and the tables that
+:mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one node per
+entity. A node exists while a stated edge leads to or from it, and a tree while it has nodes. The caller refuses edges
 from a node to itself. The accepted edges of a tree have no cycle.
 """
 
@@ -110,7 +110,7 @@ class Forest:
         key = records.encode_u64(node)
         value = self._view.get(tables.NODES, key)
         if value is None:
-            raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
+            raise records.make_missing_error(f"tree node {node}")
         return Node._make(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key)))
 
     def find_node(self, tree: int, entity: int) -> int | None:
@@ -134,7 +134,7 @@ class Forest:
         key = records.encode_u32(tree)
         value = self._view.get(tables.TREES, key)
         if value is None:
-            raise CorruptionError(f"tree {tree} is referred to but not stored; run CHECK")
+            raise records.make_missing_error(f"tree {tree}")
         name: str = records.unpack(value, tables.TREES, key)
         return name
 
@@ -238,7 +238,7 @@ class Forest:
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.LOOPED_EDGES, key)
         if value is None:
-            raise CorruptionError(f"edge {child} under {parent} is said to lie on a cycle and does not; run CHECK")
+            raise CorruptionError(f"edge {child} under {parent} should be on a cycle and is not; run CHECK")
         return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
     def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
@@ -281,7 +281,7 @@ class Forest:
         entities = []
         for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):
             if value is None:
-                raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
+                raise records.make_missing_error(f"tree node {node}")
             entities.append(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key))[1])
         return [record.key for record in self._entities.get_many(entities)]
 
@@ -379,7 +379,7 @@ class Forest:
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected:
             raise CorruptionError(
-                f"entity {expected.entity} of tree {expected.tree} leads to another's node; run CHECK"
+                f"entity {expected.entity} of tree {expected.tree} leads to the node of another; run CHECK"
             )
         return node
 

@@ -27,7 +27,7 @@ class ForestWriter(Forest):
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
         self._counters = counters
         self._reduction = TransitiveReduction(view, counters)
 
@@ -39,7 +39,7 @@ class ForestWriter(Forest):
             pairs.append(self._put_statement(tree, child, parent, assertions, new_nodes))
         if pairs:
             rows = np.array(sorted(pairs), EDGE_DTYPE)
-            self._write.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows.tobytes()))
+            self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows.tobytes()))
         return new_nodes
 
     def remove_document_edges(self, document: int) -> NodePairs:
@@ -47,20 +47,20 @@ class ForestWriter(Forest):
         removed_nodes: NodePairs = []
         for child, parent in self.list_document_edges(document):
             self._remove_statement(child, parent, document, removed_nodes)
-        self._write.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
+        self._write_view.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
         return removed_nodes
 
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
         """State an edge for the user, who typed these names; return the added nodes."""
         new_nodes: NodePairs = []
         key = records.U64_PAIR.pack(*self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes))
-        self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
+        self._write_view.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return new_nodes
 
     def remove_user_edge(self, child: int, parent: int) -> NodePairs:
         """Withdraw the user's statement of an edge; return the removed nodes."""
         removed_nodes: NodePairs = []
-        self._write.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
+        self._write_view.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
         self._remove_statement(child, parent, USER, removed_nodes)
         return removed_nodes
 
@@ -74,13 +74,13 @@ class ForestWriter(Forest):
     def _put_statement(
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodePairs
     ) -> tuple[int, int]:
-        """Write what one document (or the user) states about an edge; return its nodes."""
+        """Write the assertions of an edge by one document (or the user); return the child node and the parent node."""
         tree_id = self._get_or_add_tree(tree)
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
         rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
         is_known = self.get_verdict(child_node, parent_node) is not None
-        self._write.put(tables.STATEMENTS, key + records.encode_u64(assertions[0].document), records.pack(rows))
+        self._write_view.put(tables.STATEMENTS, key + records.encode_u64(assertions[0].document), records.pack(rows))
         if is_known:
             self._reduction.update_strength(child_node, parent_node)
         else:
@@ -89,8 +89,9 @@ class ForestWriter(Forest):
         return child_node, parent_node
 
     def _remove_statement(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
+        """Remove the assertions of an edge by one document; append nodes without edges, removed too, to a list."""
         key = records.U64_PAIR.pack(child, parent)
-        self._write.delete(tables.STATEMENTS, key + records.encode_u64(document))
+        self._write_view.delete(tables.STATEMENTS, key + records.encode_u64(document))
         if next(self.iter_assertions(child, parent), None) is not None:
             self._reduction.update_strength(child, parent)
             return
@@ -103,11 +104,11 @@ class ForestWriter(Forest):
     def _remove_node(self, node: int) -> int:
         """Remove a node, and its tree if it was the last node; return its entity."""
         tree, entity = self.get_node(node)
-        self._write.delete(tables.NODES, records.encode_u64(node))
-        self._write.delete(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
+        self._write_view.delete(tables.NODES, records.encode_u64(node))
+        self._write_view.delete(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
         if next(self.iter_nodes(tree), None) is None:
-            self._write.delete(tables.TREE_NAMES, self.get_tree_name(tree).encode())
-            self._write.delete(tables.TREES, records.encode_u32(tree))
+            self._write_view.delete(tables.TREE_NAMES, self.get_tree_name(tree).encode())
+            self._write_view.delete(tables.TREES, records.encode_u32(tree))
         return entity
 
     def _get_or_add_tree(self, name: str) -> int:
@@ -115,8 +116,8 @@ class ForestWriter(Forest):
         if tree_id is None:
             tree_id = self._counters.next_tree
             self._counters.next_tree += 1
-            self._write.put(tables.TREES, records.encode_u32(tree_id), records.pack(name))
-            self._write.put(tables.TREE_NAMES, name.encode(), records.encode_u32(tree_id))
+            self._write_view.put(tables.TREES, records.encode_u32(tree_id), records.pack(name))
+            self._write_view.put(tables.TREE_NAMES, name.encode(), records.encode_u32(tree_id))
         return tree_id
 
     def _get_or_add_node(self, tree: int, entity: int, new_nodes: NodePairs) -> int:
@@ -124,7 +125,7 @@ class ForestWriter(Forest):
         if node is None:
             node = self._counters.next_node
             self._counters.next_node += 1
-            self._write.put(tables.NODES, records.encode_u64(node), records.seal(NODE_STRUCT.pack(tree, entity)))
-            self._write.put(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity), records.encode_u64(node))
+            self._write_view.put(tables.NODES, records.encode_u64(node), records.seal(NODE_STRUCT.pack(tree, entity)))
+            self._write_view.put(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity), records.encode_u64(node))
             new_nodes.append((node, entity))
         return node

@@ -40,7 +40,7 @@ from .forest import STRENGTH_STRUCT, Forest
 _GetNeighbors = Callable[[int], Iterable[int]]
 
 #: Work that a transaction may always do edge by edge in a tree, and additional work per stated edge.
-_LEAST_WORK = 4096
+_MIN_WORK = 4096
 _WORK_PER_EDGE = 1
 #: The cost of breaking the cycles of a component per edge, in visited nodes.
 _WORK_PER_LOOPED_EDGE = 4
@@ -56,16 +56,16 @@ class _CachedForest(Forest):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
         self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:
         self._neighbor_cache.pop((table, node), None)
-        self._write.put(table, records.U64_PAIR.pack(node, neighbor), value)
+        self._write_view.put(table, records.U64_PAIR.pack(node, neighbor), value)
 
     def delete_edge(self, table: str, node: int, neighbor: int) -> None:
         self._neighbor_cache.pop((table, node), None)
-        self._write.delete(table, records.U64_PAIR.pack(node, neighbor))
+        self._write_view.delete(table, records.U64_PAIR.pack(node, neighbor))
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
         neighbors = self._neighbor_cache.get((table, node))
@@ -150,7 +150,7 @@ class TransitiveReduction:
     def _is_deferred(self, node: int) -> bool:
         """True if the tree of a node is judged as a whole. Subsequent work is counted for this tree."""
         self._tree = tree = self._forest.get_node(node).tree
-        if self._work[tree] > _LEAST_WORK + _WORK_PER_EDGE * self._counters.edges:
+        if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
 

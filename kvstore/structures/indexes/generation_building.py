@@ -1,12 +1,12 @@
 """Generations of indexes: built, put in use, and removed while others read and write.
 
 In: an open environment and a kind of index. On disk: the rows of the next generation, in commits of at most
-:data:`_BATCH` bytes. A separate commit then writes its number to the record of the index, and the previous generation
-is removed in batches. A crash leaves the generation in use complete, and rows that no record names; the next refresh
-removes these. One thread of one process refreshes an index at a time.
+:data:`_BATCH_BYTES` bytes. A separate commit then writes its number to the record of the index, and the previous
+generation is removed in batches. A crash leaves the generation in use complete, and rows that no record names; the next
+refresh removes these. One thread of one process refreshes an index at a time.
 
 Texts of a language model are requested afterwards, for the generation in use. Each is stored as soon as it arrives, so
-that nothing that was paid for is lost.
+that an interruption loses none.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ..open_indexes import OpenIndexes
 from ..state import State
 from ..vectors.vectors import Matrix
 from .generations import Generation, GenerationIndex, GenerationRows, WritingTask, bind_generation
-from .index import BuildTools, IndexRecord
-from .index_building import IndexProgress, ReportProgress
+from .index import IndexRecord
+from .index_building import IndexProgress, ReportProgress, make_build_tools
 from .indexes import Indexes, IndexWriter
 from .written_texts import WrittenTexts, WrittenTextWriter
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kvstore")
 
-#: Bytes of rows written in one commit, and number of rows removed in one.
-_BATCH = 2 << 20
-_REMOVED = 20_000
+#: The maximum bytes of rows written in one commit, and the maximum number of rows removed in one.
+_BATCH_BYTES = 2 << 20
+_MAX_REMOVED_ROWS = 20_000
 
 TableRecord = tuple[str, bytes, bytes]
 
@@ -54,8 +54,8 @@ TableRecord = tuple[str, bytes, bytes]
 class WritingForecast:
     """A forecast of the texts that a model would write on REFRESH.
 
-    ``described`` describes the index as it would be then. ``texts`` is the number of texts, and ``written`` how many of
-    them exist already. ``tokens`` estimates what would be sent for the others.
+    ``described`` describes the index as it would be then. ``texts`` is the number of texts, and ``written`` the number
+    of those that exist already. ``tokens`` estimates the tokens of the prompts for the others.
     """
 
     described: str
@@ -92,7 +92,7 @@ class GenerationBuilder:
                 record = Indexes(state.lmdb).get(kind)
                 if record is None or (kind.is_usable(record) and record.state["change"] == state.counters.change):
                     return False
-            generation = kind.build(self._open_state, record, self._make_tools(kind, progress))
+            generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed, progress))
             number = record.state.get("generation", 0) + 1
             for batch in _iter_batches(kind, number, generation):
                 self._environment.write_with_growth(partial(_put_batch, batch))
@@ -115,7 +115,7 @@ class GenerationBuilder:
         with self._hold_lock(kind):
             with self._open_state() as state:
                 pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
-            for task in sorted(pending_tasks, key=lambda one: (-one.weight, one.content)):
+            for task in sorted(pending_tasks, key=lambda task: (-task.weight, task.content)):
                 with self._open_state() as state:
                     bound = bind_generation(state, kind)
                     prompt = None if bound is None else kind.build_prompt(bound, task)
@@ -140,7 +140,7 @@ class GenerationBuilder:
         with self._open_state() as state:
             if kind.is_usable(record) and record.state["change"] == state.counters.change:
                 return _compute_forecast(kind, state, bind_generation(state, kind))
-        generation = kind.build(self._open_state, record, self._make_tools(kind, None))
+        generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed))
         row_source = _MemoryRows(_iter_batches(kind, 0, generation))
         with self._open_state() as state:
             generation_state = _make_generation_state(kind, 0, generation)
@@ -150,9 +150,9 @@ class GenerationBuilder:
         """Drop an index with its rows and the texts that models wrote for it."""
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
         with suppress(IndexUnavailableError):  # a concurrent refresh removes it
-            self.sweep(kind)
+            self.remove_unused(kind)
 
-    def sweep(self, kind: GenerationIndex[Any]) -> None:
+    def remove_unused(self, kind: GenerationIndex[Any]) -> None:
         """Remove rows and texts that no record names, left by a crash or a dropped index."""
         with self._open_state() as state:
             if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
@@ -167,7 +167,7 @@ class GenerationBuilder:
                 with self._open_state() as state:
                     ranges = _list_unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
                     unnamed_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
-                    keys = [bytes(key) for key in islice(unnamed_keys, _REMOVED)]
+                    keys = [bytes(key) for key in islice(unnamed_keys, _MAX_REMOVED_ROWS)]
                 if not keys:
                     break
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
@@ -183,13 +183,6 @@ class GenerationBuilder:
             unnamed_contents = [content for content in stored_contents if content not in named_contents]
         if unnamed_contents:
             self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_contents))
-
-    def _make_tools(self, kind: GenerationIndex[Any], progress: ReportProgress | None) -> BuildTools:
-        def report(num_done: int, total: int) -> None:
-            if progress is not None:
-                progress(IndexProgress(kind.name, num_done, total))
-
-        return BuildTools(self._embed, report, lambda: False)
 
     @contextmanager
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
@@ -232,7 +225,7 @@ def _iter_batches(kind: GenerationIndex[Any], number: int, generation: Generatio
         for key, value in generation.rows.get(table, ()):
             batch.append((table, records.encode_u32(number) + key, records.pack(value)))
             size += len(batch[-1][1]) + len(batch[-1][2])
-            if size > _BATCH:
+            if size > _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
     if batch:
@@ -287,7 +280,7 @@ def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) 
             number = record.state["generation"]
             for table in kind.quoting_tables:
                 stale_records = view.scan(table, records.encode_u32(number), records.encode_u32(number + 1))
-                keys = [bytes(key) for key, _ in islice(stale_records, _REMOVED)]
+                keys = [bytes(key) for key, _ in islice(stale_records, _MAX_REMOVED_ROWS)]
                 _remove_keys(table, keys, view)
                 has_removed = has_removed or bool(keys)
     return has_removed

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..state import State
 
 Bound = TypeVar("Bound")
-Made = TypeVar("Made")
+Cached = TypeVar("Cached")
 
 #: Rows of a table of a generation: keys without the generation number, and plain data.
 KeyedRows = Iterable[tuple[bytes, Any]]
@@ -56,8 +56,8 @@ class WritingTask(NamedTuple):
     """A text that a model may write.
 
     ``content`` is the digest (16 bytes) of the kind, the prompt version and the sources. It does not depend on the
-    model, so that nothing is paid for twice. Texts with the largest ``weight`` are written first. ``group`` is the
-    number of the group within its kind.
+    model, so that no text is written twice. Texts with the largest ``weight`` are written first. ``group`` is the
+    number of the group (topic or community) that the text describes.
     """
 
     content: bytes
@@ -127,12 +127,12 @@ class GenerationRows:
         source: RowSource,
         number: int,
         generation: Mapping[str, Any],
-        memory: dict[str, Any] | None = None,
+        cache: dict[str, Any] | None = None,
     ) -> None:
         self._source = source
         self._prefix = records.encode_u32(number)
         self._stop = records.encode_u32(number + 1)
-        self._cache = {} if memory is None else memory
+        self._cache = {} if cache is None else cache
         self.change: int = generation["change"]
         self.chunk_stop: int = generation["chunk_stop"]
         self.head: Mapping[str, Any] = generation["head"]
@@ -151,15 +151,13 @@ class GenerationRows:
         ]
 
     def read_numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Return the positions of the existing keys, and their rows of ``columns`` integers, with -1 for nil."""
+        """Return the indexes of the existing keys, and their rows of ``columns`` integers, with -1 for nil."""
         prefixed_keys = [self._prefix + key for key in keys]
-        values_by_key = self._source.get_many(table, prefixed_keys)
-        present = [position for position, value in enumerate(values_by_key) if value is not None]
-        values, prefixed_keys = (
-            [values_by_key[position] for position in present],
-            [prefixed_keys[position] for position in present],
-        )
-        return present, number_records.unpack_numbers(values, table, prefixed_keys, columns)
+        values = self._source.get_many(table, prefixed_keys)
+        present = [index for index, value in enumerate(values) if value is not None]
+        present_keys = [prefixed_keys[index] for index in present]
+        rows = number_records.unpack_numbers([values[index] for index in present], table, present_keys, columns)
+        return present, rows
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         """Yield the keys with ``start <= key < stop`` and their values, in key order."""
@@ -167,11 +165,11 @@ class GenerationRows:
         for key, value in self._source.scan(table, self._prefix + start, end):
             yield bytes(key[4:]), records.unpack(value, table, key)
 
-    def get_cached(self, name: str, build: Callable[[GenerationRows], Made]) -> Made:
-        """Return the result of ``build`` for these rows, cached for all states that read this generation."""
+    def get_cached(self, name: str, build: Callable[[GenerationRows], Cached]) -> Cached:
+        """Return the result of ``build`` for these rows, cached under ``name`` for all states of this generation."""
         if name not in self._cache:
             self._cache[name] = build(self)
-        cached_value: Made = self._cache[name]
+        cached_value: Cached = self._cache[name]
         return cached_value
 
 
@@ -187,7 +185,7 @@ class GenerationIndex(Index, Generic[Bound]):
     tables: tuple[str, ...]
     quoting_tables: tuple[str, ...] = ()
     has_outline: bool = False
-    building_detail: str = "the generation before is read meanwhile"
+    building_detail: str = "searches use the previous generation meanwhile"
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
@@ -199,7 +197,7 @@ class GenerationIndex(Index, Generic[Bound]):
 
     @abstractmethod
     def bind(self, rows: GenerationRows, state: State) -> Bound:
-        """Bind the rows to a state. Nothing that the state does not contain is returned."""
+        """Return the index of a state, which reads the rows and omits what the state does not contain."""
 
     @abstractmethod
     def describe(self, bound: Bound) -> str:
@@ -218,7 +216,7 @@ class GenerationIndex(Index, Generic[Bound]):
         return ()
 
     def build_prompt(self, bound: Bound, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a text, or None if a source is missing. The parsed answer is stored."""
+        """Return the prompt for a text, or None if a source is missing; the caller stores the parsed answer."""
         raise NotImplementedError
 
     def build_outline(self, bound: Bound) -> Iterable[OutlineNode]:
@@ -239,7 +237,7 @@ class GenerationIndex(Index, Generic[Bound]):
         ):
             return IndexStatus(self.name, "building", built_change, lag, self.building_detail)
         if not is_usable:
-            reason = "made by another version; " if record.state else "not built yet; "
+            reason = "built by another version; " if record.state else "not built yet; "
             return IndexStatus(self.name, "absent", 0, change, f"{reason}REFRESH INDEX builds it")
         try:
             bound = bind_generation(state, self)
@@ -264,8 +262,8 @@ class _GenerationPart(Generic[Bound]):
         if record is None or not self._kind.is_usable(record):
             return None
         open_indexes, token = state.open_indexes, record.state["token"]
-        memory = None if open_indexes is None else open_indexes.get_generation_memory(self._kind.name, token)
-        return self._kind.bind(GenerationRows(state.lmdb, record.state["generation"], record.state, memory), state)
+        cache = None if open_indexes is None else open_indexes.get_generation_cache(self._kind.name, token)
+        return self._kind.bind(GenerationRows(state.lmdb, record.state["generation"], record.state, cache), state)
 
 
 def bind_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:

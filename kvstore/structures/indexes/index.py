@@ -126,7 +126,7 @@ class FileIndex(Index, Generic[Read, Bound]):
 
     @abstractmethod
     def bind(self, read: Read, record: IndexRecord, state: State) -> Bound:
-        """Bind the content to a state. Nothing that the state does not contain is returned."""
+        """Return the index of a state, which uses the content and omits what the state does not contain."""
 
     @abstractmethod
     def describe(self, read: Read) -> str:
@@ -137,10 +137,7 @@ class FileIndex(Index, Generic[Read, Bound]):
         return max(0, state.counters.change - read.change)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Explain why a state needs no file and searches exactly.
-
-        Returns None if it needs a file, or misses something without.
-        """
+        """Return the reason why a state needs no file and searches exactly, or None if it needs a file."""
         return None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
@@ -206,7 +203,7 @@ def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float
 def _validate_number(label: str, option: Option, value: Any) -> float:
     is_integer = isinstance(option.default, int)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (is_integer and value % 1 != 0):
-        raise InputError(f"{label} is a {'whole ' if is_integer else ''}number, not {value!r}")
+        raise InputError(f"{label} must be a {'whole ' if is_integer else ''}number, not {value!r}")
     if not option.low <= value <= option.high:
-        raise InputError(f"{label} lies between {option.low:g} and {option.high:g}, not {value!r}")
+        raise InputError(f"{label} must be between {option.low:g} and {option.high:g}, not {value!r}")
     return int(value) if is_integer else float(value)

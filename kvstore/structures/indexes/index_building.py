@@ -18,8 +18,8 @@ from ...storage import index_file
 from ...storage.environment import Environment
 from ..state import State
 from ..vectors.vectors import Matrix
-from .index import BuildTools, FileIndex, IndexRecord
-from .index_reading import read_index, trusts
+from .index import BuildTools, FileIndex, Index, IndexRecord
+from .index_reading import is_trusted, read_index
 from .indexes import Indexes, IndexWriter
 
 #: Seconds to wait for the writer lock in each attempt.
@@ -42,6 +42,21 @@ class IndexProgress:
 
 #: Receives the progress of an index.
 ReportProgress = Callable[[IndexProgress], None]
+
+
+def make_build_tools(
+    kind: Index,
+    embed: Callable[[Sequence[str]], Matrix],
+    progress: ReportProgress | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> BuildTools:
+    """Return the callbacks for a build of a kind of index; ``progress`` receives its completed steps."""
+
+    def report(num_done: int, total: int) -> None:
+        if progress is not None:
+            progress(IndexProgress(kind.name, num_done, total))
+
+    return BuildTools(embed, report, is_cancelled or (lambda: False))
 
 
 class IndexBuilder:
@@ -79,11 +94,7 @@ class IndexBuilder:
             except (FileNotFoundError, IndexUnavailableError):
                 epoch, old = record.epoch, None
 
-            def report(num_done: int, total: int) -> None:
-                if progress is not None:
-                    progress(IndexProgress(kind.name, num_done, total))
-
-            tools = BuildTools(self._embed, report, is_cancelled or (lambda: False))
+            tools = make_build_tools(kind, self._embed, progress, is_cancelled)
             content = kind.build(self._open_read_state, old if epoch == record.epoch else None, record, tools)
             if content is None:
                 return False
@@ -104,11 +115,11 @@ class IndexBuilder:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record
 
-    def extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id, and the id from which an automatic kind is extended."""
+    def find_extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
+        """Return the next chunk id of the store, and the next id at which the file of an automatic kind is extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
-            head = index_file.read_head(path, kind.name, lambda token: trusts(self._environment, kind, token))
+            head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))
         except (FileNotFoundError, IndexUnavailableError):
             head = None
         with self._open_state() as state:

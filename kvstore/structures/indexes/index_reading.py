@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MAX_ATTEMPTS = 3
 
 
-def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
+def is_trusted(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
     """True if the newest record of a kind of index contains this token."""
     with environment.snapshot() as snapshot:
         record = Indexes(snapshot).get(kind)
@@ -37,14 +37,14 @@ def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) ->
 def read_index(
     environment: Environment, kind: FileIndex[Read, Any], path: Path, *, verify_all: bool = False
 ) -> tuple[int, Read]:
-    """Return the epoch and the content of an index file; ``verify_all`` also verifies what is otherwise verified on
-    use.
+    """Return the epoch and the content of an index file.
 
-    Raises FileNotFoundError and IndexUnavailableError.
+    ``verify_all`` also verifies the arrays that are otherwise verified row by row during searches. Raises
+    FileNotFoundError and IndexUnavailableError.
     """
     checked_in_place = () if verify_all else kind.checked_in_place
     for _ in range(_MAX_ATTEMPTS):
-        head, arrays = index_file.read(path, kind.name, partial(trusts, environment, kind), checked_in_place)
+        head, arrays = index_file.read(path, kind.name, partial(is_trusted, environment, kind), checked_in_place)
         try:
             parts = index_file.read_parts(path, head, checked_in_place)
         except FileNotFoundError as error:  # perhaps replaced meanwhile by a file with other parts
@@ -53,14 +53,16 @@ def read_index(
         try:
             return head["epoch"], kind.read(IndexContent(head, arrays, parts))
         except KeyError as error:
-            raise IndexUnavailableError(f"{path}: of another version, without {error}; REFRESH rebuilds it") from error
+            raise IndexUnavailableError(
+                f"{path}: written by another version, without {error}; REFRESH rebuilds it"
+            ) from error
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:  # written by another program
             raise IndexUnavailableError(f"{path}: it cannot be read ({error}); REFRESH rebuilds it") from error
     raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH rebuilds it")
 
 
 def get_file(open_indexes: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
-    """Return the file of a kind, as the open store holds it in memory."""
+    """Return the loaded file of a kind of index of an open store."""
     # Pass the environment only: the loader must not refer to the object that holds the loaded file.
     return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
@@ -114,6 +116,6 @@ def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexSt
     if content is not None:
         return IndexStatus(kind.name, "ready", built_change, lag, kind.describe(content))
     if file.exists:
-        detail = file.problem or "made before the store was rebuilt; REFRESH rebuilds it"
+        detail = file.problem or "built before the store was rebuilt; REFRESH rebuilds it"
         return IndexStatus(kind.name, "damaged", 0, change, detail)
     return IndexStatus(kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")

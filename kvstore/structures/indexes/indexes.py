@@ -46,18 +46,18 @@ class IndexWriter(Indexes):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
 
     def put(self, record: IndexRecord) -> None:
         """Store the record of an index."""
         fields: list[object] = [dict(record.options), list(record.tokens), record.created, record.epoch]
         if record.state:
             fields.append(dict(record.state))
-        self._write.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
+        self._write_view.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
 
     def drop(self, kind: Index) -> None:
         """Record that the store does not have the index of this kind."""
-        self._write.put(tables.INDEXES, kind.name.encode(), records.pack(None))
+        self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
     def trust(self, record: IndexRecord, token: bytes) -> bool:
         """Trust a file built for ``record``; return False if the index has changed since."""

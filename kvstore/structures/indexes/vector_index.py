@@ -33,8 +33,8 @@ from ..vectors.hnsw import (
 from ..vectors.vector_cache import CachedVectors, ChangeRanges, VectorCache, extend_coverage, find_covered_stop
 from .index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 
-#: Chunks read in one snapshot, and chunks linked between two checks for cancellation.
-_READ_BATCH, _ADDED = 4096, 128
+#: The number of chunks read in one snapshot, and of chunks linked between two checks for cancellation.
+_READ_BATCH, _LINK_BATCH = 4096, 128
 #: A segment is merged with later ones if it is less than this many times as large as they are together.
 _GROWTH_FACTOR = 2
 
@@ -88,13 +88,13 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     """Graphs of near neighbors (HNSW) for dense search in large stores."""
 
     name = "vectors"
-    description = "graphs of near neighbours (HNSW) for dense search in large stores"
+    description = "graphs of near neighbors (HNSW) for dense search in large stores"
     automatic = True
-    building_detail = "chunks that the last file has not are compared exactly"
+    building_detail = "chunks that are missing in the previous file are compared exactly"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = {
-        "exact_below": Option(20_000, 0, 1e9, "with fewer chunks every one is compared, and there is no file"),
-        "ef_search": Option(400, 10, 10_000, "candidates kept during a search; more find more, and take longer"),
+        "exact_below": Option(20_000, 0, 1e9, "with fewer chunks a search compares all of them, without a file"),
+        "ef_search": Option(400, 10, 10_000, "candidates kept during a search; more are more accurate and slower"),
         **GRAPH_OPTIONS,
     }
 
@@ -139,7 +139,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         coverage = tuple((int(change), int(stop)) for change, stop in content.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in content.parts]
         if list(map(len, segments)) != content.arrays["rows"].tolist():
-            raise IndexUnavailableError("the parts of the index have not as many vectors as it says")
+            raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
         newer_vectors = VectorCache(CachedVectors(coverage))
         return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer_vectors)
 
@@ -199,7 +199,10 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, i
 
 
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
-    """Yield the chunks with ``start`` <= id < ``end`` in batches: its change number, its end, and its rows."""
+    """Yield the chunks with ``start`` <= id < ``end`` in batches.
+
+    Each batch is a change number, the id at which the batch ends, and the rows of its chunks at that change.
+    """
     while start < end:
         with states() as state:
             change = state.counters.change
@@ -218,7 +221,7 @@ def _build_graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, 
         tools.progress(total, total)
         return make_unlinked_graph(rows)
     builder = HnswBuilder(rows, base, **{name: options[name] for name in GRAPH_OPTIONS})
-    while builder.advance(_ADDED):
+    while builder.advance(_LINK_BATCH):
         tools.progress(builder.num_linked, total)
         if tools.is_cancelled():
             break

@@ -45,7 +45,7 @@ def find_nearest_chunks(
         index = bind_index(state, VECTOR_INDEX)
         ranking = None if index is None else _search_index(state, index, query, top, allowed, record)
         if index is not None and ranking is not None:
-            return ranking, f"HNSW graphs of change {index.change}, what is newer exactly"
+            return ranking, f"HNSW graphs of change {index.change}, newer chunks exactly"
     return rank_parts(state, _get_all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACT_METHOD
 
 
@@ -147,7 +147,7 @@ def rank_parts(
 ) -> Ranking:
     """Return the ``top`` chunks of largest cosine among those in ``parts`` that the state has.
 
-    Every vector is compared. ``known_chunks`` chunks are known to exist in the state.
+    Every vector is compared. The caller knows that the state has the ``known_chunks``.
     """
     num_wanted = top + 16
     while True:

@@ -1,6 +1,6 @@
 """Texts written by a language model, stored by a digest of their sources.
 
-In: the digest of the sources, and the text written from them. On disk: ``text`` (digest → kind of index, model,
+In: the digest of the sources, and the text written from them. On disk: ``written`` (digest → kind of index, model,
 time, plain data). Out: the same data. Such a text costs money and cannot be reproduced, so it outlives the index
 generation that first named it, and a repair. Its key is the digest of its sources, so it is never wrong, only missing.
 Code that shows such a text checks it against the documents it was written from.
@@ -17,14 +17,10 @@ from ...storage import records
 from ...storage.view import View, WriteView
 from .. import tables
 
-#: The size in bytes of the digest of a text's sources.
-DIGEST_BYTES = 16
-
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """A text that a model wrote for a kind of index, as plain data; ``written_at`` is the time in seconds since
-    1970."""
+    """A text that a model wrote for a kind of index, as plain data; ``written_at`` is in seconds since 1970."""
 
     kind: str
     model: str
@@ -47,7 +43,7 @@ class WrittenTexts:
         return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, content))
 
     def iter_contents(self) -> Iterator[bytes]:
-        """Yield the digests of all written texts, in order."""
+        """Yield the digests of the sources of all written texts, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 
@@ -63,21 +59,21 @@ class WrittenTextWriter(WrittenTexts):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
 
     def put(self, content: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:
         """Store a text that was just written."""
-        self._write.put(tables.WRITTEN, content, records.pack([kind, model, int(time.time()), dict(value)]))
+        self.copy(content, WrittenText(kind, model, int(time.time()), value))
 
     def copy(self, content: bytes, text: WrittenText) -> None:
         """Store a text taken over from another state, with its original time."""
         row = [text.kind, text.model, text.written_at, dict(text.value)]
-        self._write.put(tables.WRITTEN, content, records.pack(row))
+        self._write_view.put(tables.WRITTEN, content, records.pack(row))
 
     def remove(self, contents: Iterable[bytes]) -> None:
         """Remove texts."""
         for content in contents:
-            self._write.delete(tables.WRITTEN, content)
+            self._write_view.delete(tables.WRITTEN, content)
 
 
 def get_written_text(view: View, content: bytes) -> WrittenText | None:

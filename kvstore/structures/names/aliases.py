@@ -5,9 +5,9 @@ known names). On disk: ``aliases`` (normal form of the name → the statement) a
 entity → the names stated for it), kept consistent. Out: the name that a name resolves to, and all names that resolve to
 the same one.
 
-Statements are stored as they were made and followed one after the other on reading, so each can be withdrawn without a
-trace. A name resolves to the last known name on its path: a statement whose entity is unknown has no effect until the
-entity is back. The caller prevents cycles; a stored cycle raises CorruptionError.
+Statements are stored unchanged, and reading follows them one after the other, so a removed statement leaves no trace. A
+name resolves to the last known name on its path: a statement whose entity is unknown has no effect until the entity
+exists again. The caller prevents cycles; a stored cycle raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Aliases:
             yield key
 
     def list_all_aliases(self, key: str) -> list[str]:
-        """Return the names whose path leads to a name, nearest first."""
+        """Return all names that lead to a name, directly or through others, nearest first."""
         names = [key]
         for name in names:
             names += self.list_direct_aliases(name)
@@ -140,21 +140,21 @@ class AliasWriter(Aliases):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
 
     def put(self, alias: Alias) -> None:
         """Store a statement about a name that has none."""
         fields = [alias.name, alias.entity, alias.kind]
-        self._write.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
+        self._write_view.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
         self._put_members(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
         """Remove a stored statement."""
-        self._write.delete(tables.ALIASES, alias.key.encode())
+        self._write_view.delete(tables.ALIASES, alias.key.encode())
         self._put_members(alias.target, [name for name in self.list_direct_aliases(alias.target) if name != alias.key])
 
     def _put_members(self, target: str, names: list[str]) -> None:
         if names:
-            self._write.put(tables.ALIAS_MEMBERS, target.encode(), records.pack(sorted(names)))
+            self._write_view.put(tables.ALIAS_MEMBERS, target.encode(), records.pack(sorted(names)))
         else:
-            self._write.delete(tables.ALIAS_MEMBERS, target.encode())
+            self._write_view.delete(tables.ALIAS_MEMBERS, target.encode())

@@ -1,9 +1,9 @@
 """Entities: the names a store knows, and their introductions.
 
 On disk: ``entities`` (block of ids → for each id its slots: forms and kinds with counts of introductions),
-``entity_names`` (normal form → id, in order, for prefixes), ``get_introductions`` (document → the names it introduces,
-each as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are
-stored in ``mentions.py``, and in the entity filter and its block lists.
+``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
+as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are stored in
+``mentions`` and ``place_mentions``, and in the entity filter and its block lists.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class EntityRecord:
         return free
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one introduction less in the slot at ``get_slot_index``; raise CorruptionError if the slot is free."""
+        """Count one introduction less in a slot; raise CorruptionError if the slot is free."""
         offset = 3 * slot_index
         if offset >= len(self.row) or not self.row[offset + 2]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")
@@ -127,6 +127,7 @@ class EntityRecord:
                 del self.row[-3:]
 
     def _find_slot(self, form: str, kind: int) -> int | None:
+        """Return the position of the slot in use of a form and a kind's number, or None."""
         row = self.row
         for offset in range(0, len(row), 3):
             if row[offset] == form and row[offset + 1] == kind and row[offset + 2]:
@@ -181,12 +182,12 @@ class Entities:
 
     def get_many(self, entities: Sequence[int]) -> list[EntityRecord]:
         """Return the records of entities that must exist; raise CorruptionError if one does not."""
-        records = []
+        entity_records = []
         for entity, record in zip(entities, self.find_many(entities), strict=True):
             if record is None:
-                raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
-            records.append(record)
-        return records
+                raise records.make_missing_error(f"entity {entity}")
+            entity_records.append(record)
+        return entity_records
 
     def find_many(self, entities: Sequence[int]) -> list[EntityRecord | None]:
         """Return the record of each entity, or None if there is no such entity."""
@@ -216,7 +217,7 @@ class Entities:
     def find_id(self, key: str) -> int | None:
         """Return the id of a normal form from the ordered index, or None.
 
-        Raises CorruptionError if it is another name's.
+        Raises CorruptionError if the entity has another name.
         """
         value = self._view.get(tables.ENTITY_NAMES, key.encode())
         if value is None:
@@ -268,11 +269,11 @@ class Entities:
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
         """Return the introductions of documents: entity id, and the position of a slot of that entity."""
         keys = list(map(records.encode_u64, documents))
-        found: list[tuple[int, int]] = []
+        introductions: list[tuple[int, int]] = []
         for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
             row = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
-            found.extend(zip(row, row, strict=True))
-        return found
+            introductions.extend(zip(row, row, strict=True))
+        return introductions
 
     def iter_introduced_names(self, document: int) -> Iterator[tuple[int, str, str]]:
         """Yield the introductions of a document: entity id, form, kind.
@@ -282,9 +283,7 @@ class Entities:
         for entity, slot_index in self.get_introductions(document):
             slots = self.get(entity).slots
             if slot_index >= len(slots) or not slots[slot_index].times:
-                raise CorruptionError(
-                    f"document {document} introduces entity {entity} in a way it does not know; run CHECK"
-                )
+                raise CorruptionError(f"document {document} introduces entity {entity} in a free slot; run CHECK")
             yield entity, slots[slot_index].form, slots[slot_index].kind
 
 
@@ -293,7 +292,7 @@ class EntityWriter(Entities):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
 
     def put_many(self, changes: Mapping[int, EntityRecord]) -> None:
         """Write the records of entities, replacing their old ones."""
@@ -301,24 +300,24 @@ class EntityWriter(Entities):
 
     def put_names(self, new_names: Mapping[str, int]) -> None:
         """Store the entities that the normal forms of new names lead to."""
-        self._write.change_many(
+        self._write_view.change_many(
             tables.ENTITY_NAMES, {key.encode(): records.encode_u32(entity) for key, entity in new_names.items()}
         )
 
     def remove(self, removed: Mapping[int, str]) -> None:
         """Remove entities, given with their normal forms."""
         self._put_rows(dict.fromkeys(removed))
-        self._write.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
+        self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
 
     def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
         """Store the introductions of a document: entity ids, each with the position of a slot."""
         if rows:
             row = [number for pair in rows for number in pair]
-            self._write.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(row))
+            self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(row))
 
     def remove_introductions(self, documents: Iterable[int]) -> None:
         """Remove the introductions of documents."""
-        self._write.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
+        self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
 
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:
         block_changes: dict[bytes, bytes | None] = {}
@@ -331,4 +330,4 @@ class EntityWriter(Entities):
                 raise _make_corruption_error(key, error) from error
             if new_value != value:
                 block_changes[key] = new_value
-        self._write.change_many(tables.ENTITIES, block_changes)
+        self._write_view.change_many(tables.ENTITIES, block_changes)

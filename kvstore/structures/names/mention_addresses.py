@@ -1,6 +1,6 @@
 """The addresses of every entity that a document mentions.
 
-In: the mention rows of a document's chunks and of its title and headings. Out: for each entity (place, rank) pairs,
+In: the mention rows of a document's chunks and of its title and headings. Out: for each entity (abstract, rank) pairs,
 from which :func:`kvstore.structures.filter.addresses.build_addresses` builds its addresses. Linking and CHECK both use
 this rule.
 """
@@ -15,7 +15,7 @@ from ..documents.chunks import GROUP_SIZE
 from ..filter.addresses import compute_body_rank
 from .mentions import HeadingOccurrence, Occurrence
 
-#: The (place, rank) pairs of one entity.
+#: The (abstract, rank) pairs of one entity.
 RankedTargets = list[tuple[int, int]]
 
 _GET_ENTITY = itemgetter(0)
@@ -24,7 +24,7 @@ _GET_ENTITY = itemgetter(0)
 def collect_mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
-    """Return the places of each mentioned entity: leaf abstracts ranked by count, and those of title and headings."""
+    """Return the abstracts that mention each entity, with ranks: leaves by count, and those of title and headings."""
     counts_by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():
         counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, mentions))

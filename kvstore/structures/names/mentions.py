@@ -114,7 +114,7 @@ class MentionWriter(Mentions):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
         self._pending_rows: dict[int, list[Occurrence]] = {}
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
 
@@ -132,7 +132,10 @@ class MentionWriter(Mentions):
             if stored_documents
             else {}
         )
-        return [self._pending_headings[one] if one in self._pending_headings else rows[one] for one in documents]
+        return [
+            self._pending_headings[document] if document in self._pending_headings else rows[document]
+            for document in documents
+        ]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Store the mentions in a chunk, and return them in order."""
@@ -158,12 +161,12 @@ class MentionWriter(Mentions):
                 row += entity, start - previous_start, length
                 previous_start = start
             changes[records.encode_u64(chunk)] = records.pack(row) if row else None
-        self._write.change_many(tables.MENTIONS, changes)
+        self._write_view.change_many(tables.MENTIONS, changes)
         headings: dict[bytes, bytes | None] = {}
         for document, occurrences in self._pending_headings.items():
             row = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
             headings[records.encode_u64(document)] = records.pack(row) if row else None
-        self._write.change_many(tables.PLACE_MENTIONS, headings)
+        self._write_view.change_many(tables.PLACE_MENTIONS, headings)
         self._pending_rows.clear()
         self._pending_headings.clear()
 

@@ -28,14 +28,14 @@ SEED = 0x6B76
 #: The build options, which cannot change afterwards.
 GRAPH_OPTIONS: Mapping[str, Option] = {
     "m": Option(16, 4, 100, "links that a vector has in a layer of the graph; twice as many in the lowest"),
-    "ef_construction": Option(200, 8, 2000, "candidates looked at for the links of a new vector"),
+    "ef_construction": Option(200, 8, 2000, "candidates examined for the links of a new vector"),
 }
 #: A graph is rebuilt if more than this fraction of its nodes is deleted.
 MAX_DEAD_SHARE = 0.2
 #: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
 CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
 #: The number of codes compared in about the time of finding one candidate through links.
-CODES_A_CANDIDATE = 50
+CODES_PER_CANDIDATE = 50
 #: The maximum difference between the cosines of a code and of its vector, in units of its scale. The component errors
 #: are uniform within half a scale, so the error of the cosine has a standard deviation of scale / √12; this is four of
 #: them.
@@ -74,7 +74,7 @@ class CodedRows(NamedTuple):
 
 
 class NearCodes(NamedTuple):
-    """Labels with the cosines of their codes, best first; ``is_exhaustive`` if no other label may answer."""
+    """Labels with the cosines and scales of their codes, best first; ``is_exhaustive`` if all allowed ones are here."""
 
     labels: Ids
     cosines: Matrix
@@ -92,7 +92,7 @@ class HnswGraph:
         try:
             self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry)
         except KeyError as error:
-            raise IndexUnavailableError(f"of another version, without {error}; REFRESH rebuilds it") from error
+            raise IndexUnavailableError(f"written by another version, without {error}; REFRESH rebuilds it") from error
         except (TypeError, ValueError, OverflowError) as error:
             raise IndexUnavailableError(f"the arrays of the graph contradict each other: {error}") from error
         self.arrays = arrays
@@ -119,7 +119,7 @@ class HnswGraph:
         try:
             can_walk = self.is_linked and (allowed is None or groups is not None)
             # A walk visits len / count times as many nodes as may answer.
-            if can_walk and count * count > CODES_A_CANDIDATE * ef * len(labels):
+            if can_walk and count * count > CODES_PER_CANDIDATE * ef * len(labels):
                 near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_codes[0]) == ef:  # otherwise a part of the graph is unreachable from the rest
                     return NearCodes(*near_codes, False)

@@ -86,4 +86,5 @@ class VectorCache:
 
 
 def join_parts(parts: Sequence[VectorPart]) -> VectorPart:
+    """Concatenate parts."""
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])

@@ -1,9 +1,9 @@
 """Vectors of one space, in page-like blocks of rows: of chunks, or of data that a system derives from documents.
 
-In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``get_vectors`` (block
-number → header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and
-no other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers
-of at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
+In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``vectors`` (block number
+→ header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
+other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
+at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
 search over all or some rows. A block that fails its checksum or has another dimension raises CorruptionError.
 """
 
@@ -33,7 +33,7 @@ Ids = npt.NDArray[np.uint64]
 VectorLocations = Sequence[tuple[int, int]] | npt.NDArray[np.int64]
 
 #: Encoding names of float32 and of quantized rows. Each changes whenever its layout does.
-ENCODING, QUANTISED_ENCODING = b"vec1", b"vecq"
+ENCODING, QUANTIZED_ENCODING = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
 _FREE_COUNT_STRUCT = struct.Struct("<H")
 _BODY_START = 8  # the start of the checksummed part
@@ -67,7 +67,7 @@ def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, i
         best = max(best, (fill, size, rows))
     if best[2] == 0:
         raise InputError(
-            f"vectors of {dimension} dimensions do not fit a block of 64 pages; use an embedder with fewer"
+            f"vectors of {dimension} dimensions do not fit into a block of 64 pages; use an embedder with fewer"
         )
     return best[1], best[2]
 
@@ -84,8 +84,8 @@ class _VectorBlock:
 
     def get_vectors(self, rows: Any) -> Matrix:
         """Return the vectors of some rows."""
-        found: Matrix = self._matrix[rows]
-        return found
+        vectors: Matrix = self._matrix[rows]
+        return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
         """Store a vector."""
@@ -97,7 +97,7 @@ class _VectorBlock:
         self._matrix[row] = 0
 
 
-class _QuantisedBlock(_VectorBlock):
+class _QuantizedBlock(_VectorBlock):
     """A block of quantized rows: a vector is ``codes · scale``, with the scale that gives it unit length."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
@@ -108,8 +108,8 @@ class _QuantisedBlock(_VectorBlock):
         self._codes: npt.NDArray[np.int8] = codes.reshape(rows, dimension)
 
     def get_vectors(self, rows: Any) -> Matrix:
-        found: Matrix = self._codes[rows] * self._scales[rows, None]
-        return found
+        vectors: Matrix = self._codes[rows] * self._scales[rows, None]
+        return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
         values = np.asarray(vector, np.float64)
@@ -181,8 +181,8 @@ class Vectors:
         self.space = space
         self.dimension = dimension
         self._block_size, self._rows_per_block = compute_block_shape(dimension, space.quantised)
-        self._encoding = QUANTISED_ENCODING if space.quantised else ENCODING
-        self._block_type = _QuantisedBlock if space.quantised else _VectorBlock
+        self._encoding = QUANTIZED_ENCODING if space.quantised else ENCODING
+        self._block_type = _QuantizedBlock if space.quantised else _VectorBlock
 
     def gather(self, locations: VectorLocations) -> Matrix:
         """Return the vectors at (block, row) locations, in that order; shape (n, dimension).
@@ -257,9 +257,7 @@ class Vectors:
         raise self._make_damage_error(number)
 
     def _make_missing_error(self, number: int) -> CorruptionError:
-        return CorruptionError(
-            f"table {self.space.blocks}: vector block {number} is referred to but not stored; run CHECK"
-        )
+        return records.make_missing_error(f"table {self.space.blocks}: vector block {number}")
 
     def _make_damage_error(self, number: int) -> CorruptionError:
         return CorruptionError(
@@ -272,7 +270,7 @@ class VectorWriter(Vectors):
 
     def __init__(self, view: WriteView, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
         super().__init__(view, dimension, space)
-        self._write = view
+        self._write_view = view
         self._dirty: dict[int, _VectorBlock] = {}
         self._open_blocks: list[int] | None = None
 
@@ -316,9 +314,9 @@ class VectorWriter(Vectors):
         block.clear(row)
 
     def pack(self, limit: int) -> list[tuple[int, int, int]]:
-        """Empty up to ``limit`` of the last blocks, as far as earlier ones have free rows for their vectors.
+        """Empty up to ``limit`` of the last blocks by moving their vectors to free rows of earlier blocks.
 
-        Returns the vectors that were moved: id, block, row. Must be called when no other changes are pending.
+        Returns the moved vectors: id, new block, new row. Must be called when no other changes are pending.
         """
         free_records = self._view.scan(self.space.free_rows)
         free_counts = {
@@ -334,10 +332,8 @@ class VectorWriter(Vectors):
                 break
             block = self._get_private_block(number)
             for row in np.flatnonzero(block.ids != FREE_ID):
-                chunk = int(block.ids[row])
-                moves.append(
-                    (chunk, *self.add(chunk, block.get_vectors(slice(row, row + 1))[0], number))
-                )  # the first free row, which is never in this block
+                id, vector = int(block.ids[row]), block.get_vectors(slice(row, row + 1))[0]
+                moves.append((id, *self.add(id, vector, number)))  # never to this block, which is filled last
             block.ids[:] = FREE_ID
         return moves
 
@@ -347,8 +343,8 @@ class VectorWriter(Vectors):
             key = records.encode_u32(number)
             num_free = int((block.ids == FREE_ID).sum())
             if num_free == self._rows_per_block:
-                self._write.delete(self.space.blocks, key)
-                self._write.delete(self.space.free_rows, key)
+                self._write_view.delete(self.space.blocks, key)
+                self._write_view.delete(self.space.free_rows, key)
                 continue
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
@@ -356,11 +352,11 @@ class VectorWriter(Vectors):
                 buffer, 0, self._encoding, 0, self._rows_per_block, self._rows_per_block - num_free, self.dimension
             )
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
-            self._write.put(self.space.blocks, key, buffer)
+            self._write_view.put(self.space.blocks, key, buffer)
             if num_free:
-                self._write.put(self.space.free_rows, key, _FREE_COUNT_STRUCT.pack(num_free))
+                self._write_view.put(self.space.free_rows, key, _FREE_COUNT_STRUCT.pack(num_free))
             else:
-                self._write.delete(self.space.free_rows, key)
+                self._write_view.delete(self.space.free_rows, key)
         self._dirty.clear()
         self._open_blocks = None
 
@@ -418,7 +414,7 @@ def find_nearest(
     best_scores: Matrix = np.empty(0, np.float32)
     for ids, matrix in parts:
         if allowed is not None:
-            rows = np.flatnonzero(allowed.mask(ids))
+            rows = np.flatnonzero(allowed.get_chunk_mask(ids))
             ids, scores = ids[rows], cosines(matrix, query, rows)
         else:
             scores = cosines(matrix, query)
@@ -439,7 +435,7 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDA
     try:
         matrix = np.atleast_2d(np.asarray(vectors, np.float32))
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"vectors are numbers, {dimension} to a row: {error}") from None
+        raise InputError(f"vectors must be rows of {dimension} numbers: {error}") from None
     if matrix.ndim != 2 or matrix.shape[1] != dimension:
         raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
     if matrix.shape[0] not in (1, rows):
@@ -450,6 +446,6 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDA
     is_unit = abs(norms - 1) < 1e-6
     if not is_unit.all():
         if not np.isfinite(norms).all() or (norms == 0).any():
-            raise InputError("a vector is finite and not all zeros")
+            raise InputError("the numbers of a vector must be finite, and at least one must not be zero")
         matrix = np.where(is_unit, matrix, matrix / norms).astype(np.float32)
     return matrix.repeat(rows // matrix.shape[0], axis=0)

@@ -202,7 +202,7 @@ class Communities(StoredCommunities):
 
     def read_text(self, span: SentenceSpan) -> str:
         """Return the text of a span whose document exists in the state."""
-        return self._state.documents.text_slice(span.document, span.start, span.end)
+        return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     def has_spans(self, spans: Sequence[SentenceSpan]) -> bool:
         """True if the chunks of all spans exist in the state."""
@@ -256,12 +256,12 @@ class Communities(StoredCommunities):
 
     def find_by_entity(self, entity: int) -> list[int]:
         """Return the communities of an entity, coarsest first; empty if it has none or is newer than the generation."""
-        row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_one(entity)))
+        row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         return [] if row is None or row[0] is None else self._get_root_path(row[0])
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
         """Return the finest community of each entity, None if it has none or is newer than the generation."""
-        finest, _ = self._find_finest(list(map(self._display.resolve_one, entities)))
+        finest, _ = self._find_finest(list(map(self._display.resolve_entity, entities)))
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 
     def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:

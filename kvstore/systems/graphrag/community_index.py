@@ -1,4 +1,4 @@
-"""The index of kind ``iter_communities``: REFRESH builds it from one state, and later states read it.
+"""The index of kind ``communities``: REFRESH builds it from one state, and later states read it.
 
 In: a state. On disk: a generation of the rows of :mod:`.build_community_rows`. Out: :class:`~.communities.Communities`,
 the communities filtered to one state.

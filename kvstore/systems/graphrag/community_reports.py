@@ -76,7 +76,7 @@ def read_spans(documents: Documents, spans: Sequence[SentenceSpan]) -> list[str]
     ranges: dict[int, list[tuple[int, int]]] = {}
     for span in spans:
         ranges.setdefault(span.document, []).append((span.start, span.end))
-    texts_by_document = {document: iter(texts) for document, texts in documents.text_slices(ranges).items()}
+    texts_by_document = {document: iter(texts) for document, texts in documents.read_text_slices(ranges).items()}
     return [" ".join(next(texts_by_document[span.document]).split()) for span in spans]
 
 
@@ -283,7 +283,7 @@ class _ChunkReader:
 
     def find_node(self, entity: int) -> int | None:
         """Return the node of an entity, or None."""
-        return self._nodes_by_entity.get(self._display.resolve_one(entity))
+        return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
         """Return the entities of two nodes."""
@@ -298,7 +298,7 @@ class _ChunkReader:
 
     def read_text(self, span: SentenceSpan) -> str:
         """Return the text of a span."""
-        return self._state.documents.text_slice(span.document, span.start, span.end)
+        return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     def iter_sentences(self, position: int) -> Iterator[_Candidate]:
         """Yield the sentences of a chunk, in order; headings, tables and code have none."""
@@ -329,14 +329,14 @@ class _ChunkReader:
         nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(position)}
         mentions = []
         for entity, start, length in self._state.mentions.get_in_chunk(chunk):
-            node = nodes_by_entity.get(self._display.resolve_one(entity))
+            node = nodes_by_entity.get(self._display.resolve_entity(entity))
             if node is not None:
                 mentions.append((node, start, start + length))
         return mentions
 
     def _read_chunk(self, position: int) -> tuple[ChunkRecord, bytes]:
         record = self._state.chunks.get(int(self._tree.graph.chunks[position]))
-        return record, self._state.documents.text_slice(record.document, record.start, record.end).encode()
+        return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
     def _get_format(self, document: int) -> str:
         cached = self._formats.get(document)

@@ -180,5 +180,5 @@ class ChunkTexts(ReadRequest[list[str]]):
         ranges: dict[int, list[tuple[int, int]]] = {}
         for record in records:
             ranges.setdefault(record.document, []).append((record.start, record.end))
-        texts = {document: iter(slices) for document, slices in state.documents.text_slices(ranges).items()}
+        texts = {document: iter(slices) for document, slices in state.documents.read_text_slices(ranges).items()}
         return [next(texts[record.document]) for record in records]

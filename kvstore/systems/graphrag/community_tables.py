@@ -35,7 +35,7 @@ def get_community_text(state: State, communities: Communities, community: int) -
         findings = (finding["explanation"] for finding in model_text.value["findings"])
         return "\n".join((model_text.value["summary"], *findings))
     spans = communities.list_summary_spans(community)
-    pieces = (state.documents.text_slice(span.document, span.start, span.end) for span in spans)
+    pieces = (state.documents.read_text_slice(span.document, span.start, span.end) for span in spans)
     return " ".join(map(format_summary_sentence, pieces))
 
 
@@ -168,7 +168,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         "written by": None if model_text is None else model_text.model,
         "text": get_community_text(state, communities, number),
         "findings": [
-            format_summary_sentence(state.documents.text_slice(span.document, span.start, span.end))
+            format_summary_sentence(state.documents.read_text_slice(span.document, span.start, span.end))
             for span in findings
         ],
     }

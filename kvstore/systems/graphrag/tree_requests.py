@@ -59,7 +59,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
         if allowed is not None:
             documents = state.documents.get_many(allowed.documents.tolist())
             allowed_chunks = [chunk for record in documents.values() for chunk in record.chunk_ids()]
-            newer = newer[allowed.mask(newer)]
+            newer = newer[allowed.get_chunk_mask(newer)]
         newer_chunks: list[int] = newer.tolist()
         candidates = list(dict.fromkeys((*self.near_chunks, *allowed_chunks)))
         homes = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))

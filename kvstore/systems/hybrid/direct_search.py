@@ -103,7 +103,7 @@ class DirectResult:
     """The result of direct search.
 
     ``chunks`` are ids, ascending, with their ``scores``; ``vectors`` and ``words`` are the two rankings. ``rarities``
-    are those of the question's terms that the store has; ``compute_coverage`` is the share of them that the best chunk
+    are those of the question's terms that the store has; ``coverage`` is the share of them that the best chunk
     has.
     """
 

@@ -47,7 +47,7 @@ class EntityMentions:
                 entities[node]: node for node in mention_nodes[bounds[position] : bounds[position + 1]].tolist()
             }
             for entity, start, _ in state.mentions.get_in_chunk(chunk) if nodes_by_entity else ():
-                node = nodes_by_entity.get(display.resolve_one(entity))
+                node = nodes_by_entity.get(display.resolve_entity(entity))
                 if node is not None:
                     rows.extend((node, start))
             stops.append(len(rows) // 2)

@@ -116,7 +116,7 @@ class _ChunkNode(_DocumentNode):
     def build_hit(self, rank: int) -> Hit:
         record = self.tree.record
         chunk = self.tree.state.chunks.get(self.chunk)
-        text = self.tree.state.documents.text_slice(record.id, chunk.start, chunk.end)
+        text = self.tree.state.documents.read_text_slice(record.id, chunk.start, chunk.end)
         fields = (record.key, chunk.ordinal, text, f"cosine {self.cosine:.3f}", chunk.start, chunk.end)
         return Hit(rank, self.cosine, *fields, self.tree.format_heading(chunk.section), record.title)
 
