@@ -12,19 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-import numpy as np
-
-from ...derived.passage_graph.edges import TITLE_LINK
-from ...derived.passage_graph.structure import GRAPH
-from ...derived.synonyms.synonym_index import SYNONYMS
+from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
+from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.query import Query
 from ...retrieval.recognition import Seed, recognize_entities
-from ...structures.indexes.index_reading import bind_index
 from ...structures.ranking import Ranking
 from ...text.words import FUNCTION_WORDS
 from .unit_graph import UnitGraph
-from .units import UNITS
+from .unit_requests import KeyedEntity, TitleForms
 
 #: The number of chunks whose units are compared with the question, for each unit wanted.
 CHUNKS_PER_UNIT = 3
@@ -40,28 +37,31 @@ class Anchors:
 
 
 def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
-    """Return the anchors of a question: its names, and the ``num_nearest`` best units of the chunks ``near_ranking``
-    it."""
+    """Return the anchors of a question: its names, and the ``num_nearest`` best units of the first chunks of
+    ``near_ranking``."""
     seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
-        names = {seed.key: _add_title_forms(query, seed.identity.entities) for seed in seeds}
-        names |= _find_nearest_names(query, seeds, num_nearest)
-        step.detail = ", ".join(_format_name(query, name, entities) for name, entities in names.items()) or "none"
+        forms = query.reading.fetch(TitleForms([seed.identity.entities for seed in seeds]))
+        names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}
+        if forms.has_name_index and query.given_vector is None:
+            names |= _find_nearest_names(query, seeds, num_nearest)
+        step.detail = ", ".join(_format_name(name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)
+    for entities in names.values():
+        graph.add_keys(entities)
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from units") as step:
-        ids, cosines = query.view.get_part(UNITS).find_nearest(query.vector, num_nearest, chunks)
-        rows = graph.get_rows(ids.tolist())
-        step.detail = "; ".join(
-            f"{cosine:.3f} {quote(graph.get_text(row))}" for cosine, row in zip(cosines, rows, strict=True)
-        )
+        nearest = graph.find_nearest(num_nearest, chunks)
+        rows = [row for row, _ in nearest]
+        graph.load_contents(rows)
+        step.detail = "; ".join(f"{cosine:.3f} {quote(graph.get_text(row))}" for row, cosine in nearest)
         step.count = len(rows)
-    return Anchors(names, rows)
+    return Anchors({name: [entity for entity, _ in entities] for name, entities in names.items()}, rows)
 
 
-def _format_name(query: Query, name: str, entities: Sequence[int]) -> str:
+def _format_name(name: str, entities: Sequence[KeyedEntity]) -> str:
     """Return a name, followed by the other entities it matches."""
-    others = [key for entity in entities if (key := query.view.entities.get(entity).key) != name]
+    others = [key for _, key in entities if key != name]
     return f"{name} ({', '.join(others)})" if others else name
 
 
@@ -70,23 +70,20 @@ def quote(text: str, max_chars: int = 80) -> str:
     return f'"{text}"' if len(text) <= max_chars else f'"{text[:max_chars].rstrip()} …"'
 
 
-def _add_title_forms(query: Query, entities: Sequence[int]) -> list[int]:
-    """Return entities, plus those whose title differs only by a bracketed addition at the end."""
-    graph = query.view.get_part(GRAPH)
-    entity_ids = np.array(entities, np.uint32)
-    links = graph.read_link_rows(entity_ids[graph.read_degrees(entity_ids).linked])
-    others = links.others[links.kinds == TITLE_LINK].tolist()
-    return sorted({*entities, *others}, key=lambda entity: query.view.entities.get(entity).key)
-
-
-def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[int]]:
+def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[KeyedEntity]]:
     """Return the nearest known names of each unknown name."""
-    index = bind_index(query.view, SYNONYMS)
-    if index is None or query.given_vector is not None:
+    unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, seeds)))
+    if not unknown_names:
         return {}
+    requests = [NearestNames(query.embed_part(name), num_nearest) for name in unknown_names]
+    entity_groups = [
+        [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
+    ]
+    nodes = [make_entity_node(entity) for entities in entity_groups for entity in entities]
+    names = iter(query.reading.fetch(NodeNames(nodes))) if nodes else iter(())
     return {
-        name: [entity for entity, cosine in index.find_nearest(query.embed_part(name), num_nearest) if cosine > 0]
-        for name in _iter_unknown_names(query.question, seeds)
+        name: [(entity, key) for entity, (_, key, _) in zip(entities, islice(names, len(entities)), strict=True)]
+        for name, entities in zip(unknown_names, entity_groups, strict=True)
     }
 
 

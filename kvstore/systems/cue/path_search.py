@@ -6,13 +6,13 @@ the path, so their content is not searched for again. After each hop, only the b
 is the cosine of the question with the sum of its units' vectors, plus the share of the question's words in its units.
 The paper uses a cross-encoder for the score; kvstore does if one is configured.
 
-In: a :class:`~.unit_graph.UnitGraph` and the entities that a beam starts at. Out: the paths kept after each hop.
+In: a :class:`~.unit_graph.UnitGraph` and the entities that each beam starts at. Out: the paths kept after each hop.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class _Extension(NamedTuple):
     similarity: float
 
 
+#: The paths of a beam that go on, each with the entities that its last unit mentions.
+_Frontier = list[tuple[UnitPath, Sequence[int]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Beam:
     """Parameters of a beam search.
@@ -72,33 +76,50 @@ class Beam:
 
 
 def search_paths(
-    graph: UnitGraph, start_entities: Sequence[int], beam: Beam, scorer: Scorer | None
-) -> list[list[UnitPath]]:
-    """Return the paths kept after each hop from the start entities, best first."""
+    graph: UnitGraph, start_entities: Sequence[Sequence[int]], beam: Beam, scorer: Scorer | None
+) -> Iterator[list[UnitPath]]:
+    """Yield the paths of all beams kept after each hop, beam by beam, best first.
+
+    A beam starts at each group of ``start_entities``. The beams are independent, and advance together, so that what
+    they need for a hop is read together.
+    """
     empty = UnitPath((), (), np.zeros(graph.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
-    frontier: list[tuple[UnitPath, Sequence[int]]] = [(empty, start_entities)]
-    paths_by_hop: list[list[UnitPath]] = []
+    frontiers: list[_Frontier] = [[(empty, entities)] for entities in start_entities]
     for _ in range(beam.max_hops):
-        graph.get_entity_rows(entity for _, entities in frontier for entity in entities)
-        extensions: dict[tuple[int, ...], _Extension] = {}
-        for path, entities in frontier:
-            for extension in _iter_extensions(graph, path, entities, beam):
-                extensions.setdefault(tuple(sorted((*path.rows, extension.row))), extension)
-        if not extensions:
-            break
-        scores = (
-            _score_extensions(graph, list(extensions.values()), beam)
-            if scorer is None
-            else _score_texts(graph, list(extensions), scorer)
-        )
-        # Break ties by document key and position, since the order of rows is arbitrary.
-        ranked = sorted(zip(scores, extensions.values(), strict=True), key=lambda pair: -pair[0])
-        if len(ranked) > beam.width and ranked[beam.width - 1][0] == ranked[beam.width][0]:
-            ranked.sort(key=lambda pair: (-pair[0], *map(graph.get_sort_key, (*pair[1].path.rows, pair[1].row))))
-        best_paths = [_extend_path(graph, extension, score) for score, extension in ranked[: beam.width]]
-        paths_by_hop.append(best_paths)
-        frontier = [(path, graph.get_entities(path.rows[-1])) for path in best_paths]
-    return paths_by_hop
+        graph.get_entity_rows(entity for frontier in frontiers for _, entities in frontier for entity in entities)
+        extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
+        if not extension_groups:
+            return
+        graph.load_contents(row for extensions in extension_groups for rows in extensions for row in rows)
+        path_groups = [_select_best_paths(graph, extensions, beam, scorer) for extensions in extension_groups]
+        yield [path for paths in path_groups for path in paths]
+        graph.load_entities(path.rows[-1] for paths in path_groups for path in paths)
+        frontiers = [[(path, graph.get_entities(path.rows[-1])) for path in paths] for paths in path_groups]
+
+
+def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
+    """Return the first extension that leads to each set of units (rows, ascending)."""
+    extensions: dict[tuple[int, ...], _Extension] = {}
+    for path, entities in frontier:
+        for extension in _iter_extensions(graph, path, entities, beam):
+            extensions.setdefault(tuple(sorted((*path.rows, extension.row))), extension)
+    return extensions
+
+
+def _select_best_paths(
+    graph: UnitGraph, extensions: Mapping[tuple[int, ...], _Extension], beam: Beam, scorer: Scorer | None
+) -> list[UnitPath]:
+    """Return the paths of a beam that go on, best first."""
+    scores = (
+        _score_extensions(graph, list(extensions.values()), beam)
+        if scorer is None
+        else _score_texts(graph, list(extensions), scorer)
+    )
+    # Break ties by document key and position, since the order of rows is arbitrary.
+    ranked = sorted(zip(scores, extensions.values(), strict=True), key=lambda pair: -pair[0])
+    if len(ranked) > beam.width and ranked[beam.width - 1][0] == ranked[beam.width][0]:
+        ranked.sort(key=lambda pair: (-pair[0], *map(graph.get_sort_key, (*pair[1].path.rows, pair[1].row))))
+    return [_extend_path(graph, extension, score) for score, extension in ranked[: beam.width]]
 
 
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
@@ -160,5 +181,5 @@ def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.fl
         order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]
     indexes: list[int] = order.tolist()
     if len(set(values[order].tolist())) < len(indexes):
-        indexes.sort(key=lambda place: (-values[place], graph.get_sort_key(int(rows[place]))))
+        indexes.sort(key=lambda index: (-values[index], graph.get_sort_key(int(rows[index]))))
     return indexes[:count]

@@ -18,17 +18,17 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...errors import InputError
-from ...retrieval.dense_search import compute_cosines, rank_by_vector
+from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import find_question_terms, score_by_terms
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import QueryReranker
+from ...retrieval.word_search import WordScoreRequest
 from ...structures.ranking import Ranking, best, scale_to_best
-from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote
 from .path_search import Beam, Scorer, UnitPath, search_paths
-from .unit_graph import MAX_START_CHUNKS, UnitGraph
+from .unit_graph import MAX_START_CHUNKS, UnitGraph, fetch_term_weights
+from .unit_requests import UnitAvailability, UnitsAvailable
 from .units import UNITS
 
 #: The number of nearest chunks that are candidates in addition to those on paths.
@@ -59,18 +59,18 @@ class CueStrategy:
     options: Mapping[str, Option] = PATH_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        _check_units(query)
-        graph = UnitGraph(query)
+        availability = _require_units(query)
+        graph = UnitGraph(query, fetch_term_weights(query))
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
         near_ranking = rank_by_vector(query, max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]), query.reach))
-        paths = find_paths(query, graph, options, near_ranking)
+        paths = find_paths(query, graph, availability, options, near_ranking)
         with query.trace.step("passages of the paths") as step:
             paths_by_chunk = select_best_paths(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
-            ranking = best(query.view, chunks, _score_chunks(query, chunks, paths_by_chunk), query.reach)
+            ranking = best(query.reading, chunks, _score_chunks(query, graph, chunks, paths_by_chunk), query.reach)
             step.count = len(chunks)
             step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
-                f"{score:.3f} {_format_chunk(query, chunk)}" for chunk, score in ranking[: query.top]
+                f"{score:.3f} {name}" for name, score in _name_chunks(query, ranking[: query.top])
             )
         path_texts = {
             chunk: _format_path_to(query, graph, paths_by_chunk[chunk], chunk)
@@ -81,24 +81,32 @@ class CueStrategy:
         return evidence_of(query, self.name, ranking, path_texts, len(chunks))
 
 
-def has_units(state: State) -> bool:
+def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
     """True if a store has vectors of the units of all its documents."""
-    units = state.get_part(UNITS)
-    return units.is_present and units.is_complete and not state.settings.embedder.startswith("none:")
+    has_all_units = availability.is_present and availability.is_complete
+    return has_all_units and not query.reading.settings.embedder.startswith("none:")
 
 
-def _check_units(query: Query) -> None:
-    """Raise InputError if a store has no units to compare."""
-    if query.view.settings.embedder.startswith("none:"):
+def _require_units(query: Query) -> UnitAvailability:
+    """Return which units a store has; raises InputError if it has none to compare."""
+    if query.reading.settings.embedder.startswith("none:"):
         raise InputError(
             "strategy cue compares the question with vectors of units, and a store that is given its vectors has none; "
             "use another strategy, or a store with an embedder"
         )
-    if not query.view.get_part(UNITS).is_present:
+    availability = query.reading.fetch(UnitsAvailable())
+    if not availability.is_present:
         raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
+    return availability
 
 
-def find_paths(query: Query, graph: UnitGraph, options: Mapping[str, float], near_ranking: Ranking) -> list[UnitPath]:
+def find_paths(
+    query: Query,
+    graph: UnitGraph,
+    availability: UnitAvailability,
+    options: Mapping[str, float],
+    near_ranking: Ranking,
+) -> list[UnitPath]:
     """Return the paths of all beams kept after each hop.
 
     ``near_ranking`` are the chunks nearest to the question. Options missing from ``options`` have the defaults in
@@ -110,11 +118,11 @@ def find_paths(query: Query, graph: UnitGraph, options: Mapping[str, float], nea
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
         graph.get_entity_rows((entity for entities in starts for entity in entities), MAX_START_CHUNKS)
-        for entities in starts:
-            for hop, paths in enumerate(search_paths(graph, entities, beam, _get_scorer(query))):
-                paths_by_hop[hop].update((path.rows, path) for path in paths if path.rows not in paths_by_hop[hop])
+        for hop, paths in enumerate(search_paths(graph, starts, beam, _get_scorer(query))):
+            for path in paths:
+                paths_by_hop[hop].setdefault(path.rows, path)
         step.detail = f"{len(graph.ids)} units of {graph.num_chunks} passages"
-        if not query.view.get_part(UNITS).is_complete:
+        if not availability.is_complete:
             step.detail += "; some documents have no units yet: REFRESH INDEX units makes them"
         step.count = sum(map(len, paths_by_hop))
     for number, hop_paths in enumerate(paths_by_hop, 1):
@@ -135,6 +143,7 @@ def _iter_starts(graph: UnitGraph, anchors: Anchors, values: Mapping[str, float]
     """Yield the start entities of each beam."""
     groups = list(anchors.names.values()) if values["names"] else []
     if values["units"]:
+        graph.load_entities(anchors.units)
         groups.append(list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))))
     if not values["apart"]:
         groups = [list(dict.fromkeys(entity for group in groups for entity in group))]
@@ -152,18 +161,22 @@ def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, 
     return paths_by_chunk
 
 
-def _score_chunks(query: Query, chunks: Ids, paths_by_chunk: Mapping[int, UnitPath]) -> npt.NDArray[np.float64]:
-    state = query.view
+def _score_chunks(
+    query: Query, graph: UnitGraph, chunks: Ids, paths_by_chunk: Mapping[int, UnitPath]
+) -> npt.NDArray[np.float64]:
+    """Return the scores of chunks: their best paths, their cosines and the question's words, each as a share of the
+    best."""
     paths = np.array([paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()])
-    cosines = compute_cosines(state, chunks, query.vector).astype(np.float64)
-    words = score_by_terms(state, find_question_terms(state, query.question), chunks)
-    return _PATH_WEIGHT * scale_to_best(paths) + _OWN_WEIGHT * (scale_to_best(cosines) + scale_to_best(words))
+    cosines, words = query.reading.fetch(CosineRequest(chunks, query.vector), WordScoreRequest(graph.weights, chunks))
+    own_scores = scale_to_best(cosines.astype(np.float64)) + scale_to_best(words)
+    return _PATH_WEIGHT * scale_to_best(paths) + _OWN_WEIGHT * own_scores
 
 
-def _format_chunk(query: Query, chunk: int) -> str:
-    """Return the name of a chunk: its document key and ordinal."""
-    record = query.view.chunks.get(chunk)
-    return f"{query.view.documents.get_key(record.document)} {record.ordinal}"
+def _name_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
+    """Return the chunks of a ranking by document key and ordinal, with their scores."""
+    loaded_chunks = query.load_chunks(chunk for chunk, _ in ranking)
+    names = (f"{chunk.document.key} {chunk.record.ordinal}" for chunk in loaded_chunks)
+    return list(zip(names, (score for _, score in ranking), strict=True))
 
 
 def _format_path_to(query: Query, graph: UnitGraph, path: UnitPath, chunk: int) -> str:

@@ -170,6 +170,12 @@ class Units:
         """Return the display forms of units."""
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
+    def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
+        """Return the records of documents whose units are read."""
+        document_ids = dict.fromkeys(documents)
+        documents_by_id = self._get_documents(document_ids)
+        return {document: documents_by_id[document].record for document in document_ids}
+
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
         """Return the document of a unit, and its section in the outline (-1: before the first heading)."""
         document = self._get_document(unit.document)
@@ -198,10 +204,9 @@ class Units:
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return the entities that each unit mentions, including those of its document's title, ascending."""
-        entities = []
-        for unit in self.get(ids):
-            entities.append(sorted({*self._find_entities(unit), *self._get_title_names(unit.document)}))
-        return entities
+        units = self.get(ids)
+        self.read_names(unit.chunk for unit in units if unit.source == RULE)
+        return [sorted({*self._find_entities(unit), *self._get_title_names(unit.document)}) for unit in units]
 
     def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
         """Return the units of chunks that mention an entity, or whose title does, in the order of the chunks."""

@@ -32,7 +32,6 @@ from ...derived.passage_graph.edges import Degrees
 from ...derived.passage_graph.neighborhood import NamedEntities, make_chunk_node
 from ...derived.passage_graph.pagerank import PageRank, compute_personalized_pagerank
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
-from ...registry.structure_versions import has_index
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
@@ -44,6 +43,7 @@ from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best, scale_to_best
 from ...structures.read_requests import Ids
 from ...text.words import get_stemmer
+from .index_request import HasIndex
 from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import StatedRelations
@@ -178,44 +178,50 @@ class GraphStrategy:
         parts = decompose_question(query, names)
         with query.trace.step("lexical search") as step:
             terms = words.list_lookup_terms(counts)
-            best_words = WordSearchRequest(
-                build_term_weights(reading.counters, terms, counts), num_chunks, query.allowed
+            term_weights = build_term_weights(reading.counters, terms, counts)
+            word_search, degrees, has_units = reading.fetch(
+                WordSearchRequest(term_weights, num_chunks, query.allowed),
+                make_degree_request(names),
+                HasIndex("units"),
             )
-            word_search, degrees = reading.fetch(best_words, make_degree_request(names))
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
         rankings = [near_ranking, word_search.ranking]
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
         walk_result = walk_graph(query, names, degrees, parts, rankings, weights)
         if walk_result is None:
             return evidence_of(query, self.name, rankings[0], "near the question", len(rankings[0]))
-        scores = walk_result.scores * np.exp(
-            option(query, self, "units") * self._compute_path_shares(query, parts, walk_result.chunks, rankings[0])
-        )
+        scores = walk_result.scores
+        if has_units and option(query, self, "units") and can_distinguish_chunks(query, parts):
+            shares = _compute_path_shares(query, term_weights, walk_result.chunks, near_ranking)
+            scores = scores * np.exp(option(query, self, "units") * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, chunk_paths, len(walk_result.chunks))
 
-    def _compute_path_shares(
-        self, query: Query, parts: Decomposition, chunks: Ids, near_ranking: Ranking
-    ) -> npt.NDArray[np.float64]:
-        """Return the scores of the best paths of units through some chunks, as shares of the best of all. A chunk
-        without a path gets 0, as does every chunk if there are no units."""
-        shares = np.zeros(len(chunks))
-        if not option(query, self, "units") or not has_index(query.view.lmdb, "units"):
-            return shares
-        from ..cue.strategy import find_paths, has_units, select_best_paths
-        from ..cue.unit_graph import UnitGraph
 
-        if not has_units(query.view) or not can_distinguish_chunks(query, parts):
-            return shares
-        graph = UnitGraph(query)
-        paths_by_chunk = select_best_paths(graph, find_paths(query, graph, {}, near_ranking))
-        max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
-        if max_score > 0:
-            for index, chunk in enumerate(chunks.tolist()):
-                if chunk in paths_by_chunk:
-                    shares[index] = max(0.0, paths_by_chunk[chunk].score) / max_score
+def _compute_path_shares(
+    query: Query, weights: TermWeights, chunks: Ids, near_ranking: Ranking
+) -> npt.NDArray[np.float64]:
+    """Return the scores of the best paths of units through some chunks, as shares of the best of all.
+
+    A chunk without a path gets 0, as does every chunk if some documents have no units.
+    """
+    from ..cue.strategy import can_compare_units, find_paths, select_best_paths
+    from ..cue.unit_graph import UnitGraph
+    from ..cue.unit_requests import UnitsAvailable
+
+    shares = np.zeros(len(chunks))
+    units = query.reading.fetch(UnitsAvailable())
+    if not can_compare_units(query, units):
         return shares
+    graph = UnitGraph(query, weights)
+    paths_by_chunk = select_best_paths(graph, find_paths(query, graph, units, {}, near_ranking))
+    max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
+    if max_score > 0:
+        for index, chunk in enumerate(chunks.tolist()):
+            if chunk in paths_by_chunk:
+                shares[index] = max(0.0, paths_by_chunk[chunk].score) / max_score
+    return shares
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:

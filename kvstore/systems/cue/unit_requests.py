@@ -1,0 +1,257 @@
+"""Requests of a path search to the units of a state: which exist, what they say, and what they mention.
+
+In: entities, chunks or units found before, and the vector of a question. Out: rows of units with their vectors, their
+texts, and the entities that they mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from ...derived.passage_graph import edges
+from ...derived.passage_graph.structure import GRAPH
+from ...derived.synonyms.synonym_index import SYNONYMS
+from ...structures.documents.allowed import ChunkList
+from ...structures.documents.documents import build_heading_path
+from ...structures.indexes.index_reading import bind_index
+from ...structures.indexes.vector_search import find_nearest_chunks
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from .units import UNITS, StoredUnit
+
+#: The maximum number of chunks of an entity on a path; an entity with more is ignored.
+_MAX_CHUNKS = 2000
+#: Features of an edge of the passage graph if the title names the entity, and if a unit can name it.
+_TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
+_NAME_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
+
+#: The chunks of an entity that can name it in a unit, with the features of the edges.
+_ChunkFeatures = Mapping[int, int]
+
+
+class UnitAvailability(NamedTuple):
+    """Whether the store has the index of units, and whether every document has its units."""
+
+    is_present: bool
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsAvailable(ReadRequest[UnitAvailability]):
+    """A request for whether there are units."""
+
+    def fetch(self, state: State) -> UnitAvailability:
+        units = state.get_part(UNITS)
+        return UnitAvailability(units.is_present, units.is_complete)
+
+
+class UnitRecord(NamedTuple):
+    """A unit: its id, its chunk and the key of its document."""
+
+    id: int
+    chunk: int
+    document: str
+
+
+class UnitBatch(NamedTuple):
+    """The units of some chunks, which can be none, with their vectors, shape (units, dimension)."""
+
+    chunks: list[int]
+    units: list[UnitRecord]
+    vectors: Matrix
+
+
+def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUnit]]:
+    """Return the units of chunks, in ascending order of the chunks."""
+    ordered_chunks = sorted(chunks)
+    return dict(zip(ordered_chunks, state.get_part(UNITS).list_chunk_units(ordered_chunks), strict=True))
+
+
+def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]], known_chunks: Set[int]) -> UnitBatch:
+    """Return the units of those chunks that are not known, with their vectors."""
+    units = state.get_part(UNITS)
+    chunks = [chunk for chunk in units_by_chunk if chunk not in known_chunks]
+    stored = [unit for chunk in chunks for unit in units_by_chunk[chunk]]
+    documents = units.get_documents(unit.document for unit in stored)
+    records = [UnitRecord(unit.id, unit.chunk, documents[unit.document].key) for unit in stored]
+    return UnitBatch(chunks, records, units.get_vectors([unit.id for unit in stored]))
+
+
+class NearestUnitsAnswer(NamedTuple):
+    """The ids and cosines of units, best first, and the units of their chunks that were not known before."""
+
+    ids: list[int]
+    cosines: list[float]
+    batch: UnitBatch
+
+
+@dataclass(frozen=True, slots=True)
+class NearestUnits(ReadRequest[NearestUnitsAnswer]):
+    """A request for the ``count`` units of some chunks nearest to a unit vector.
+
+    The units of ``known_chunks`` are not returned again.
+    """
+
+    vector: Matrix
+    count: int
+    chunks: Sequence[int]
+    known_chunks: Set[int]
+
+    def fetch(self, state: State) -> NearestUnitsAnswer:
+        units = state.get_part(UNITS)
+        ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
+        nearest = ids.tolist()
+        units_by_chunk = _list_units(state, {unit.chunk for unit in units.get(nearest)})
+        batch = _read_batch(state, units_by_chunk, self.known_chunks)
+        return NearestUnitsAnswer(nearest, cosines.tolist(), batch)
+
+
+class EntityUnitsAnswer(NamedTuple):
+    """The ids of the units that mention each entity, and the units of the chunks that were not known before."""
+
+    ids_by_entity: dict[int, list[int]]
+    batch: UnitBatch
+
+
+@dataclass(frozen=True, slots=True)
+class EntityUnits(ReadRequest[EntityUnitsAnswer]):
+    """A request for the units that mention entities, or whose title does.
+
+    For an entity in more than ``max_chunks`` chunks, the units of those nearest to the unit ``vector`` are returned.
+    The units of ``known_chunks`` are not returned again.
+    """
+
+    entities: Sequence[int]
+    max_chunks: int
+    vector: Matrix
+    known_chunks: Set[int]
+
+    def fetch(self, state: State) -> EntityUnitsAnswer:
+        units = state.get_part(UNITS)
+        features_by_entity = {
+            entity: self._select_nearest(state, features) for entity, features in self._read_features(state).items()
+        }
+        edges = [edge for features in features_by_entity.values() for edge in features.items()]
+        units_by_chunk = _list_units(state, {chunk for chunk, _ in edges})
+        units.read_names(chunk for chunk, flags in edges if not flags & _TITLE_FLAGS)
+        ids_by_entity = {
+            entity: [
+                unit.id
+                for chunk, flags in features.items()
+                for unit in _list_naming_units(state, entity, units_by_chunk[chunk], flags)
+            ]
+            for entity, features in features_by_entity.items()
+        }
+        return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
+
+    def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
+        return answer.batch.chunks
+
+    def _read_features(self, state: State) -> dict[int, _ChunkFeatures]:
+        """Return the chunks of each entity in which units can name it, with the features of the edges."""
+        graph = state.get_part(GRAPH)
+        entities = np.array(self.entities, np.uint32)
+        bounds, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
+        is_naming = (features & _NAME_FLAGS) != 0
+        if state.allowed is not None:
+            is_naming &= state.allowed.mask(chunks)
+        ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        rows = [(slice(start, stop), is_naming[start:stop]) for start, stop in ranges]
+        return {
+            entity: dict(zip(chunks[row][mask].tolist(), features[row][mask].tolist(), strict=True))
+            for entity, (row, mask) in zip(self.entities, rows, strict=True)
+        }
+
+    def _select_nearest(self, state: State, features: _ChunkFeatures) -> _ChunkFeatures:
+        """Return the ``max_chunks`` chunks nearest to the question."""
+        if len(features) <= self.max_chunks:
+            return features
+        # This search uses vectors in memory or in an index, and avoids reading them from the store.
+        chunk_set = ChunkList(np.array(sorted(features), np.uint64))
+        nearest, _ = find_nearest_chunks(state, self.vector, self.max_chunks, chunk_set)
+        return {chunk: features[chunk] for chunk, _ in nearest}
+
+
+def _list_naming_units(state: State, entity: int, units: Sequence[StoredUnit], features: int) -> Sequence[StoredUnit]:
+    """Return the units of a chunk that mention an entity, or all of them if the title does."""
+    if features & _TITLE_FLAGS:
+        return units
+    return state.get_part(UNITS).find_units_mentioning(entity, units, not features & edges.LOWER)
+
+
+class UnitContent(NamedTuple):
+    """The text of a unit, and the title and the headings above it."""
+
+    text: str
+    title: str | None
+    headings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitContents(ReadRequest[list[UnitContent]]):
+    """A request for the texts of units, with the title and the headings above each."""
+
+    ids: Sequence[int]
+
+    def fetch(self, state: State) -> list[UnitContent]:
+        units = state.get_part(UNITS)
+        texts, stored = units.list_texts(self.ids), units.get(self.ids)
+        sections = {unit.chunk: units.get_section(unit) for unit in stored}
+        outlines = state.documents.get_outlines(document.id for document, section in sections.values() if section >= 0)
+        headings = {
+            chunk: (document.title, build_heading_path(outlines[document.id], section) if section >= 0 else [])
+            for chunk, (document, section) in sections.items()
+        }
+        return [UnitContent(text, *headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
+
+
+#: An entity and its key.
+KeyedEntity = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
+    """A request for the entities that units mention, including those of their document's title, sorted by key."""
+
+    ids: Sequence[int]
+
+    def fetch(self, state: State) -> list[list[KeyedEntity]]:
+        return _sort_by_key(state, state.get_part(UNITS).list_entities(self.ids))
+
+
+def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[KeyedEntity]]:
+    """Return the entities of each group with their keys, sorted by key; reads all keys together."""
+    entities = list(dict.fromkeys(chain.from_iterable(groups)))
+    keys = dict(zip(entities, (record.key for record in state.entities.get_many(entities)), strict=True))
+    return [sorted(((entity, keys[entity]) for entity in group), key=lambda keyed: keyed[1]) for group in groups]
+
+
+class NameForms(NamedTuple):
+    """The entities of each name, sorted by key, and whether the store can search the nearest names."""
+
+    entities: list[list[KeyedEntity]]
+    has_name_index: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TitleForms(ReadRequest[NameForms]):
+    """A request for the entities of names, plus those whose title differs only by a bracketed addition at the end."""
+
+    names: Sequence[Sequence[int]]
+
+    def fetch(self, state: State) -> NameForms:
+        graph = state.get_part(GRAPH)
+        entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
+        links = graph.read_link_rows(entities[graph.read_degrees(entities).linked])
+        is_title = links.kinds == edges.TITLE_LINK
+        others: dict[int, list[int]] = {}
+        for entity, other in zip(links.entities[is_title].tolist(), links.others[is_title].tolist(), strict=True):
+            others.setdefault(entity, []).append(other)
+        groups = [{*name, *chain.from_iterable(others.get(entity, ()) for entity in name)} for name in self.names]
+        return NameForms(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)

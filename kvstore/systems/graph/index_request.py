@@ -1,0 +1,19 @@
+"""A request for whether a store has an index, without importing the kind of index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...registry.structure_versions import has_index
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class HasIndex(ReadRequest[bool]):
+    """A request for whether CREATE INDEX was run for the kind of index with a name."""
+
+    kind: str
+
+    def fetch(self, state: State) -> bool:
+        return has_index(state.lmdb, self.kind)
