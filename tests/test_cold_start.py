@@ -29,6 +29,8 @@ UNASKED = (
     "kvstore.answering",
     "kvstore.changes.changes",
     "kvstore.database.index_worker",
+    "kvstore.database.batched_changes",
+    "kvstore.database.owned_transaction",
     "kvstore.database.transaction",
     "kvstore.extraction",
     "kvstore.retrieval.dense_search",
@@ -68,6 +70,8 @@ def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path)
 UNQUERIED = (
     "kvstore.answering.answer",
     "kvstore.changes.changes",
+    "kvstore.database.batched_changes",
+    "kvstore.database.owned_transaction",
     "kvstore.database.transaction",
     "kvstore.derived",
     "kvstore.extraction",

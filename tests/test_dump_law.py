@@ -154,7 +154,7 @@ class Model:
             with pytest.raises(DocumentNotFoundError):
                 transaction.put_triples(key, triples, names=names)
         elif self.documents[key]["format"] == "pairs":
-            with pytest.raises(InputError, match="made of pairs"):
+            with pytest.raises(InputError, match="consists of pairs"):
                 transaction.put_triples(key, triples, names=names)
         else:
             transaction.put_triples(key, triples, names=names)
@@ -231,7 +231,7 @@ class Model:
         kind = {"drop_alias": "alias", "unmerge": "merge"}[action]
         stands = self.aliases.get(to_entity_key(name))
         if stands is not None and stands.kind != kind:
-            with pytest.raises(InputError, match="takes that back"):
+            with pytest.raises(InputError, match="undoes that"):
                 getattr(transaction, action)(name)
         else:
             assert getattr(transaction, action)(name) == (stands is not None)

@@ -178,7 +178,7 @@ def test_invalid_files_are_reported_and_the_rest_continues(tea: kvstore.Store, t
 
 def test_only_documents_with_passages_have_triples(store: kvstore.Store) -> None:
     store.put("fleet", "Tug,Ship", format="pairs")
-    with pytest.raises(errors.InputError, match="made of pairs"):
+    with pytest.raises(errors.InputError, match="consists of pairs"):
         store.put_triples("fleet", [("Tug", "pulls", "Ship")])
     with pytest.raises(errors.DocumentNotFoundError, match="did you mean 'fleet'"):
         store.put_triples("fleets", [("Tug", "pulls", "Ship")])

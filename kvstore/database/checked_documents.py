@@ -13,6 +13,7 @@ from ..arguments import check_clauses, format_value
 from ..changes.pending import PendingDocument, make_pending
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
+from ..settings import FixedSettings
 from ..structures.state import State
 
 
@@ -26,11 +27,10 @@ class CheckedDocument:
     number: int
     total: int
 
-    @contextmanager
-    def locate_errors(self) -> Iterator[None]:
-        """Prefix errors raised in the block with the document's position in the batch."""
+    def cut(self, settings: FixedSettings) -> PendingDocument:
+        """Cut the document into chunks; errors begin with its position in the batch."""
         with _locate_errors(self.number, self.total):
-            yield
+            return make_pending(self.document, settings, self.vectors, self.origin)
 
 
 def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
@@ -74,15 +74,13 @@ def cut_changed_documents(state: State, checked_documents: Sequence[CheckedDocum
         if is_stored and document.key not in keys:
             continue
         keys.add(document.key)
-        with checked_document.locate_errors():
-            pending_documents[index] = make_pending(
-                document, state.settings, checked_document.vectors, checked_document.origin
-            )
+        pending_documents[index] = checked_document.cut(state.settings)
     return pending_documents
 
 
 @contextmanager
 def _locate_errors(number: int, total: int) -> Iterator[None]:
+    """Prefix errors raised in the block with the document's position in the batch."""
     try:
         yield
     except (InputError, TypeError) as error:

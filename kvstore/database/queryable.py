@@ -19,7 +19,7 @@ from ..registry import INDEXES, get_index_kind
 from ..retrieval.clauses import SEARCH_TOP, Clauses
 from ..structures.counters import Counters
 from . import entity_reading
-from .stored_document import Document, check_chunks, list_matching_keys, read_document, read_triples, read_vectors
+from .stored_document import Document, check_chunks, list_matching_keys, read_document, read_vectors
 
 #: The largest number of rows a caller can request.
 MAX_ROWS = 2**31 - 1
@@ -129,8 +129,11 @@ class Queryable(ABC):
         >>> store.triples("tea")
         []
         """
+        from ..structures.documents.document_triples import Triples
+
         with self.state() as state:
-            return read_triples(state, key)
+            record = state.documents.find_by_key(key)
+            return [] if record is None else list(Triples(state.lmdb).get(record.id).triples)
 
     def keys(
         self,

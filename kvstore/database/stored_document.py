@@ -1,7 +1,7 @@
 """A stored document, as the reading methods return it, and what is read by its key.
 
-In: a state, and keys of documents, chunks, or a condition. Out: documents with their texts and properties, imported
-triples, vectors of chunks, or the keys that satisfy the condition.
+In: a state, and keys of documents, chunks, or a condition. Out: documents with their texts and properties, vectors
+of chunks, or the keys that satisfy the condition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ..arguments import check_integer, check_text
 from ..errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
-    from ..structures.documents.document_triples import Triple
     from ..structures.state import State
     from ..structures.vectors.vectors import Matrix
 
@@ -90,14 +89,6 @@ def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matri
     if missing:
         raise InputError(f"there is no chunk {missing[0]}; SELECT id, document, ordinal FROM chunks lists them")
     return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
-
-
-def read_triples(state: State, key: str) -> list[Triple]:
-    """Return the triples that were imported for a document; empty if there are none."""
-    from ..structures.documents.document_triples import Triples
-
-    record = state.documents.find_by_key(key)
-    return [] if record is None else list(Triples(state.lmdb).get(record.id).triples)
 
 
 def list_matching_keys(

@@ -97,7 +97,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
 def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
-        if statement.key and transaction._find_document(statement.key) is not None:
+        if statement.key and transaction._has_document(statement.key):
             raise DocumentExistsError(f"document {literal(statement.key)} already exists; UPDATE DOCUMENT changes it")
         properties = collect_clauses(title=statement.title, source=statement.source, format=statement.format)
         chunks = "whole" if statement.whole else None

@@ -1,0 +1,222 @@
+"""A write transaction that belongs to one thread, from its begin to commit or rollback.
+
+In: the session of an open store. On disk: nothing until :meth:`OwnedTransaction.commit`. Out: the state that the
+transaction sees. It holds the writer's lock from start to end. Only the thread that began it can use or end it; it is
+rolled back when it is garbage-collected or its store is closed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from ..errors import ClosedError, TransactionError
+from ..storage.environment import MapFull, WriteTransaction
+from ..storage.free_memory import release_free_memory
+from ..structures.state import State
+from .batched_changes import BatchedChanges
+from .queryable import Queryable
+from .session import Session
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Owner = TypeVar("Owner", bound="OwnedTransaction")
+
+
+def in_owner_thread(
+    method: Callable[Concatenate[Owner, Parameters], Result],
+) -> Callable[Concatenate[Owner, Parameters], Result]:
+    """Wrap a transaction method so that it requires the owner thread and an open transaction."""
+
+    @wraps(method)
+    def call(self: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        self._require_thread()
+        with self._method_lock:
+            self._require_open()
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+class OwnedTransaction(Queryable):
+    """A write transaction and its end; :class:`~kvstore.database.transaction.Transaction` adds the changes."""
+
+    _open = False
+    #: True if the user ended the transaction, by commit or rollback.
+    _ended = False
+
+    def __init__(self, session: Session, timeout: float | None) -> None:
+        self._session = session
+        self._timeout = timeout
+        self._thread = threading.current_thread()
+        #: Held by the owner thread while it executes a method.
+        self._method_lock = threading.RLock()
+        self._closed_message = "this transaction is over; begin another with store.transaction()"
+        self._write_transaction: WriteTransaction = session.environment.write(timeout)
+        try:
+            self._changes = BatchedChanges(session, self._write_transaction)
+        except BaseException:
+            self._write_transaction.abort()
+            raise
+        self._open = True
+
+    @property
+    def open(self) -> bool:
+        """True if the transaction can still be used."""
+        return self._open
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        self._require_thread()
+        with self._method_lock:
+            self._require_open()
+            self._apply()
+            self._changes.write_back()
+            with State(
+                self._write_transaction, self._session.store.settings, self._session.store.open_indexes
+            ) as state:
+                yield state
+
+    @in_owner_thread
+    def commit(self) -> None:
+        """Make the changes durable and visible; an error leaves the store unchanged.
+
+        Raises StoreFullError if the store cannot grow, and the errors of the embedder. In a thread other than the one
+        that began the transaction, raises TransactionError and the transaction stays open.
+
+        >>> transaction = store.transaction()
+        >>> _ = transaction.put("milk", "Milk goes into tea.")
+        >>> transaction.commit()
+        >>> store.keys("milk"), transaction.open
+        (['milk'], False)
+        """
+        self._ended = True
+        try:
+            try:
+                self._apply()
+                fits = True
+            except MapFull:
+                fits = False
+            if not self._changes.has_applied:
+                self._close()
+                return
+            with self._session.store.hits.take_batch() as hits:
+                self._write_changes(hits, fits)
+        except BaseException:
+            self._close()
+            raise
+        self._open = False
+        was_large = self._write_transaction.is_large
+        if was_large:
+            # A load touches pages throughout the file; without this, resident memory would grow with the file.
+            self._session.environment.release_pages()
+        next_chunk = self._changes.next_chunk
+        del self._changes  # no longer needed, and large after a load
+        if was_large:
+            release_free_memory()
+        self._session.store.indexing.extend(next_chunk)
+
+    def _write_changes(self, hits: Mapping[str, int], fits: bool) -> None:
+        """Commit the applied changes; if the map was too small, apply them again in a larger one."""
+        try:
+            if fits:
+                self._changes.commit(hits)
+                return
+        except MapFull:
+            self._write_transaction.abort()
+        if not self._changes.can_replay:
+            raise self._session.environment.make_map_full_error()
+        self._session.environment.write_with_growth(lambda view: self._changes.replay(view, hits), self._timeout)
+
+    def rollback(self) -> None:
+        """Discard all changes; does nothing if the transaction has ended.
+
+        In a thread other than the one that began the transaction, raises TransactionError and the transaction stays
+        open.
+
+        >>> transaction = store.transaction()
+        >>> _ = transaction.put("milk", "Milk goes into tea.")
+        >>> transaction.rollback()
+        >>> store.keys("milk")
+        []
+        """
+        self._require_thread()
+        with self._method_lock:
+            self._ended = True
+            if self._open:
+                self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.rollback()
+        elif not self._ended:  # if an error or closing the store ended it, commit raises that
+            self.commit()
+
+    def _apply(self, *, expects_more: bool = False) -> None:
+        """Apply pending changes; ``expects_more``: True if further changes are likely before the next read."""
+        if not self._changes.pending:
+            return
+        self._changes.complete()
+        try:
+            self._changes.apply(more_follow=expects_more)
+        except BaseException as error:
+            self._closed_message = f"this transaction is over: an error ended it and undid its changes ({error})"
+            self._close()
+            raise
+
+    def _apply_if_large(self) -> None:
+        """Apply the pending changes if there are many."""
+        if self._changes.is_large:
+            self._apply(expects_more=True)
+
+    def _close(self) -> None:
+        self._open = False
+        self._changes.close()
+        self._write_transaction.abort()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise ClosedError(self._closed_message)
+
+    def _require_thread(self) -> None:
+        owner = self._get_other_owner()
+        if owner is not None:
+            raise TransactionError(
+                f"the transaction was begun in thread {owner!r}, and this is thread "
+                f"{threading.current_thread().name!r}; use and end it there, or begin another here"
+            )
+
+    def _get_other_owner(self) -> str | None:
+        """Return the owner thread's name if the transaction is open and this is another thread, else None."""
+        return self._thread.name if self._open and self._thread is not threading.current_thread() else None
+
+    def _end_with_store(self, timeout: float) -> None:
+        """Roll back, from any thread, because the store is being closed.
+
+        Raises TransactionError if the owner thread stays in a method for longer than ``timeout`` seconds.
+        """
+        if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
+            raise TransactionError(
+                f"{self._session.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
+                "store cannot be closed; close it when that is over"
+            )
+        try:
+            if self._open:
+                self._closed_message = "the store was closed, which rolled this transaction back; open the store again"
+                self._close()
+        finally:
+            self._method_lock.release()
+
+    def __del__(self) -> None:
+        # No reference is left, so no thread is executing a method.
+        if self._open:
+            self._close()
