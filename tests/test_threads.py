@@ -130,7 +130,7 @@ def test_another_thread_cannot_end_a_transaction_of_begin(
     store: kvstore.Store, other: Callable[..., Any], end: str
 ) -> None:
     store.execute("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea is made of leaves.'")
-    with pytest.raises(errors.TransactionError, match="'MainThread' has"):
+    with pytest.raises(errors.TransactionError, match="only thread 'MainThread', which opened one"):
         other(store.execute, end)
     assert store.in_transaction
     assert not other(lambda: store.in_transaction)
