@@ -559,7 +559,7 @@ def test_new_chunks_are_counted_only_where_there_may_be_enough(
 
 
 def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
+    monkeypatch.setattr("kvstore.structures.indexes.vector_index._LINK_BATCH", 4)
     with store.transaction() as transaction:
         for number in range(30):
             put(transaction, f"d{number}", number)
