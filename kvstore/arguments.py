@@ -20,7 +20,7 @@ from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar
 
-from .errors import ArgumentError, InputError
+from .errors import ArgumentError, InputError, suggest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: Returns what is wrong with a value, or None.
@@ -59,10 +59,8 @@ class Choice:
         """
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
-            from difflib import get_close_matches
-
-            suggestions = get_close_matches(word, self.choices, 1)
-            hint = f"; did you mean {suggestions[0]}?" if suggestions else ""
+            suggestion = suggest(word, self.choices)
+            hint = f"; did you mean {suggestion}?" if suggestion else ""
             raise InputError(f"{label} is one of {', '.join(self.choices)}, not {value!r}{hint}")
         return word
 
@@ -154,10 +152,8 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
     """Raise TypeError for a clause that a method does not have, and ArgumentError for one of the wrong kind."""
     for name, value in clauses.items():
         if name not in parameters:
-            from difflib import get_close_matches
-
-            suggestions = get_close_matches(name, parameters, 1)
-            hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"there are {', '.join(parameters)}"
+            suggestion = suggest(name, parameters)
+            hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(parameters)}"
             raise TypeError(f"{method}() has no argument {name!r}; {hint}")
         annotation = parameters[name]
         check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))

@@ -6,6 +6,8 @@ the file, the key or the limit) and what to do about it. It can be understood wi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class KvstoreError(Exception):
     """The base of every error that kvstore raises on purpose."""
@@ -138,3 +140,18 @@ class StatementError(KvstoreError):
         super().__init__(message)
         self.line = line
         self.column = column
+
+
+def suggest(word: str, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
+    """Return the word of ``known`` nearest to ``word``, ignoring case, for the remedy of an error message.
+
+    Returns None if no word is at least ``min_similarity`` (0 to 1, as measured by difflib) similar.
+
+    >>> suggest("documnets", ["chunks", "documents"]), suggest("x", ["documents"])
+    ('documents', None)
+    """
+    from difflib import get_close_matches
+
+    folded = {candidate.lower(): candidate for candidate in known}
+    matches = get_close_matches(word.lower(), folded, n=1, cutoff=min_similarity)
+    return folded[matches[0]] if matches else None

@@ -23,7 +23,6 @@ from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
 
 from . import render
 from .background_opening import BackgroundOpening
-from .command_options import open_store_at
 from .layout import wrap_message
 from .pager import PagedStream
 from .script import ScriptError, ScriptItem, read_items
@@ -264,9 +263,8 @@ class Console:
             self.out.close()
             self.out = sys.stdout
 
-    def change_store(self, path: str, *, readonly: bool = False) -> None:
-        """Close the store and open another, which must exist."""
-        new_store = open_store_at(Path(path), readonly=readonly)
+    def change_store(self, new_store: kvstore.Store) -> None:
+        """Close the store and use another."""
         self._close_store()
         self._store = new_store
 

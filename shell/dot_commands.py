@@ -7,7 +7,6 @@ raise a ValueError that lists what is valid.
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 import sys
@@ -17,9 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvstore.errors import suggest
 from kvstore.language import literal
 from kvstore.language import name as identifier
 
+from .command_options import open_store_at
 from .configuration import KEYS, get_config_path, parse_switch
 from .console import Console, Leave, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
@@ -71,7 +72,7 @@ def find_command(name: str) -> Command:
     matches = [command for command in COMMANDS if command.startswith(name)] if name else []
     if len(matches) == 1:
         return COMMANDS[matches[0]]
-    suggestions = matches or difflib.get_close_matches(name, COMMANDS, 1)
+    suggestions = matches or list(filter(None, [suggest(name, COMMANDS)]))
     hint = (
         f"did you mean {' or '.join('.' + command for command in suggestions)}?"
         if suggestions
@@ -215,7 +216,7 @@ def _open_store(console: Console, arguments: list[str]) -> None:
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:
         raise ValueError("usage: .open STORE [--readonly]")
-    console.change_store(paths[0], readonly=readonly)
+    console.change_store(open_store_at(Path(paths[0]), readonly=readonly))
     console.notify(f"opened {console.store.path}")
 
 

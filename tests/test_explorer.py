@@ -142,7 +142,7 @@ def test_the_first_page_describes_the_store(client: Any) -> None:
     assert told["statistics"]["documents"] == 12
     assert {index["kind"] for index in told["indexes"]} >= {"lexical", "vectors"}
     page = client.get("/").text
-    assert "tea &lt;b&gt;store" in page and "Changed last" in page
+    assert "tea &lt;b&gt;store" in page and "Recently changed" in page
     assert "<script>alert" not in page and "onerror=alert(2)>" not in page and "&lt;script&gt;alert(1)" in page
 
 

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from hypothesis_profile import num_examples
 from page_running import read_language_pages
 
+from kvstore import errors
 from kvstore.errors import StatementError
 from kvstore.language import parser
 from kvstore.language import statements as s
 from kvstore.language.grammar_parsing import get_keywords, list_expected_terminals
 from kvstore.language.parser import parse
-from kvstore.sql import condition, diagnosis, literals
+from kvstore.sql import condition, literals
 from kvstore.sql import tokens as token_module
 from kvstore.sql.table_catalog import get_sql_tables
 from kvstore.sql.tokens import is_complete, split_statements, tokens
@@ -403,7 +404,7 @@ def test_wrong_parameters_get_an_error(text: str, parameters: Any, said: str) ->
         parse(text, parameters)
 
 
-@pytest.mark.parametrize("module", [condition, diagnosis, literals, parser, token_module, layout])
+@pytest.mark.parametrize("module", [condition, errors, literals, parser, token_module, layout])
 def test_the_examples_of_docstrings_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -788,7 +788,7 @@ def test_the_shell_shows_the_answer_while_it_comes_and_ctrl_c_stops_it(
     terminal.child.send(f"ASK '{QUESTION}';\r")
     terminal.see("Twenty �[2Jweeks [1],")  # while the server still has the rest
     terminal.child.sendintr()
-    terminal.see("cancelled")
+    terminal.see("canceled")
     assert server.left.wait(10)
     terminal.see("kvstore>")
     terminal.child.send("ASK 'How many weeks?';\r")

@@ -11,10 +11,9 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DocumentExistsError, TransactionError
+from ..errors import DocumentExistsError, TransactionError, suggest
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
-from ..sql.diagnosis import suggest
 from ..sql.literals import literal
 from ..sql.suggestions import make_document_error
 from . import statements as s

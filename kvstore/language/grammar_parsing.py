@@ -17,9 +17,9 @@ from lark import Token as Terminal
 from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
-from ..errors import StatementError
+from ..errors import StatementError, suggest
 from ..sql import condition as conditions
-from ..sql.diagnosis import make_statement_error, suggest
+from ..sql.diagnosis import make_statement_error
 from ..sql.literals import literal
 from ..sql.tokens import Token, split_statements, unquote
 from . import statements as s

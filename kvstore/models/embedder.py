@@ -8,10 +8,9 @@ the valid ones.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
-from ..errors import EmbedderError
+from ..errors import EmbedderError, suggest
 from ..extensions.entry_points import PluginGroup
 from .plugin_embedder import build_factory
 from .protocol import DEFAULT_EMBEDDER, Embedder
@@ -51,8 +50,8 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     if make is not None:
         return make(name, options)
     if form is None or (":" in name and (not argument or ":" not in form)):
-        suggestions = difflib.get_close_matches(name, EMBEDDER_FORMS, n=1, cutoff=0.5)
-        hint = f"did you mean {suggestions[0]}? " if suggestions else ""
+        suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs
+        hint = f"did you mean {suggestion}? " if suggestion else ""
         forms = ", ".join(EMBEDDER_FORMS)
         raise EmbedderError(
             f"embedder {name!r} is unknown; {hint}Use one of: {forms}; or install the package that brings it, or "

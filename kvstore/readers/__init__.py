@@ -13,14 +13,13 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from math import inf
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
-from ..errors import InputError, ReaderError
+from ..errors import InputError, ReaderError, suggest
 from ..extensions.entry_points import PluginGroup
 from .code_languages import LANGUAGES
 from .content_format import MAX_START_BYTES, detect_format
@@ -192,8 +191,8 @@ def _get_format(format: str) -> _Format:
     if plugin is not None:
         return _build_plugin_format(plugin)
     known_formats = formats()
-    near_names = get_close_matches(format, known_formats, 1)
-    hint = f"; did you mean {near_names[0]}?" if near_names else ""
+    suggestion = suggest(format, known_formats)
+    hint = f"; did you mean {suggestion}?" if suggestion else ""
     raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known_formats)})")
 
 

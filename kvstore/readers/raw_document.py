@@ -11,10 +11,9 @@ import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import BinaryIO, TypeAlias
 
-from ..errors import InputError
+from ..errors import InputError, suggest
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
@@ -180,8 +179,8 @@ class ReadOptions:
         values: dict[str, str] = {}
         for name, value in (options or {}).items():
             if name not in option_names:
-                near_names = get_close_matches(name, option_names, 1)
-                hint = f"; did you mean {near_names[0]}?" if near_names else ""
+                suggestion = suggest(name, option_names)
+                hint = f"; did you mean {suggestion}?" if suggestion else ""
                 raise InputError(f"no reader has an option {name!r}{hint} (options: {', '.join(option_names)})")
             if not isinstance(value, str) or not value:
                 raise InputError(f"the reader option {name} must be a string that is not empty, not {value!r}")

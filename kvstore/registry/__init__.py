@@ -13,7 +13,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..errors import InputError, KvstoreError, UnknownStrategyError
+from ..errors import InputError, KvstoreError, UnknownStrategyError, suggest
 from ..structures.tables import SPINE_TABLES
 
 if TYPE_CHECKING:
@@ -355,9 +355,7 @@ def get_description(name: str) -> Description:
 
 def _lookup_name(name: str, values: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
     if name.lower() not in values:
-        import difflib
-
-        matches = difflib.get_close_matches(name.lower(), values, 1)
-        hint = f"did you mean {matches[0]}? " if matches else ""
+        suggestion = suggest(name, values)
+        hint = f"did you mean {suggestion}? " if suggestion else ""
         raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values) or 'none'}")
     return values[name.lower()]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import RerankerError
+from ..errors import RerankerError, suggest
 from ..models.reranker import CrossEncoderReranker
 from ..structures.documents.documents import build_heading_path
 from ..structures.ranking import Ranking, assign_ranks, best
@@ -42,10 +42,8 @@ def make_reranker(name: str) -> RerankFunction | None:
     if name == COMBINATION:
         return rerank_combined
     if "/" not in name and not _path_exists(name):
-        from difflib import get_close_matches
-
-        suggestions = get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
-        hint = f"did you mean {suggestions[0]}? " if suggestions else ""
+        suggestion = suggest(name, (NO_RERANKER, COMBINATION))
+        hint = f"did you mean {suggestion}? " if suggestion else ""
         raise RerankerError(
             f"there is no reranker {name!r}; {hint}valid are none, combination, and cross-encoders by their name "
             "(ORGANISATION/MODEL) or the path of their folder"

@@ -39,9 +39,8 @@ from ..derived.metadata_index.conditions import (
     Unknown,
 )
 from ..derived.metadata_index.evaluation import MAX_PATTERN_CHARS, NUMBER_COLUMNS
-from ..errors import InputError
+from ..errors import InputError, suggest
 from ..text.text_query import parse_text_query
-from .diagnosis import suggest
 from .document_tables import DOCUMENTS
 
 _COMPARISONS: Mapping[str, Operator] = {"$eq": "=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}

@@ -1,13 +1,12 @@
-"""Error messages for a text that show the place of the error and suggest a correction.
+"""Error messages for a text that show the place of the error.
 
 In: a text, an offset in it and a reason. Out: a :class:`~kvstore.errors.StatementError` with the line and column, which
-    shows the line with a caret under the place; and the known word nearest to a misspelled one.
+    shows the line with a caret under the place.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
 
 from ..errors import StatementError
 
@@ -38,16 +37,3 @@ def _make_blank(character: str) -> str:
     if unicodedata.combining(character):
         return ""
     return "  " if unicodedata.east_asian_width(character) in "WF" else " "
-
-
-def suggest(word: str, known: Iterable[str]) -> str | None:
-    """Return the word of ``known`` nearest to ``word``, ignoring case, or None.
-
-    >>> suggest("documnets", ["chunks", "documents"]), suggest("x", ["documents"])
-    ('documents', None)
-    """
-    import difflib
-
-    folded = {candidate.lower(): candidate for candidate in known}
-    matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
-    return folded[matches[0]] if matches else None

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from ..errors import InputError, StatementError
+from ..errors import InputError, StatementError, suggest
 from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from ..registry.table_reader import Reader
 from ..structures.state import State
 from . import condition as conditions
-from .diagnosis import suggest
 from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
 from .literals import literal
 from .table_catalog import get_sql_tables

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from ..errors import InputError
+from ..errors import InputError, suggest
 from ..registry import SQL_TABLES
 from ..registry.sql_table import SqlTable
-from .diagnosis import suggest
 
 #: The module and the variable of each table whose rows depend only on the last change.
 _FACT_TABLES = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...arguments import Choice, Option, skip_retired_option
-from ...errors import InputError
+from ...errors import InputError, suggest
 from ..state import State
 
 if TYPE_CHECKING:
@@ -185,10 +185,8 @@ def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float
         if option is None:
             if skip_retired_option(kind.name, str(name).lower()):
                 continue
-            import difflib
-
-            close_names = difflib.get_close_matches(str(name).lower(), kind.options, 1)
-            hint = f"; did you mean {close_names[0]}?" if close_names else ""
+            suggestion = suggest(str(name), kind.options)
+            hint = f"; did you mean {suggestion}?" if suggestion else ""
             raise InputError(
                 f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(kind.options) or 'none'}"
             )

@@ -6,11 +6,10 @@ written by a model is shown only while all its sources exist; otherwise the rema
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, suggest
 from ...registry.sql_table import SqlTable, SqlValue, TableRow, TableRows, hash_row
 from ...registry.table_reader import Reader
 from ...structures.indexes.generations import bind_generation
@@ -146,8 +145,10 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         keys = (
             communities.get_key(candidate) for candidate in range(len(communities)) if communities.is_alive(candidate)
         )
-        matches = difflib.get_close_matches(key, keys, 1)
-        remedy = f"did you mean {matches[0]!r}?" if matches else "SELECT community, title FROM communities lists them"
+        suggestion = suggest(key, keys)
+        remedy = (
+            f"did you mean {suggestion!r}?" if suggestion else "SELECT community, title FROM communities lists them"
+        )
         raise InputError(f"there is no community {key!r}; {remedy}")
     community = communities.get(number)
     members = [entity for entity, _ in communities.list_members(number)]
