@@ -75,8 +75,8 @@ def page(cli: click.Group) -> str:
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
         "Results go to standard output, everything else to standard error.",
-        "[Settings](settings.md#environment-variables) lists environment variables. Installed packages can add commands;",
-        "`kvstore plugins` lists them.",
+        "[Settings](settings.md#environment-variables) lists environment variables. Installed packages can add",
+        "commands; `kvstore plugins` lists them.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {usage(command)}\n```"]
