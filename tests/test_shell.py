@@ -405,7 +405,7 @@ def offered(before: str) -> list[str]:
         ("DESCRIBE comm", ["community"]),
         ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
         ("CREATE INDEX s", [kind for kind in list_index_kinds() if kind[0] == "s"]),
-        ("CREATE INDEX Synonyms WITH (m", ["m"]),
+        ("CREATE INDEX Synonyms WITH (s", ["similarity"]),
         ("CREATE INDEX nothing WITH (", []),
         ("DROP INDEX ", [*list_index_kinds()]),
         ("REFRESH INDEX v", ["vectors"]),
