@@ -472,7 +472,7 @@ def test_ctrl_c_during_an_ingest_reports_what_is_committed(
 
     def interrupted(self: Any, found: Any, visit: Any) -> None:
         original(self, found, visit)
-        if self._report.documents == most:
+        if self.report.documents == most:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline._IngestRun, "_take_document", interrupted)
