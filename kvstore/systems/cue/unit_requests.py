@@ -160,7 +160,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         bounds, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
         is_naming = (features & _NAME_FLAGS) != 0
         if state.allowed is not None:
-            is_naming &= state.allowed.mask(chunks)
+            is_naming &= state.allowed.get_chunk_mask(chunks)
         ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         rows = [(slice(start, stop), is_naming[start:stop]) for start, stop in ranges]
         return {
