@@ -77,7 +77,7 @@ class RepairReport:
 
     @property
     def lost(self) -> list[str]:
-        """The data that could not be read and is lost, as sentences."""
+        """A sentence about each piece of data that could not be read and is therefore lost."""
         return [] if self.rebuilt is None else self.rebuilt.lost
 
 

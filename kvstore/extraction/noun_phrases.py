@@ -71,7 +71,7 @@ class NounPhrases:
         word = self._words[index]
         if not word.is_nominal or self._is_negated(index):
             return None
-        first, last = self.get_extent(index)
+        first, last = self.find_phrase_bounds(index)
         if first == last and (word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2):
             return None
         if not any(character.isalpha() for character in word.text):
@@ -111,7 +111,7 @@ class NounPhrases:
                 is_plain = get_everyday_kind(name.split()[0]) not in (VERB, OTHER)
                 if is_compound or (is_plain and word.lemma not in _EMPTY_NOUNS):
                     # The plural as written is also a name, because the singular is not always in the text.
-                    first, last = self.get_extent(index)
+                    first, last = self.find_phrase_bounds(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
                     is_clear = is_compound and self._is_clear(first, last)
                     forms = dict.fromkeys((name, " ".join(written.split())))
@@ -134,14 +134,14 @@ class NounPhrases:
 
     def is_noun_compound(self, index: int) -> bool:
         """True if a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
-        first, last = self.get_extent(index)
+        first, last = self.find_phrase_bounds(index)
         words = self._words[first : last + 1]
         if not all(word.is_nominal or word.tag == "HYPH" for word in words):
             return False
         return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
-    def get_extent(self, index: int) -> tuple[int, int]:
-        """Return the indexes of the first and last word of the name around a noun."""
+    def find_phrase_bounds(self, index: int) -> tuple[int, int]:
+        """Return the indexes of the first and last word of the noun phrase around a noun, which can be a name."""
         head = self._words[index]
         first = index
         while first > 0 and self._is_premodifier(first - 1, first, index):
@@ -159,7 +159,7 @@ class NounPhrases:
         """Return the common noun right before a proper name that describes it (``the mathematician Emmy Noether``)."""
         if not self._words[index].is_proper:
             return None
-        first, _ = self.get_extent(index)
+        first, _ = self.find_phrase_bounds(index)
         previous = first - 1
         if previous < 0 or not self._is_descriptor(self._words[previous]) or not self._words[previous].text.isalpha():
             return None
@@ -196,7 +196,7 @@ class NounPhrases:
         """
         items = [index]
         words = self._words
-        position = self.get_extent(index)[1] + 1
+        position = self.find_phrase_bounds(index)[1] + 1
         has_conjunction = False
         while position < len(words) and not has_conjunction and words[position].text in (",", "and", "or"):
             has_conjunction = words[position].text != ","
@@ -208,7 +208,7 @@ class NounPhrases:
             if head is None or head <= items[-1]:
                 break
             items.append(head)
-            position = self.get_extent(head)[1] + 1
+            position = self.find_phrase_bounds(head)[1] + 1
         is_before_verb = position < len(words) and (
             words[position].tag in FINITE_VERB_TAGS or words[position].label in ("cop", "aux")
         )
@@ -276,7 +276,7 @@ class NounPhrases:
 
         Any word of the phrase can govern them.
         """
-        first, last = self.get_extent(index) if self._words[index].is_nominal else (index, index)
+        first, last = self.find_phrase_bounds(index) if self._words[index].is_nominal else (index, index)
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
         return {self._words[child].lemma for child in case_markers if child < first}
 

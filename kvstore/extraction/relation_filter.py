@@ -125,7 +125,7 @@ class RelationFilter:
 
     def _is_alias(self, index: int) -> bool:
         """True if a single word is an alternative to a longer name next to it (``John or Jack Robinson``)."""
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
         return first == last and self._words[index].is_proper and "or" in adjacent_words
 
@@ -137,7 +137,7 @@ class RelationFilter:
 
     def _is_title_prefix(self, index: int) -> bool:
         """True if a name is the beginning of a title in quotation marks."""
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         is_opened = first > 0 and self._words[first - 1].text in _OPENING_QUOTES
         return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
 
@@ -157,10 +157,10 @@ class RelationFilter:
             return False
         if child_level == _EVERYDAY:
             # A sentence defines an everyday word only if the word is its topic: cats are animals.
-            return self._is_generic(child) and (child > parent or self._phrases.get_extent(child)[0] <= 1)
+            return self._is_generic(child) and (child > parent or self._phrases.find_phrase_bounds(child)[0] <= 1)
         if child_level == _PROPER:
             return True
-        first, last = self._phrases.get_extent(child)
+        first, last = self._phrases.find_phrase_bounds(child)
         if first == last and "the" in self._sentence.get_dependent_lemmas(child, "det"):
             return False  # the output: defined by the context
         return self._is_plain_term(child) and self._words[first].tag != "VBG"
@@ -173,7 +173,7 @@ class RelationFilter:
 
     def _is_class(self, index: int) -> bool:
         """True if a noun is a class that can have instances."""
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         word = self._words[index]
         if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
             return False
@@ -202,7 +202,7 @@ class RelationFilter:
 
         Its adjectives would depend on the context.
         """
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         return first == last or self._phrases.is_noun_compound(index)
 
     def _is_clear_apposition(self, child: int, parent: int) -> bool:
@@ -211,9 +211,9 @@ class RelationFilter:
         Examples are ``Emmy Noether, a mathematician``, ``the mathematician Emmy Noether`` and ``the function floor()``.
         """
         words = self._words
-        first, last = self._phrases.get_extent(child)
+        first, last = self._phrases.find_phrase_bounds(child)
         if parent > child:
-            start = self._phrases.get_extent(parent)[0]
+            start = self._phrases.find_phrase_bounds(parent)[0]
             between = [word.text for word in words[last + 1 : start]]
             return between[:1] == [","] and bool(set(between) & {"a", "an", "the"}) and len(between) < 4
         if parent != first - 1 or words[parent].tag != "NN":
@@ -230,7 +230,7 @@ class RelationFilter:
 
     def _is_specific(self, index: int) -> bool:
         """True if it is a proper name or several nouns; a single common noun can be part of anything."""
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         if self._find_level(index) == _PROPER:
             return self._words[index].text[:1].isupper()
         return first < last and self._is_plain_term(index)
@@ -242,7 +242,7 @@ class RelationFilter:
         """
         if not self._words[index].is_proper:
             return False
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         next_word = self._words[last + 1] if last + 1 < len(self._words) else None
         previous_word = self._words[first - 1] if first > 0 else None
         if (
@@ -276,21 +276,21 @@ class RelationFilter:
     def _is_first_half(self, index: int) -> bool:
         """True if a noun is the first half of a name of a person (``a film and television actor``)."""
         word = self._words[index]
-        if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.get_extent(index)[0] < index:
+        if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.find_phrase_bounds(index)[0] < index:
             return False
         first_conjunct = word.head if word.label == "conj" and word.head >= 0 else index
         return any(
             conjunct > index
             and self._words[conjunct].lemma.endswith(_PERSON_ENDINGS)
             and not self._sentence.get_dependent_lemmas(conjunct, "det")
-            and self._phrases.get_extent(conjunct)[0] < conjunct
+            and self._phrases.find_phrase_bounds(conjunct)[0] < conjunct
             for conjunct in self._sentence.find_dependents(first_conjunct, "conj")
         )
 
     def _find_level(self, index: int) -> int | None:
         """Return how stable the meaning of a noun phrase is across contexts; None if it is not a name."""
         word = self._words[index]
-        first, last = self._phrases.get_extent(index)
+        first, last = self._phrases.find_phrase_bounds(index)
         kind = get_everyday_kind(word.text)
         is_bare = first == last and not self._sentence.get_dependent_lemmas(index, "det")
         if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (index == 0 or not word.text[:1].isupper()):
@@ -314,7 +314,7 @@ class RelationFilter:
 
     def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
         """True if a word of the phrase around a noun has one of the expected determiners."""
-        first, _ = self._phrases.get_extent(index)
+        first, _ = self._phrases.find_phrase_bounds(index)
         determiners = set().union(
             *(self._sentence.get_dependent_lemmas(i, "det", "nmod:poss", "amod") for i in range(first, index + 1))
         )

@@ -270,8 +270,9 @@ class _SentenceRelations:
 
     def _is_set_off(self, noun: int, apposed: int) -> bool:
         """True if an apposition follows a comma, bracket or dash, or its noun, but not a colon or slash."""
-        between = {word.text for word in self._words[min(noun, apposed) + 1 : self._phrases.get_extent(apposed)[0]]}
-        return not between & {":", ";", "/", '"', "”"}
+        start, _ = self._phrases.find_phrase_bounds(apposed)
+        words_between = {word.text for word in self._words[min(noun, apposed) + 1 : start]}
+        return not words_between & {":", ";", "/", '"', "”"}
 
     def _is_example_opening(self, index: int) -> bool:
         """True if a phrase such as ``for example`` begins here, after a mark."""
@@ -334,7 +335,7 @@ class _SentenceRelations:
             and "other" in self._sentence.get_dependent_lemmas(index, "amod", "det")
         ):
             lower = [member for member in self._phrases.get_members(word.head) if member < index]
-            next_index = self._phrases.get_extent(index)[1] + 1
+            next_index = self._phrases.find_phrase_bounds(index)[1] + 1
             precedes_verb = next_index < len(self._words) and self._words[next_index].tag in FINITE_VERB_TAGS
             is_subject = self._words[word.head].label.startswith("nsubj")
             if is_subject or not precedes_verb:  # otherwise, another clause: "and other teams do"

@@ -179,6 +179,7 @@ class TableBuffer:
         return last_keys
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
+        """Return the ascending keys of ``older``, and the ascending keys that are only in ``newer``."""
         if self._older_keys is None:
             self._older_keys = sorted(self.older)
         if self._newer_keys is None:
@@ -268,6 +269,7 @@ class ChangeBuffer:
     def _iter_overlay(
         self, table: str, first: bytes, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], reverse: bool
     ) -> Iterator[tuple[bytes, memoryview]]:
+        """Merge stored records with changed ones, whose keys are ``first`` and the following ``keys``."""
         get_chain, pending = self.get_table(table).get_chain, cast(bytes | None, first)
         for record in stored:
             while pending is not None and (pending > record[0] if reverse else pending < record[0]):

@@ -450,6 +450,7 @@ class DataFile:
             self.remove_leftover()
 
     def _write_successor(self, copy: Path, write: Callable[[Path], None]) -> None:
+        """Let ``write`` fill a new file, private until it gets the owner and mode of this file, and flush it."""
         status = self.path.stat()
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         write(copy)

@@ -160,6 +160,10 @@ class Environment(FileTransactions):
                 lock.release()
 
     def _begin_use(self, *, new: bool, locked: bool) -> None:
+        """Verify the length of the file, open its tables, and remove files of killed processes if no other writes.
+
+        The directory entries of a ``new`` file are flushed. ``locked`` is true if this process holds the writer lock.
+        """
         if new:
             flush(self.path)
             flush(self.path.resolve().parent)

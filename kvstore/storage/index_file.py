@@ -144,6 +144,7 @@ def _map_file(path: Path) -> memoryview:
 
 
 def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
+    """Return the head of an index file; raise IndexUnavailableError if it is invalid, untrusted or of another kind."""
     magic, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH replaces it")
@@ -219,6 +220,7 @@ class LoadedFile(Generic[Content]):
             self.problem = problem
 
     def _load(self, stamp: _Stamp | None) -> None:
+        """Read the file, whose stamp is ``stamp``, and remember its content or the problem."""
         if stamp == self._loaded[0]:
             return  # another thread has read it meanwhile
         content = None

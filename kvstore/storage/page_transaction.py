@@ -252,14 +252,15 @@ class VerifiedCursor:
         return self._iterate(self._cursor.iterprev(), forward=False)
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
+        """Yield the records of a cursor, and verify the pages ahead of it."""
         limit: bytes | None = None
         is_all_verified = self._tree is None
-        for key, value in records:
-            record = bytes(key)
-            yield record, value
+        for key_view, value in records:
+            key = bytes(key_view)
+            yield key, value
             # The cursor may continue within the page of the limit, and to the page after it.
-            if not is_all_verified and (limit is None or (record > limit if forward else record < limit)):
-                limit = self._verify(record, forward=forward)
+            if not is_all_verified and (limit is None or (key > limit if forward else key < limit)):
+                limit = self._verify(key, forward=forward)
                 is_all_verified = limit is None
 
     def _verify(self, key: bytes, *, forward: bool) -> bytes | None:

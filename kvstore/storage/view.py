@@ -330,25 +330,26 @@ class LmdbView:
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
+        """Yield the records of an open table as :meth:`scan` does; report how many were read from time to time."""
         page_releaser = self._owner.page_releaser
         page_releaser.note_reads(1)
         try:
             with transaction.cursor(db=handle) as cursor:
                 if reverse:
                     has_record = cursor.prev() if stop is not None and cursor.set_range(stop) else cursor.last()
-                    for number, (key, value) in enumerate(cursor.iterprev() if has_record else (), 1):
-                        record = bytes(key)
-                        if record < start:
+                    for number, (key_view, value) in enumerate(cursor.iterprev() if has_record else (), 1):
+                        key = bytes(key_view)
+                        if key < start:
                             return
-                        yield record, value
+                        yield key, value
                         if not number % _REPORT_INTERVAL:
                             page_releaser.note_reads(_REPORT_INTERVAL)
                 elif cursor.set_range(start) if start else cursor.first():
-                    for number, (key, value) in enumerate(cursor.iternext(), 1):
-                        record = bytes(key)
-                        if stop is not None and record >= stop:
+                    for number, (key_view, value) in enumerate(cursor.iternext(), 1):
+                        key = bytes(key_view)
+                        if stop is not None and key >= stop:
                             return
-                        yield record, value
+                        yield key, value
                         if not number % _REPORT_INTERVAL:
                             page_releaser.note_reads(_REPORT_INTERVAL)
         except READ_ERRORS as error:

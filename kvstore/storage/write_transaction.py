@@ -213,7 +213,11 @@ class WriteTransaction(LmdbView):
         return self._transaction or super()._get_transaction()
 
     def _buffer_changes(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
-        self._get_transaction()
+        """Add changes of a buffered table to the change buffer; None removes a key.
+
+        Once they exceed a segment, the transaction is large. Once they exceed the whole buffer, it is merged.
+        """
+        self._get_transaction()  # raises an error in another thread, or after the end
         for key in changes:
             if not 0 < len(key) <= MAX_KEY_BYTES:
                 raise make_key_error(f"table {table}")
@@ -319,6 +323,7 @@ class WriteTransaction(LmdbView):
         return written
 
     def _put(self, table: str, key: bytes, value: Bytes) -> None:
+        """Store a value in the table itself."""
         transaction = self._get_transaction()
         self._owner.page_releaser.note_reads(1)
         try:
@@ -329,6 +334,7 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _delete(self, table: str, key: bytes) -> bool:
+        """Remove a key from the table itself; return False if it is missing there."""
         transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:

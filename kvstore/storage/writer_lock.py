@@ -133,6 +133,10 @@ class WriterLock:
                 raise self._make_timeout_error(timeout, f"thread {name!r} of this process ({os.getpid()})")
 
     def _lock_file(self, kind: int, deadline: float, timeout: float) -> int:
+        """Lock the file (``kind``: LOCK_SH or LOCK_EX) and return its descriptor.
+
+        Raises LockTimeoutError, which names ``timeout``, if another process holds the lock at ``deadline``.
+        """
         while True:
             descriptor = self._open_lock_file(kind)
             try:
@@ -146,6 +150,7 @@ class WriterLock:
             release_lock(descriptor)  # deleted while this process waited: the next process locks another file
 
     def _open_lock_file(self, kind: int) -> int:
+        """Open the file, and create it for an exclusive lock; raise an error that names the remedy."""
         try:
             return os.open(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:

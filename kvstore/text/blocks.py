@@ -135,6 +135,10 @@ def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) ->
 
 
 def _split_markdown(text: str) -> list[BlockPart]:
+    """Return the parts of a chunk of Markdown, whose ``leads`` is not set yet.
+
+    A chunk can begin inside a block, which a CommonMark parser would misread, so the lines are classified one by one.
+    """
     parts: list[BlockPart] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
     fence, depth, position, is_shallow = "", 0, 0, False
@@ -268,6 +272,7 @@ def parse_blocks(text: str, format: str) -> list[Block]:
 
 
 def _iter_paragraphs(text: str) -> Iterator[Block]:
+    """Yield the headings and paragraphs of a plain text, in order."""
     spans: list[tuple[int, int]] = []
     start = 0
     for end in [*(match.start() for match in _BLANK_LINES_PATTERN.finditer(text)), len(text)]:
@@ -297,6 +302,7 @@ _LEAF_KINDS = {"fence": "code", "code_block": "code", "table_open": "table", "ht
 
 
 def _parse_markdown(text: str) -> list[Block]:
+    """Return the blocks of a Markdown text, with a heading for each question in bold outside a list."""
     line_starts = [0]
     for line in text.split("\n"):
         line_starts.append(line_starts[-1] + len(line) + 1)

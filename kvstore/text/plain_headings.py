@@ -67,6 +67,10 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
 
 
 def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
+    """Return the underlined heading that a paragraph begins with, or None.
+
+    Each kind of underline is a level: ``levels`` maps the kinds so far to their levels, and gains new ones.
+    """
     match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
     if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
         return None
@@ -100,6 +104,7 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 
 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
+    """Return the marked question that a paragraph begins with, or None; ``next_start`` begins the next paragraph."""
     match = _QUESTION_LINE_PATTERN.match(text, start, end)
     if match is None:
         match = _ANSWERED_QUESTION_PATTERN.match(text, start, end)

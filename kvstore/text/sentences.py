@@ -36,6 +36,7 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
+    """True if the marks that a match found end a sentence: not an abbreviation, an initial or a quotation inside it."""
     mark = match.group()
     # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
     if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):

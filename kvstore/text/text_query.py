@@ -179,6 +179,7 @@ class _Parser:
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
     def _parse_part(self) -> TextQuery:
+        """Parse a query in parentheses, NEAR, or a phrase."""
         if self._accept("("):
             self._depth += 1
             if self._depth > _MAX_DEPTH:
@@ -195,6 +196,7 @@ class _Parser:
         return self._parse_phrase()
 
     def _parse_near(self) -> TextQuery:
+        """Parse the phrases and the distance of NEAR, after its opening parenthesis."""
         phrases = [self._parse_phrase()]
         while self._peek()[0] in ("string", "word"):
             phrases.append(self._parse_phrase())

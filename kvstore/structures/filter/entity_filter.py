@@ -367,6 +367,7 @@ class EntityFilter:
         yield from check_filter(self._index, self._pages, self._lists)
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
+        """Return the entry of a name with at most ``limit`` of its addresses from ``start`` on, or None."""
         self._pages.require_open()
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")

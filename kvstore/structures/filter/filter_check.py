@@ -35,6 +35,7 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
 def _check_page_lists(
     pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], roomy: set[int]
 ) -> Iterator[str]:
+    """Compare the pages in use with the stored pages, the free lists, and the list of pages with room (``roomy``)."""
     for table, numbers, page_table in (
         (tables.BUCKET_PAGES, bucket_numbers, pages.buckets),
         (tables.BLOCK_PAGES, block_numbers, pages.block_pages),
@@ -59,6 +60,7 @@ def _check_page_lists(
 
 
 def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
+    """Check the order of the addresses in blocks, and compare their counts with those in the records of entities."""
     counts: dict[int, int] = {}
     last_addresses: dict[int, int] = {}
     try:

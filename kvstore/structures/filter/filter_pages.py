@@ -232,6 +232,7 @@ class FilterPages:
         self._reader.require_open()
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
+        """Write the changed pages of a kind, delete the released ones, and update the lists of page numbers."""
         released, reused = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages
         has_room_flags = self._reader.has_room_flags if is_block_kind else {}
@@ -259,6 +260,7 @@ class FilterPages:
         view.change_many(page_kind.table, page_changes)
 
     def _read_head(self) -> _Head | None:
+        """Return the stored head, or None without one; raise an error if it is damaged or has another hash seed."""
         value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
         if value is None:
             return None

@@ -101,6 +101,7 @@ def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: I
 
 
 def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
+    """Return the status of an index in a state, or None if the store does not have it."""
     record, change = Indexes(state.lmdb).get(kind), state.counters.change
     if not isinstance(kind, FileIndex):
         return None if record is None else kind.get_status(record, state)

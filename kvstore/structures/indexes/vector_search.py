@@ -52,6 +52,10 @@ def find_nearest_chunks(
 def _search_index(
     state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
+    """Return the nearest chunks by the index, or None if it cannot be used for this state.
+
+    The search is repeated with more candidates until no unvisited row can be nearer than the last result.
+    """
     with index.newer_vectors.lock:
         newer_parts = _update_parts(state, index.newer_vectors)
     if newer_parts is None:

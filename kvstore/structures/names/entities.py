@@ -320,6 +320,7 @@ class EntityWriter(Entities):
         self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
 
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:
+        """Write the stored forms of some entities, in their blocks; None removes an entity."""
         block_changes: dict[bytes, bytes | None] = {}
         for key, value, members in self._read_blocks(changes):
             rows = {entity % BLOCK_SIZE: changes[entity] for entity in members}
