@@ -61,7 +61,7 @@ class Choice:
         if word not in self.choices:
             suggestion = suggest(word, self.choices)
             hint = f"; did you mean {suggestion}?" if suggestion else ""
-            raise InputError(f"{label} is one of {', '.join(self.choices)}, not {value!r}{hint}")
+            raise InputError(f"{label} must be one of {', '.join(self.choices)}, not {value!r}{hint}")
         return word
 
 
@@ -159,7 +159,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
         check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))
         problem = None if check is None else check(value)
         if problem:
-            raise ArgumentError(f"{method}(): {name} is {problem}, not {format_value(value)}")
+            raise ArgumentError(f"{method}(): {name} must be {problem}, not {format_value(value)}")
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
@@ -168,14 +168,14 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
         is_too_large = isinstance(value, int) and not is_representable(value)
         if is_too_large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
             raise ArgumentError(
-                f"{name} are texts and numbers by their names, not {format_value(key)}: {format_value(value)}"
+                f"{name} must be texts and numbers by name, not {format_value(key)}: {format_value(value)}"
             )
 
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be encoded as UTF-8."""
     if problem := _find_text_problem(value):
-        raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
+        raise ArgumentError(f"{name} must be {problem}, not {format_value(value)}")
 
 
 def is_text(value: object) -> bool:
@@ -186,13 +186,13 @@ def is_text(value: object) -> bool:
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a valid file path."""
     if problem := _find_path_problem(value):
-        raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
+        raise ArgumentError(f"{name} must be {problem}, not {format_value(value)}")
 
 
 def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
     """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: SQLite's largest integer)."""
     if problem := _find_integer_problem(value):
-        raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
+        raise ArgumentError(f"{name} must be {problem}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
         limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {max_value:,}"
@@ -201,21 +201,21 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
 
 def _make_error(function: str, name: str, problem: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"{function}(): {name} is {problem}, not {format_value(value)}")
+    return ArgumentError(f"{function}(): {name} must be {problem}, not {format_value(value)}")
 
 
 def format_value(value: object) -> str:
     """Format a value of the wrong kind for an error message.
 
     >>> format_value(2.5), format_value("x" * 99), format_value([])
-    ('float 2.5', 'a str of 101 signs', 'list []')
+    ('float 2.5', 'a str of 101 characters', 'list []')
     """
     type_name = type(value).__name__
     try:
         text = repr(value)
     except Exception:  # a number of 5,000 digits, lists nested a thousand deep, or a class with a broken repr
         return f"a {type_name} that cannot be shown"
-    return f"{type_name} {text}" if len(text) <= 60 else f"a {type_name} of {len(text):,} signs"
+    return f"{type_name} {text}" if len(text) <= 60 else f"a {type_name} of {len(text):,} characters"
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
@@ -247,12 +247,12 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
 
 def _find_text_problem(value: Any) -> str | None:
     if not isinstance(value, str):
-        return "a text"
+        return "text"
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            return "a text that can be written as UTF-8 (this one has half of a surrogate pair)"
+            return "text that can be written as UTF-8 (this one has half of a surrogate pair)"
     return None
 
 
@@ -261,17 +261,17 @@ def _find_path_problem(value: Any) -> str | None:
         return "a path"
     path = os.fspath(value)
     if not isinstance(path, str):
-        return "a path of text"
+        return "a path as text"
     if not path:
-        return "a path, and no empty path"
+        return "a path that is not empty"
     if "\0" in path:
-        return "a path, which holds no NUL"
+        return "a path without NUL characters"
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
-        return "a path that the file system can take (this one has half of a surrogate pair)"
+        return "a path that the file system accepts (this one has half of a surrogate pair)"
     if len(encoded) >= _MAX_PATH_BYTES or any(len(name) > _MAX_NAME_BYTES for name in encoded.split(b"/")):
-        return f"a path of less than {_MAX_PATH_BYTES:,} bytes, {_MAX_NAME_BYTES} a name"
+        return f"a path of less than {_MAX_PATH_BYTES:,} bytes, with at most {_MAX_NAME_BYTES} bytes per name"
     return None
 
 

@@ -57,7 +57,7 @@ class FixedSettings:
         for field in fields(self):
             value, kind = getattr(self, field.name), type(field.default)
             if not isinstance(value, kind) or isinstance(value, bool):
-                raise InputError(f"{field.name} is of kind {kind.__name__}, not {value!r}")
+                raise InputError(f"{field.name} must be of type {kind.__name__}, not {value!r}")
         if self.tokenizer != TOKENIZER:
             raise SettingsMismatchError(
                 f"the rules that split texts are {TOKENIZER!r} in this version of kvstore, not {self.tokenizer!r}; "
@@ -144,21 +144,22 @@ _SWITCH_VALUES = {
 
 
 def _convert(name: str, value: Any, kind: type) -> Any:
+    """Return the value of a setting, which can be given as text, as this type. Raises InputError if it is invalid."""
     if kind is bool:
         switch = _SWITCH_VALUES.get(str(value).lower())
         if switch is None:
-            raise InputError(f"{name} is on or off, not {value!r}")
+            raise InputError(f"{name} must be on or off, not {value!r}")
         return switch
     if kind is str:
         return str(value)
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is a number, not {value!r}") from None
+        raise InputError(f"{name} must be a number, not {value!r}") from None
     _check_range(name, number, *_RANGES.get(name, _TIMEOUT_RANGE))
     return number
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise InputError(f"{name} must lie between {low:,} and {high:,}, not {value!r}")
+        raise InputError(f"{name} must be between {low:,} and {high:,}, not {value!r}")

@@ -81,7 +81,7 @@ def test_every_strategy_can_be_filled_up(filled: kvstore.Store) -> None:
 
 
 def test_no_strategy_is_filled_up_with_another_word(filled: kvstore.Store) -> None:
-    with pytest.raises(errors.InputError, match="option fill is one of none, hybrid, not 'hybird'; did you mean"):
+    with pytest.raises(errors.InputError, match="option fill must be one of none, hybrid, not 'hybird'; did you mean"):
         filled.retrieve("tea", using="bridge", options={"fill": "hybird"})
     cursor = filled.execute("RETRIEVE 'Who is Charles Babbage?' USING bridge DEPTH 0 TOP 3 WITH (fill = hybrid)")
     assert len(cursor.fetchall()) == 3

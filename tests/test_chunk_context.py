@@ -151,5 +151,5 @@ def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, ser
 
 
 def test_only_two_values_are_known(tmp_path: Path) -> None:
-    with pytest.raises(errors.InputError, match="chunk_context must lie between 0 and 1"):
+    with pytest.raises(errors.InputError, match="chunk_context must be between 0 and 1"):
         kvstore.open(tmp_path / "s", embedder="hashing", settings={"chunk_context": 2})

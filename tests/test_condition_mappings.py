@@ -146,7 +146,7 @@ def test_a_dictionary_takes_no_parameters_and_is_not_too_deep(books: kvstore.Sto
         deep = {"$not": deep}
     with pytest.raises(errors.InputError, match="more than 50 levels deep"):
         books.count(deep)
-    with pytest.raises(errors.ArgumentError, match="where is a text or a mapping"):
+    with pytest.raises(errors.ArgumentError, match="where must be text or a mapping"):
         books.count(7)  # type: ignore[arg-type]
 
 

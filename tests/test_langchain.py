@@ -439,9 +439,9 @@ def test_an_open_store_in_place_of_a_path_names_the_right_call(store: kvstore.St
         KvstoreVectorStore(store)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="path"):  # by LangChain, which checks the types of fields
         KvstoreRetriever(path=store)
-    with pytest.raises(errors.InputError, match=r"^kvstore\.open\(\): path is a path, not int 5$"):
+    with pytest.raises(errors.InputError, match=r"^kvstore\.open\(\): path must be a path, not int 5$"):
         KvstoreVectorStore(5)  # type: ignore[arg-type]
-    with pytest.raises(errors.InputError, match=r"^kvstore\.migrate\(\): path is a path, not int 5$"):
+    with pytest.raises(errors.InputError, match=r"^kvstore\.migrate\(\): path must be a path, not int 5$"):
         kvstore.migrate(5)  # type: ignore[arg-type]
 
 

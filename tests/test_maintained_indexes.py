@@ -263,14 +263,14 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
         interrupted_after(patch, "_remove", 2)
         store.drop_index("lines")
     state = shown(store)
-    assert state is not None and (state[0], state[2]) == ("dropping", "DROP INDEX lines goes on with that")
+    assert state is not None and (state[0], state[2]) == ("dropping", "DROP INDEX lines finishes it")
     assert len(parts(store)) == 4 and "lines_parts" not in dumped(store)
     store.delete("d6")
     store.put("d5", TEXT)
     assert len(parts(store)) == 2, "what is left goes with its documents"
     assert store.check() == []
     store.compact()
-    with pytest.raises(errors.InputError, match="is being dropped; DROP INDEX lines goes on"):
+    with pytest.raises(errors.InputError, match="is being dropped; run DROP INDEX lines to finish"):
         store.create_index("lines")
     store.execute("DROP INDEX lines")
     assert (records(store), shown(store)) == (0, None)

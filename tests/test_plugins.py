@@ -250,7 +250,7 @@ def test_unusable_plugins_are_named_and_stop_nothing(
         "ink": "ModuleNotFoundError: No module named 'missing_module'",
         "bare": "its suffixes must be a tuple of lowercase suffixes such as '.adoc', not None",
         "poems": "kvstore-poems and poetical each have one of this name, and nothing says which is meant",
-        "one": "it makes 1, which has no name and no description and no options and no retrieve, and so is no strategy",
+        "one": "it makes 1, which is not a strategy: it has no name and no description and no options and no retrieve",
         "ends": "SystemExit: 3",
         "kvstore.painters": "kvstore has no such entry points; there are kvstore.embedders, kvstore.readers, "
         "kvstore.strategies, kvstore.commands",
@@ -338,7 +338,7 @@ def test_a_failing_plugin_is_named_in_the_error(
     store = make_store()
     with pytest.raises(errors.PluginError, match=rf"the strategy 'failing' {whose} failed \(KeyError: 'x'\)"):
         store.retrieve("x", using="failing")
-    with pytest.raises(errors.PluginError, match="gave 5, which is no evidence"):
+    with pytest.raises(errors.PluginError, match="returned 5 instead of evidence"):
         store.retrieve("y", using="failing")
     (tmp_path / "a.bad").write_text("number")
     (tmp_path / "b.bad").write_text("colour")

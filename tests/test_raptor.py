@@ -159,7 +159,7 @@ def test_a_traversal_keeps_so_many_of_each_level(filled: kvstore.Store) -> None:
 
 
 def test_an_invalid_mode_is_reported(filled: kvstore.Store) -> None:
-    with pytest.raises(InputError, match="raptor: option mode is one of auto, cover.*did you mean cover"):
+    with pytest.raises(InputError, match="raptor: option mode must be one of auto, cover.*did you mean cover"):
         filled.execute("RETRIEVE 'x' USING raptor WITH (mode = covers)")
 
 

@@ -327,9 +327,9 @@ def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) ->
     [
         ({"key": "", "text": "x"}, "key is empty"),
         ({"key": "k" * 5000, "text": "x"}, "key has 1 to"),
-        ({"key": "k", "text": b"x"}, "text is a text"),
-        ({"key": "k", "text": "x", "title": 5}, "title is a text"),
-        ({"key": "k", "text": "x", "meta": [1]}, "meta is a mapping"),
+        ({"key": "k", "text": b"x"}, "text must be text"),
+        ({"key": "k", "text": "x", "title": 5}, "title must be text"),
+        ({"key": "k", "text": "x", "meta": [1]}, "meta must be a mapping"),
         ({"key": "k", "text": "  \n"}, "is empty"),
         ({"key": "k", "text": "x", "format": "html"}, "format is one of"),
         ({"key": "k", "text": "\ud800"}, "surrogate"),
@@ -476,7 +476,7 @@ def test_many_documents_are_one_change(store: kvstore.Store) -> None:
     ("wrong", "kind", "message"),
     [
         ({"key": "b", "text": " "}, errors.InputError, "document 2 of 3: document 'b' is empty; give it some text"),
-        ({"key": "b", "text": "B.", "meta": {1, 2}}, errors.InputError, "document 2 of 3: put.*meta is a mapping"),
+        ({"key": "b", "text": "B.", "meta": {1, 2}}, errors.InputError, "document 2 of 3: put.*meta must be a mapping"),
         ({"key": "b", "txt": "B."}, TypeError, "document 2 of 3: put.* has no argument 'txt'; did you mean 'text'"),
         ({"key": "b"}, TypeError, "document 2 of 3: put.* is missing 'text'"),
         ("b", TypeError, "document 2 of 3: it is a mapping of the arguments of put"),

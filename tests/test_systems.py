@@ -196,7 +196,7 @@ def test_an_option_of_a_strategy_may_be_one_of_some_words(toy: System, make_stor
     described: dict[str, str] = dict(store.execute("DESCRIBE STRATEGY longwords").fetchall())
     assert described["option first"] == "which words come first (one of long, short, by default long)"
     for wrong in ("shorter", 3, None):
-        with pytest.raises(InputError, match="longwords: option first is one of long, short, not"):
+        with pytest.raises(InputError, match="longwords: option first must be one of long, short, not"):
             store.retrieve("anything", using="longwords", options={"first": wrong})
 
 

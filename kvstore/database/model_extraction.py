@@ -21,7 +21,7 @@ from ..models.quoting import to_printable
 from ..models.structured import StructuredModel
 from ..models.token_estimate import token_estimate
 from ..registry import get_written_fact
-from ..registry.chunk_selection import CHOOSERS, choose, score_chunks
+from ..registry.chunk_selection import CHOOSERS, score_chunks, select_passages
 from ..registry.chunked_text import load_chunked_text
 from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
 from ..sql.document_filter import filter_documents
@@ -376,7 +376,7 @@ def _select_within_budget(
     for item in items:
         window_sizes[item.window] = window_sizes.get(item.window, 0) + 1
     weights = [item.tokens + math.ceil(overhead / window_sizes[item.window]) for item in items]
-    selected = [pairs[index] for index in choose(weights, worths, token_budget)]
+    selected = [pairs[index] for index in select_passages(weights, worths, token_budget)]
     # In a partial request the overhead per passage is larger, so drop passages with the least worth per token.
     by_worth = sorted(selected, key=lambda pair: -pair[1] / pair[0].tokens)
     tokens_left, open_windows, fitting_digests = token_budget, set[int](), []

@@ -32,7 +32,7 @@ from ..text.words import get_stemmer, list_content_terms, segment_words
 Floats = npt.NDArray[np.float64]
 
 #: Parameters of KET-RAG: the damping factor, the number of neighbors of each kind, and the number of iterations.
-_DAMPING, _NUM_NEIGHBOURS, _NUM_STEPS = 0.85, 5, 50
+_DAMPING, _NUM_NEIGHBORS, _NUM_STEPS = 0.85, 5, 50
 #: The number of rarest terms of a chunk that are used to search for its neighbors.
 _NUM_TERMS = 10
 #: The BLEU precision of an order without matches ("floor" smoothing, as in the published code).
@@ -41,7 +41,7 @@ _MAX_ORDER = 4
 _ROWS_PER_BATCH = 1024
 
 
-def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int) -> list[int]:
+def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, budget: int) -> list[int]:
     """Return the indexes of the passages to read, ascending. Their weights sum to at most ``budget``, and their total
     value is close to the greatest.
 
@@ -49,19 +49,19 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int
     another. Equal passages are taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would
     have passages x tokens entries; the loss is less than the value of one passage.
 
-    >>> choose([50, 40, 60], [1.0, 0.9, 1.5], 100)
+    >>> select_passages([50, 40, 60], [1.0, 0.9, 1.5], 100)
     [1, 2]
-    >>> choose([50, 99], [1.0, 1.5], 100)
+    >>> select_passages([50, 99], [1.0, 1.5], 100)
     [1]
     """
-    weight, worth = np.asarray(weights, np.int64), np.asarray(worths, np.float64)
-    selected = np.zeros(len(weight), bool)
+    weight_array, value_array = np.asarray(weights, np.int64), np.asarray(values, np.float64)
+    selected = np.zeros(len(weight_array), bool)
     remaining = budget
-    for index in np.argsort(-(worth / np.maximum(weight, 1)), kind="stable").tolist():
-        if weight[index] <= remaining:
+    for index in np.argsort(-(value_array / np.maximum(weight_array, 1)), kind="stable").tolist():
+        if weight_array[index] <= remaining:
             selected[index] = True
-            remaining -= int(weight[index])
-    exchange = _find_best_exchange(weight, worth, selected, remaining)
+            remaining -= int(weight_array[index])
+    exchange = _find_best_exchange(weight_array, value_array, selected, remaining)
     if exchange is not None:
         removed, inserted = exchange
         selected[removed], selected[inserted] = False, True
@@ -69,22 +69,26 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int
 
 
 def _find_best_exchange(
-    weight: npt.NDArray[np.int64], worth: Floats, selected: npt.NDArray[np.bool_], remaining: int
+    weights: npt.NDArray[np.int64], values: Floats, selected: npt.NDArray[np.bool_], remaining: int
 ) -> tuple[int, int] | None:
-    """Return the index to remove and the index to insert, or None if no exchange increases the value."""
+    """Return the index to remove and the index to insert, or None if no exchange increases the value.
+
+    ``remaining`` is the unused part of the budget.
+    """
     inside, outside = np.flatnonzero(selected), np.flatnonzero(~selected)
     if not len(inside) or not len(outside):
         return None
-    inside = inside[np.argsort(-weight[inside], kind="stable")]
+    inside = inside[np.argsort(-weights[inside], kind="stable")]
     # The least valuable of the n + 1 heaviest selected passages, for each n, as an index into ``inside``.
-    min_worths = np.minimum.accumulate(worth[inside])
-    cheapest = inside[np.maximum.accumulate(np.where(worth[inside] == min_worths, np.arange(len(inside)), 0))]
-    counts = np.searchsorted(-weight[inside], -(weight[outside] - remaining), side="right")
+    min_values = np.minimum.accumulate(values[inside])
+    cheapest = inside[np.maximum.accumulate(np.where(values[inside] == min_values, np.arange(len(inside)), 0))]
+    # For each passage outside, the number of selected passages that are heavy enough to make room for it.
+    counts = np.searchsorted(-weights[inside], -(weights[outside] - remaining), side="right")
     outside, counts = outside[counts > 0], counts[counts > 0]
     if not len(outside):
         return None
     removed = cheapest[counts - 1]
-    gains = worth[outside] - worth[removed]
+    gains = values[outside] - values[removed]
     best = int(np.argmax(gains))
     return (int(removed[best]), int(outside[best])) if gains[best] > 0 else None
 
@@ -169,9 +173,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     count = len(chunks)
     if count < 2:
         return np.ones(count)
-    pairs = np.concatenate(
-        (_find_vector_neighbours(_load_vectors(state, chunks)), _find_word_neighbours(state, chunks))
-    )
+    pairs = np.concatenate((_find_vector_neighbors(_load_vectors(state, chunks)), _find_word_neighbors(state, chunks)))
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     first, second = np.concatenate((pairs, pairs[:, ::-1])).T
     degrees = np.bincount(first, minlength=count)
@@ -183,9 +185,9 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     return np.round(ranks, 12)
 
 
-def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     """Return each row with each of its nearest rows, shape (pairs, 2)."""
-    count = min(_NUM_NEIGHBOURS, len(vectors) - 1)
+    count = min(_NUM_NEIGHBORS, len(vectors) - 1)
     pair_arrays = []
     for start in range(0, len(vectors), _ROWS_PER_BATCH):
         products = vectors[start : start + _ROWS_PER_BATCH] @ vectors.T
@@ -196,7 +198,7 @@ def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.
     return np.concatenate(pair_arrays)
 
 
-def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return each chunk with each of its best neighbors by BM25 of its rarest terms, shape (pairs, 2)."""
     stem = get_stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
@@ -205,11 +207,11 @@ def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.N
         terms = dict.fromkeys(list_content_terms(state.read_chunk_text(chunk), stem))
         shared = [(n, term) for term, n in state.postings.count_chunks_by_term(list(terms)).items() if n > 1]
         weights = read_term_weights(state, [term for _, term in sorted(shared)[:_NUM_TERMS]])
-        ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBOURS + 1)
+        ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)
         others = order[np.searchsorted(chunks, ids, sorter=order)]
         ranked = np.lexsort((others, -scores))
-        neighbours = [int(other) for other in others[ranked[: _NUM_NEIGHBOURS + 1]] if other != number]
-        pairs += ((number, other) for other in neighbours[:_NUM_NEIGHBOURS])
+        neighbors = [int(other) for other in others[ranked[: _NUM_NEIGHBORS + 1]] if other != number]
+        pairs += ((number, other) for other in neighbors[:_NUM_NEIGHBORS])
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 

@@ -49,8 +49,9 @@ class ChunkedText:
 def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
     """Build the chunked text of a document that is not stored yet."""
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
-    e = extracted
-    return ChunkedText(e.key, e.title, e.format, e.text, e.outline, chunks, facts)
+    return ChunkedText(
+        extracted.key, extracted.title, extracted.format, extracted.text, extracted.outline, chunks, facts
+    )
 
 
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:

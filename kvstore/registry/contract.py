@@ -91,9 +91,9 @@ class Delta:
     - ``added``: the new documents. Their chunks are in none of the next three.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
     - ``changed_mentions``: by document, the chunks of which only the names in their texts changed. No document is in
-    both ``changed_chunks`` and ``changed_mentions``. - ``removed_mentions``: chunks that no longer mention some
-    entities. Apart from the changes in ``changed_mentions`` nothing else of them changed, and no other name lies inside
-    those of the entities.
+      both ``changed_chunks`` and ``changed_mentions``.
+    - ``removed_mentions``: by chunk, the entities that it no longer mentions. Apart from the changes in
+      ``changed_mentions``, nothing else of these chunks changed, and no other name is inside those of the entities.
     - ``names_added`` and ``names_removed``: normal forms by entity.
     - ``links``: by entity, entity and kind, the change in the number of documents that state a triple of both, or 1 if
       an edge between them was accepted and -1 if it no longer is.
@@ -150,7 +150,7 @@ class Structure(Protocol[Read]):
         ...
 
     def make_maintainer(self, state: State, write: WriteView) -> Maintainer:
-        """Return the follower for a write transaction. ``state`` sees the changes made so far."""
+        """Return the maintainer for a write transaction. ``state`` sees the changes made so far."""
         ...
 
     def dump(self, read: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
@@ -176,9 +176,9 @@ class Derivation(ABC):
     per number.
 
     A part is plain data that msgpack can store: None, numbers, texts, lists and maps. It is stored with its document,
-    and followers get it in :attr:`Added.parts`; :meth:`State.get_derived_parts` reads parts and vectors. The
+    and maintainers get it in :attr:`AddedDocument.parts`; :meth:`State.get_derived_parts` reads parts and vectors. The
     ``derivations`` of a system are kept in every store. The derivation of a :class:`MaintainedIndex` is kept after
-    CREATE INDEX, and followers must not read it.
+    CREATE INDEX, and maintainers must not read it.
     """
 
     name: str
@@ -214,7 +214,7 @@ class MaintainedIndex(Index):
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
         if record.state.get("dropping"):
-            raise InputError(f"index {self.name} is being dropped; DROP INDEX {self.name} goes on with that")
+            raise InputError(f"index {self.name} is being dropped; run DROP INDEX {self.name} to finish")
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
@@ -224,7 +224,7 @@ class MaintainedIndex(Index):
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         change = state.counters.change
         if record.state.get("dropping"):
-            return IndexStatus(self.name, "dropping", 0, change, f"DROP INDEX {self.name} goes on with that")
+            return IndexStatus(self.name, "dropping", 0, change, f"DROP INDEX {self.name} finishes it")
         if not record.state:
             return IndexStatus(self.name, "exact", change, 0, "part of every commit")
         documents = state.counters.documents

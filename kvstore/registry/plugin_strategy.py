@@ -26,16 +26,18 @@ def _list_own_strategies() -> Collection[str]:
 
 def _make_plugin_strategy(plugin: Plugin, make: Any) -> PluginStrategy:
     if not callable(make):
-        raise PluginError(f"it is no class or function that makes a strategy, but {make!r:.80}")
+        raise PluginError(f"it must be a class or function that makes a strategy, not {make!r:.80}")
     strategy = make()
     missing = [name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)]
     if missing:
-        raise PluginError(f"it makes {strategy!r:.80}, which has no {' and no '.join(missing)}, and so is no strategy")
+        raise PluginError(f"it makes {strategy!r:.80}, which is not a strategy: it has no {' and no '.join(missing)}")
     if strategy.name != plugin.name or plugin.name != plugin.name.lower():
-        raise PluginError(f"its strategy is called {strategy.name!r}; both names must be the same, in small letters")
+        raise PluginError(
+            f"its strategy is called {strategy.name!r}; that must be the name of the entry point, in lower case"
+        )
     options = strategy.options
     if not isinstance(options, Mapping) or not all(isinstance(value, (Option, Choice)) for value in options.values()):
-        raise PluginError("its options are no mapping of names to kvstore.arguments.Option or Choice")
+        raise PluginError("its options must map names to kvstore.arguments.Option or Choice")
     return PluginStrategy(plugin, strategy)
 
 
@@ -67,7 +69,9 @@ class PluginStrategy:
         except Exception as error:
             raise PluginError(f"{self._plugin} failed ({format_error(error)}); ask with another strategy") from error
         if not isinstance(evidence, Evidence):
-            raise PluginError(f"{self._plugin} gave {evidence!r:.80}, which is no evidence; ask with another strategy")
+            raise PluginError(
+                f"{self._plugin} returned {evidence!r:.80} instead of evidence; ask with another strategy"
+            )
         return evidence
 
     def __getattr__(self, name: str) -> Any:

@@ -39,10 +39,10 @@ class SourcePassage(NamedTuple):
     chunks: range
 
 
-def passage_digest(title: str | None, headings: Sequence[str], text: str) -> bytes:
+def compute_passage_digest(title: str | None, headings: Sequence[str], text: str) -> bytes:
     """Return the digest (BLAKE2b, 16 bytes) of what a model is shown of a passage.
 
-    >>> passage_digest("Tea", ["Leaves"], "They are picked.").hex()[:8]
+    >>> compute_passage_digest("Tea", ["Leaves"], "They are picked.").hex()[:8]
     '8704ee67'
     """
     payload = json.dumps([title, list(headings), text], ensure_ascii=False).encode()
@@ -96,13 +96,13 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     def parse_fields(self, *parts: Any) -> WrittenPassages:
         (rows,) = parts
         passages: dict[bytes, tuple[str, tuple[str, ...]]] = {}
-        unplaced: list[tuple[str, str]] = []
+        unassigned: list[tuple[str, str]] = []
         try:
             for digest, model, texts in rows:
                 if not all(isinstance(text, str) and text.strip() for text in [model, *texts]):
                     raise ValueError
                 if digest is None:
-                    unplaced += ((model, text) for text in texts)
+                    unassigned += ((model, text) for text in texts)
                 else:
                     passages[bytes.fromhex(digest)] = (model, tuple(texts))
         except (TypeError, ValueError):
@@ -110,7 +110,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                 f"{self.name} are lists of a digest (of a passage, or null), the name of a model, and a list of texts, "
                 "none of them blank"
             ) from None
-        return WrittenPassages(passages, tuple(unplaced))
+        return WrittenPassages(passages, tuple(unassigned))
 
     def to_fields(self, value: WrittenPassages) -> Sequence[Any]:
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.passages.items())]]
@@ -123,7 +123,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     ) -> WrittenPassages | None:
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         fitting = {digest: entry for digest, entry in value.passages.items() if digest in passages}
-        fitting |= _assign_unplaced(value.unassigned, list(passages.values()))
+        fitting |= _assign_texts(value.unassigned, list(passages.values()))
         return WrittenPassages(fitting)
 
     def estimate_size(self, value: WrittenPassages) -> int:
@@ -142,7 +142,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             yield f"the {self.name} written for {documents} are in no statement; EXPORT TO keeps them", ()
 
 
-def _assign_unplaced(
+def _assign_texts(
     unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
 ) -> dict[bytes, tuple[str, tuple[str, ...]]]:
     """Assign each text to the passage that shares most of its words, the first of equals. Titles and headings do not

@@ -15,7 +15,7 @@ from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenFact, passage_digest
+from ...registry.written_passages import SourcePassage, WrittenFact, compute_passage_digest
 from ...text.words import segment_words
 
 #: The maximum characters of a statement, and the maximum total length of statements relative to their chunk.
@@ -39,7 +39,9 @@ _SCHEMA = build_object_schema(
 
 def compute_unit_digest(document: ChunkedText, chunk: int) -> bytes:
     """Return the digest of the text that a model is shown of a chunk, given its ordinal."""
-    return passage_digest(document.title, document.list_headings(chunk), document.get_chunk_text(chunk).decode())
+    return compute_passage_digest(
+        document.title, document.list_headings(chunk), document.get_chunk_text(chunk).decode()
+    )
 
 
 class _WrittenUnits(WrittenFact):

@@ -15,7 +15,7 @@ from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
+from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, compute_passage_digest
 from ...structures.documents.documents import build_heading_path
 from ...text.words import segment_words
 
@@ -79,7 +79,7 @@ class _WrittenContext(WrittenFact):
 def _build_document_passage(document: ChunkedText) -> SourcePassage:
     text = _truncate_text(document.text, _MAX_DOCUMENT_BYTES)
     return SourcePassage(
-        passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
+        compute_passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
     )
 
 
@@ -95,7 +95,7 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
         if end - start >= _MIN_SECTION_BYTES:
             headings = build_heading_path(document.outline, section)
             text = _truncate_text(document.text[start:end], _MAX_SECTION_BYTES)
-            digest = passage_digest(document.title, headings, text)
+            digest = compute_passage_digest(document.title, headings, text)
             passage = SourcePassage(digest, document.title, headings, text, range(numbers[0], numbers[-1] + 1))
             yield section, passage
 
