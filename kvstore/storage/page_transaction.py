@@ -9,7 +9,6 @@ the committed pages on the path are verified first. Damage raises :class:`kvstor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import lmdb
@@ -207,9 +206,7 @@ class VerifiedCursor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._cursor.close()
 
     def get(self, key: bytes) -> memoryview | None:
