@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import logging
 import pydoc
 import subprocess
 import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
 import kvstore
+import kvstore.language
 from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.vector_index import VECTOR_INDEX
 
@@ -61,6 +64,22 @@ def test_names_are_shown_before_they_are_used() -> None:
     for text in ("class Store(", "open = open_store(path", "in_transaction", "class Transaction("):
         assert text in shown
     assert str(inspect.signature(kvstore.Store.get)) == "(self, key: 'str') -> 'Document | None'"
+
+
+@pytest.mark.parametrize("module", [kvstore, kvstore.language], ids=["kvstore", "kvstore.language"])
+def test_lazy_names_are_those_of_type_checkers(module: ModuleType) -> None:
+    """A name that is imported on first use is also imported for type checkers, from the same place, and listed."""
+    tree = ast.parse(inspect.getsource(module))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imported = {
+        name.asname or name.name: f"{'.' * node.level}{node.module}:{name.name}"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert imported == module._HOMES
+    assert set(module.__all__) >= imported.keys()
+    assert all(getattr(module, name) is not None for name in module.__all__)
 
 
 def test_a_store_is_a_container_of_its_documents(make_store: Callable[..., kvstore.Store]) -> None:

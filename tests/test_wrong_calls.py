@@ -213,7 +213,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         ),
         (lambda store: store.ingest(["a\0b"]), "a path to ingest must be a path without NUL characters"),
         (lambda store: store.ingest("x", options={1: 2}), "options must be texts and numbers by name"),
-        (lambda store: kvstore.open("x", embedder=5), "embedder is a name or an Embedder"),
+        (lambda store: kvstore.open("x", embedder=5), "embedder must be a name, or an object"),
         (lambda store: store.execute(5), "execute(): sql must be text, not int 5"),
     ],
 )

@@ -14,6 +14,7 @@ from .questions import find_plain_question, find_unquoted_question
 
 if TYPE_CHECKING:
     from ..ingest import formats
+    from ..sql.condition import check_condition
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .description_handlers import list_described_kinds, list_strategy_names
@@ -46,23 +47,24 @@ __all__ = [
     "tokens",
 ]
 
-#: The modules of the remaining names. They load on first use, so that a prompt need not wait for the parser.
+#: The module and the attribute of each remaining name. They load on first use, so that a prompt need not wait for
+#: the parser.
 _HOMES = {
-    "Cursor": ".cursor",
-    "can_fill_store": ".parser",
-    "check_condition": "..sql.condition",
-    "format_count": ".document_handlers",
-    "formats": "..ingest",
-    "get_keywords": ".grammar_parsing",
-    "list_described_kinds": ".description_handlers",
-    "list_expected_terminals": ".grammar_parsing",
-    "list_extraction_kinds": ".extraction_handlers",
-    "list_index_kinds": ".index_handlers",
-    "list_ingest_options": ".document_handlers",
-    "list_outlined_kinds": ".index_handlers",
-    "list_strategy_names": ".description_handlers",
-    "literal": "..sql.literals",
-    "name": "..sql.literals",
+    "Cursor": ".cursor:Cursor",
+    "can_fill_store": ".parser:can_fill_store",
+    "check_condition": "..sql.condition:check_condition",
+    "format_count": ".document_handlers:format_count",
+    "formats": "..ingest:formats",
+    "get_keywords": ".grammar_parsing:get_keywords",
+    "list_described_kinds": ".description_handlers:list_described_kinds",
+    "list_expected_terminals": ".grammar_parsing:list_expected_terminals",
+    "list_extraction_kinds": ".extraction_handlers:list_extraction_kinds",
+    "list_index_kinds": ".index_handlers:list_index_kinds",
+    "list_ingest_options": ".document_handlers:list_ingest_options",
+    "list_outlined_kinds": ".index_handlers:list_outlined_kinds",
+    "list_strategy_names": ".description_handlers:list_strategy_names",
+    "literal": "..sql.literals:literal",
+    "name": "..sql.literals:name",
 }
 #: Deprecated names, and their successors.
 _RENAMED = {
@@ -83,4 +85,5 @@ def __getattr__(name: str) -> Any:
         return globals().get(_RENAMED[name]) or __getattr__(_RENAMED[name])
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __package__), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    return getattr(import_module(module, __package__), attribute)

@@ -85,7 +85,8 @@ def open_store(
         hasattr(own_embedder, "embed") and isinstance(getattr(own_embedder, "name", None), str)
     ):
         raise ArgumentError(
-            f"open(): embedder is a name or an Embedder, which has a name and embeds, not {format_value(own_embedder)}"
+            "open(): embedder must be a name, or an object with a name and the method embed, not "
+            f"{format_value(own_embedder)}"
         )
     if embedder is not None:
         from ..models.embedder import open_embedder
@@ -142,9 +143,8 @@ def _open_handle(
     ):
         if current != requested and not readonly:
             raise SettingsMismatchError(
-                f"{environment.path} is open in this process with {name} = {current!r}, not {requested!r}; open it "
-                "alike, or "
-                "close it there"
+                f"{environment.path} is open in this process with {name} = {current!r}, not {requested!r}; close it "
+                "first, or open it with the same value"
             )
     if embedder is not None:
         store.set_embedder(embedder)
@@ -291,8 +291,8 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         if _has_earlier_terms(snapshot):
             raise StoreFormatError(
                 f"{environment.path}: its terms of Chinese, Japanese and other writing without spaces are single "
-                f"characters, and this kvstore looks for pairs; bring it up to date, keeping a copy, with: kvstore "
-                f"migrate {environment.path}"
+                f"characters, and this kvstore searches for pairs; update the store with: kvstore migrate "
+                f"{environment.path} (it keeps a copy)"
             )
         if environment.readonly:
             return
@@ -310,8 +310,8 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         environment.refuse_changes(refusal)
     elif missing_derivations is not None:
         raise StoreFormatError(
-            f"{environment.path}: {missing_derivations}; bring it up to date, keeping a copy, with: kvstore migrate "
-            f"{environment.path}, or open it read-only"
+            f"{environment.path}: {missing_derivations}; update it with: kvstore migrate {environment.path} (it keeps "
+            "a copy), or open it read-only"
         )
     elif outdated_structures:
         from ..changes.structure_rebuilding import rebuild_outdated
