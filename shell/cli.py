@@ -231,6 +231,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    """Run the command; report an error as one message."""
     try:
         # Not cli.main, which handles Ctrl-C and closed pipes in its own way.
         with cli.make_context("kvstore", arguments) as context:

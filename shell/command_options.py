@@ -73,6 +73,7 @@ def _list_formats() -> list[str]:
 
 
 def _validate_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
+    """Raise BadParameter unless a format is known."""
     if form is not None and form not in kvstore.FORMATS:
         from kvstore import language
 

@@ -156,6 +156,7 @@ class Console:
             self.pager = pager
 
     def _run_statement(self, item: ScriptItem) -> None:
+        """Run a statement after confirmation, if it needs one, and write its result and messages."""
         if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
             self.notify("the statement was not run")
             return
@@ -181,6 +182,7 @@ class Console:
                 self.fail()
 
     def _execute(self, text: str) -> kvstore.Cursor:
+        """Run a statement, showing its progress or the answer while a model writes it."""
         from .interrupts import DeferredInterrupts
         from .progress import ProgressLine
         from .streaming import AnswerStream
@@ -225,6 +227,7 @@ class Console:
         return num_rows
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
+        """Write a result to the pager if it is longer than the screen; return the number of rows."""
         counter = render.RowCounter(rows)
         paged = PagedStream(self.out, pager)
         with suppress(BrokenPipeError):  # the user has left the pager
@@ -274,6 +277,7 @@ class Console:
         self.close_output()
 
     def _close_store(self) -> None:
+        """Close the store; an open transaction is rolled back with a message."""
         if not isinstance(self._store, BackgroundOpening) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
             self.notify("the open transaction was rolled back")

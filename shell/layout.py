@@ -117,6 +117,7 @@ def _take_fitting(text: str, width: int) -> str:
 
 
 def _wrap_cell(text: str, width: int) -> list[str]:
+    """Return the lines of a cell, cut after the maximum number of lines."""
     lines = list(wrap(text, width))
     if len(lines) > _MAX_CELL_LINES:
         lines = lines[:_MAX_CELL_LINES]

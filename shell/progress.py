@@ -89,6 +89,7 @@ class ProgressLine:
 
 
 def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
+    """Format the progress as a line, with a bar if it goes to a terminal."""
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes

@@ -66,6 +66,7 @@ class RowCounter:
 def _render_lines(
     kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, is_answer_shown: bool
 ) -> Iterator[str]:
+    """Return the lines of a result in a mode, or in the layout of its statement."""
     if mode == "table":
         if kind == "EXPAND":
             return layout.render_groups(rows, width) if "count" in columns else layout.render_relatives(rows, width)
@@ -126,6 +127,7 @@ def _format_field(value: Any) -> str:
 
 
 def _render_objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str]:
+    """Yield each row as a JSON object."""
     names: list[str] = []
     for name in columns:  # number repeated column names, so that no column is lost
         num_same = sum(1 for earlier in columns[: len(names)] if earlier == name)

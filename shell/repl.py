@@ -171,6 +171,7 @@ def _normalize_command(text: str) -> str:
 
 
 def _confirm(statement: str) -> bool:
+    """Ask before a statement that deletes by condition; return True for yes."""
     try:
         reply = input("this deletes every document that satisfies the condition; continue? [y/N] ")
     except (EOFError, KeyboardInterrupt):
@@ -179,6 +180,7 @@ def _confirm(statement: str) -> bool:
 
 
 def _open_history(console: Console) -> History:
+    """Return the history in its file, or in memory if the file cannot be written."""
     path = get_state_folder() / "history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -123,6 +123,7 @@ def _run_conversation(
     bail: bool,
     warn: bool,
 ) -> int:
+    """Run the interactive shell; return the exit status."""
     from .background_opening import BackgroundOpening, pause_garbage_collection
 
     with pause_garbage_collection():
@@ -142,6 +143,7 @@ def _run_conversation(
 
 
 def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
+    """Run the statements of -c, then the scripts of -f, else standard input."""
     from .script import read_items, split_items
 
     for command in commands:
@@ -244,6 +246,7 @@ def compact(store: Path, mode: str | None) -> int:
 
 
 def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
+    """Run one statement as a command; return the exit status."""
     from .console import Console
     from .script import ScriptItem
 

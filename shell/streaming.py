@@ -47,6 +47,7 @@ class AnswerStream:
         self._out.flush()
 
     def _end_word(self) -> None:
+        """Write the collected word, on a new line if it does not fit."""
         word, self._word = mask_line(self._word), ""
         if not word:
             return

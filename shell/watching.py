@@ -55,6 +55,7 @@ class SystemWatcher:
         return bool(next(self._change_sets))
 
     def _start(self) -> None:
+        """Begin to watch the folders that exist."""
         from watchfiles import watch
 
         self._known_identities = self._list_identities()
@@ -101,6 +102,7 @@ class PollingWatcher:
         return True
 
     def _scan_folders(self) -> FileStates:
+        """Return the modification time and size of every file."""
         states: FileStates = {}
         for top in self._folders:
             for folder, inner, names in os.walk(top):
@@ -155,6 +157,7 @@ def follow(
 
 
 def _identify_folder(folder: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a folder, or None if it does not exist."""
     try:
         status = folder.stat()
     except OSError:

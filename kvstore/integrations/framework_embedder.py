@@ -60,6 +60,7 @@ class FrameworkEmbedder:
         return unit_vector
 
     def _normalize(self, vectors: Sequence[Sequence[float]], num_texts: int) -> UnitVectors:
+        """Return vectors scaled to length 1. Raises EmbedderError if they are not one row of numbers per text."""
         try:
             rows = np.asarray(vectors, np.float32)
         except (TypeError, ValueError):

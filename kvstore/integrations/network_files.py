@@ -38,6 +38,7 @@ def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
 
 
 def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
+    """Convert a network to names and edges for drawing. Raises InputError if it has too many names."""
     if len(network.names) > MAX_DRAWN_NAMES:
         other_formats = ", ".join(form for form in FORMATS if form not in ("svg", "html"))
         raise InputError(

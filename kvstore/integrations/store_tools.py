@@ -332,6 +332,7 @@ class StoreTools:
         return statement, [question, *set_clauses.values()]
 
     def _load_titles(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """Return the titles of documents by key."""
         rows = self._query(
             "SELECT key, title FROM documents WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(keys)]
         )

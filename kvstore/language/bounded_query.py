@@ -138,6 +138,7 @@ class _RunningQuery:
         return self._result
 
     def _abandon(self) -> None:
+        """Stop the query, and count it as abandoned until its thread ends."""
         self._stop.set()
         with self._condition, self._abandoned_condition:
             if not self._ended:
@@ -145,6 +146,7 @@ class _RunningQuery:
                 _RunningQuery._num_abandoned += 1
 
     def _run(self) -> None:
+        """Run the query in its thread, and report its result or error to the caller."""
         try:
             with allow_interruption(self._stop):
                 self._result = self._read()
@@ -161,6 +163,7 @@ class _RunningQuery:
 
 
 def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
+    """Parse the single reading statement of a text. Raises StatementError for any other text."""
     parsed = parse(sql, parameters)
     if len(parsed) != 1:
         raise StatementError(f"query() runs exactly one statement, not {len(parsed)}; use execute() to run several")
@@ -203,6 +206,7 @@ def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
 
 
 def _check_limit(name: str, value: Any, requirement: str) -> None:
+    """Raise InputError unless a limit is None or a positive number."""
     is_integer = name == "max_rows"
     is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX

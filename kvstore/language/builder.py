@@ -115,6 +115,7 @@ class Builder:
         return _STATEMENTS[tree.data](*arguments, **clauses)
 
     def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
+        """Add the value of a clause. Raises StatementError if the clause is repeated."""
         name = _FIELD_NAMES.get(tree.data, tree.data)
         if name in clauses:
             clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
@@ -122,6 +123,7 @@ class Builder:
         clauses[name] = self._build_clause(tree)
 
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
+        """Return the value of a clause; a keyword without a value is True."""
         if tree.data == "with_options":
             return self._build_options(tree)
         if not tree.children:
@@ -133,6 +135,7 @@ class Builder:
         return str(child) if child.type == "CONDITION" else child.lower()
 
     def _build_options(self, tree: Tree[Terminal]) -> dict[str, Value]:
+        """Return the options of ``WITH (name = value, ...)``."""
         options: dict[str, Value] = {}
         for option in tree.children:
             assert isinstance(option, Tree)
@@ -143,6 +146,7 @@ class Builder:
         return options
 
     def _build_value(self, tree: Tree[Terminal]) -> Any:
+        """Return the value of a literal, a bare word or a parameter."""
         *sign, terminal = tree.children
         assert isinstance(terminal, Terminal)
         if terminal.type == "PARAMETER":
@@ -154,6 +158,7 @@ class Builder:
         return unquote(terminal)
 
     def _parse_count(self, terminal: Terminal) -> int:
+        """Parse a count such as that of LIMIT. Raises StatementError if it is not a whole number in range."""
         if not (terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS):
             raise make_statement_error(
                 self._text, _get_offset(terminal), f"expected {_COUNT_DESCRIPTION}, found {terminal:.40}"
@@ -161,6 +166,7 @@ class Builder:
         return int(terminal)
 
     def _get_parameter_value(self, rule: str, terminal: Terminal) -> SqlValue:
+        """Return the value of a parameter. Raises StatementError if its type does not fit the grammar ``rule``."""
         value = self._parameters[_get_offset(terminal)].value
         if rule == "count":
             expectation = _COUNT_DESCRIPTION

@@ -114,6 +114,7 @@ def update_document(context: StatementContext, statement: s.UpdateDocument) -> C
 
 
 def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
+    """Parse META, a JSON object. Raises StatementError."""
     if text is None:
         return None
     try:

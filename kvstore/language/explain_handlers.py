@@ -80,6 +80,7 @@ def list_steps(context: StatementContext, statement: s.PlainStatement, *, analyz
 
 def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     # Only ANALYZE counts as a use of the statement; a plain EXPLAIN must not leave any trace.
+    """Return the steps of a statement, with the total cost if ``analyze``."""
     recording = nullcontext() if analyze else context.database._session.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
@@ -99,6 +100,7 @@ def _make_total_step(count: int | None, milliseconds: float, measured: MeasuredV
 
 
 def _collect_steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
+    """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained."""
     match statement:
         case s.Lookup():
             return _ExplainedSteps(_list_lookup_steps(context, statement))
@@ -174,6 +176,7 @@ def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext
 
 
 def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
+    """Return the steps of a LOOKUP."""
     with context.target.state() as state:
         trace = Trace(state.lmdb)
         for name in statement.entities:
@@ -205,6 +208,7 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
 
 
 def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
+    """Return the steps of an EXPAND."""
     with context.target.state() as state:
         trace = Trace(state.lmdb)
         with trace.step("walk trees") as step:

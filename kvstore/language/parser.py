@@ -76,6 +76,7 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
 
 
 def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> ParsedStatement:
+    """Parse one statement; a query is left to SQLite."""
     start = script[0].start
     if script[0].kind == "word" and script[0].text.upper() in s.QUERY_WORDS:
         for token in script:

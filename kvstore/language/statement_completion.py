@@ -103,6 +103,7 @@ def _find_partial_token(before: str) -> tuple[int, Token | None]:
 
 
 def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+    """Yield the completions, with their kinds, of the word ``typed`` after the text of a statement."""
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
@@ -143,6 +144,7 @@ def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Itera
 def _iter_strings(
     words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[tuple[str, str]]:
+    """Yield the keys, names, paths or trees that complete a string, as literals."""
     if "STRING" not in allowed or not words:
         return
     values: Sequence[str]
@@ -200,6 +202,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
 
 
 def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+    """Yield the tables, columns and keywords that can follow the words of a query."""
     tables = catalog.tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from ((table, "table") for table in tables)

@@ -83,6 +83,7 @@ def _parse_conditions(where: object, depth: int) -> Condition:
 
 
 def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
+    """Convert one entry of a mapping: a field, a column or a combination of conditions."""
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"the name of a field must be text, not {format_value(name)}")
     if name == "$not":
@@ -126,6 +127,7 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
 
 
 def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
+    """Convert one operator with its value, such as ``"$gte": 2024``."""
     match operator:
         case "$eq":
             return _make_equality(field, name, value)

@@ -114,12 +114,14 @@ class _ConditionParser:
         return parts[0] if len(parts) == 1 else AnyOf(parts)
 
     def _parse_conjunction(self) -> Condition:
+        """Parse parts joined by AND."""
         parts = [self._parse_negation()]
         while self._accept("AND"):
             parts.append(self._parse_negation())
         return parts[0] if len(parts) == 1 else All(parts)
 
     def _parse_negation(self) -> Condition:
+        """Parse a part, which may follow NOT. An unsupported part is skipped and becomes Unsupported."""
         if self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
             return Not(self._parse_negation())
@@ -158,6 +160,7 @@ class _ConditionParser:
             raise _UnsupportedForm
 
     def _parse_part(self) -> Condition:
+        """Parse a condition in parentheses, an EXISTS, or a comparison."""
         if self._is_word("(") and not self._is_word("SELECT", 1):
             start = self._position
             self._position += 1
@@ -178,6 +181,7 @@ class _ConditionParser:
     # Fields ----------------------------------------------------------------------------------------------------------
 
     def _parse_field(self) -> Field:
+        """Parse a column, or a field of the metadata."""
         if self._accept("("):
             field = self._parse_field()
             self._expect(")")
@@ -209,6 +213,7 @@ class _ConditionParser:
         return names
 
     def _parse_field_condition(self, field: Field) -> Condition:
+        """Parse the operator and the value after a field."""
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
             self._position += 1
@@ -229,6 +234,7 @@ class _ConditionParser:
         return _negate_if(self._parse_predicate(field), negated)
 
     def _parse_identity(self, field: Field) -> Condition:
+        """Parse the value after IS or IS NOT, which is never unknown."""
         if self._is_word("TRUE") or self._is_word("FALSE"):
             raise _UnsupportedForm  # IS TRUE tests the truth of a value, not equality
         value = self._parse_value()
@@ -237,6 +243,7 @@ class _ConditionParser:
         return All([Present(field), _make_comparison(field, "=", value)])
 
     def _parse_predicate(self, field: Field) -> Condition:
+        """Parse IN, BETWEEN, LIKE, GLOB or MATCH after a field."""
         if self._accept("IN"):
             self._expect("(")
             values = [self._parse_value()]
@@ -326,6 +333,7 @@ class _ConditionParser:
     # Tokens ----------------------------------------------------------------------------------------------------------
 
     def _get_word(self, ahead: int = 0) -> str:
+        """Return the word, operator or number ``ahead`` tokens further, in capitals; other tokens are empty."""
         position = self._position + ahead
         if position >= len(self._script):
             return ""
@@ -336,6 +344,7 @@ class _ConditionParser:
         return self._get_word(ahead) == word
 
     def _accept(self, word: str) -> bool:
+        """Consume the next token if it is ``word``; return True if it was."""
         if self._is_word(word):
             self._position += 1
             return True
@@ -346,6 +355,7 @@ class _ConditionParser:
             raise _UnsupportedForm
 
     def _read_token(self) -> Token:
+        """Consume and return the next token."""
         if self._position >= len(self._script):
             raise _UnsupportedForm
         self._position += 1
@@ -367,6 +377,7 @@ class _ConditionParser:
         return value
 
     def _is_value(self) -> bool:
+        """True if the next token begins a literal or is a parameter."""
         if self._position >= len(self._script):
             return False
         token = self._script[self._position]
@@ -421,6 +432,7 @@ class _ParameterValues:
         self._is_complete = is_named or max_number == len(parameters)
 
     def get_value(self, token: Token) -> Any:
+        """Return the value of a parameter in the form of a literal. Raises _UnsupportedForm for other types."""
         value = self._values_by_offset[token.start]
         if value is None:
             return _NULL
@@ -483,6 +495,7 @@ def _parse_path(text: str) -> tuple[str, ...]:
 
 
 def _make_comparison(field: Field, operator: Operator, value: FieldValue | object, *, holds: bool = True) -> Condition:
+    """Return a comparison, negated unless ``holds``; a comparison with NULL is Unknown."""
     if value is _NULL:
         return Unknown()
     comparison = Compare(field, operator, value)  # type: ignore[arg-type]

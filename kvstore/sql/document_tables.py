@@ -25,6 +25,7 @@ from ..structures.documents.documents import TEXT_COLUMNS, DocumentRecord, build
 
 def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
     # A long key is stored truncated and hashed, so only its first bytes determine its order.
+    """Yield the documents whose keys may lie between two keys; SQLite checks them."""
     first = b"" if low is None else low.encode()[:400]
     last = None if high is None else high.encode()[:400]
     for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first):

@@ -80,6 +80,7 @@ class _TableScan:
         self.Next()
 
     def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
+        """Return the rows by the access path of a plan, such as ``key >= ? AND key <= ?``."""
         bounds: dict[str, SqlValue] = {}
         for part, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = part.split(" ")
@@ -284,6 +285,7 @@ class _Connection:
         self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
+        """Run the SQL function ``match(query, text)``."""
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
@@ -315,6 +317,7 @@ class _Pool:
         return connection
 
     def give_back(self, connection: _Connection) -> None:
+        """Return a connection to the pool, or drop it if the pool is full."""
         connection.end()
         with self._lock:
             if len(self._idle) < self._max_idle:
@@ -388,6 +391,7 @@ class Selection:
         self.close()
 
     def _translate_error(self, error: Exception) -> Exception:
+        """Convert an error of SQLite or of a parameter to an error of kvstore."""
         if isinstance(error, apsw.Error):
             offset = getattr(error, "error_offset", -1)
             position = len(self._text.encode()[:offset].decode()) if offset >= 0 else None

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 def _scan_entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
+    """Yield the entities whose keys lie between two keys."""
     last = None if high is None else high.encode()
     for key, entity in reader.state.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
         if last is not None and bytes(key) > last:
@@ -264,6 +265,7 @@ def _iter_document_triples(reader: Reader, key: str) -> TableRows:
 
 
 def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
+    """Yield the triples of the documents with a triple that names an entity."""
     from ..derived.passage_graph.structure import GRAPH
 
     entity = reader.find_entity(name)

@@ -69,6 +69,7 @@ def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: Do
 
 
 def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts: DocumentTexts) -> Iterator[AnswerRun]:
+    """Yield the runs of a paragraph: each sentence before a citation, and the text after the last one."""
     position = 0
     for match in _CITATION_PATTERN.finditer(paragraph):
         numbers = tuple(int(number) for number in match[1].split(","))

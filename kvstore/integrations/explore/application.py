@@ -104,6 +104,7 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 
 def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
     # A streamed page is read until it has been sent: its session ends then.
+    """Build the response to a request, in a session of its own. An error of kvstore becomes a page, or JSON."""
     with ExitStack() as stack:
         try:
             session = stack.enter_context(store.open_session())
@@ -147,6 +148,7 @@ def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: 
 
 
 def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) -> Response:
+    """Return another form of a page; an iterator of pieces is streamed, and ``stack`` is closed after the last."""
     body = form.make(page_request)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
     if isinstance(body, str | bytes):
@@ -163,6 +165,7 @@ def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
 def _render_error(
     store: FollowedStore, request: Request, status: int, message: str, *, as_data: bool = False
 ) -> Response:
+    """Return an error as a page, or as JSON if the client asked for JSON."""
     if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON_TYPE):
         return Response(format_json({"error": message}), status, media_type=_JSON_TYPE)
     page = ExplorerPage("", lambda request: {}, "error.html")

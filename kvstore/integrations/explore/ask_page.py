@@ -54,6 +54,7 @@ def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
 
 
 def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
+    """Return the finished answer as JSON data, or the error that ended it."""
     try:
         return build_answer_data(store, pieces.answer)
     except KvstoreError as error:

@@ -132,6 +132,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    """Return the title of each chunk's document."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
     # Two documents with the same title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
@@ -140,6 +141,7 @@ def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | Non
 
 
 def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
+    """Return for each chunk the value of a metadata field of its document."""
     rows = _fetch_rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values = {key: None if value is None else str(value) for key, value in rows}
     document_values = [values.get(key) for key in chunks.documents]
@@ -147,6 +149,7 @@ def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[
 
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    """Return for each chunk the title of its coarsest topic."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
     parents = _load_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)

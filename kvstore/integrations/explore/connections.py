@@ -85,6 +85,7 @@ class _OneASecond(logging.Filter):
         self._next = 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """True if no record has passed in the last second."""
         now = time.monotonic()
         with self._lock:
             if now < self._next:

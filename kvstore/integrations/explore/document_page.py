@@ -39,6 +39,7 @@ def _get_last_change(store: kvstore.Store) -> int:
 
 
 def _read_content(request: PageRequest) -> PageContent:
+    """Read the content of the page; see :func:`build_content`."""
     store, key = request.store, request.name
     document = store.get(key)
     if document is None:

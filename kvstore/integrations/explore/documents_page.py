@@ -73,6 +73,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _parse_facet(text: str) -> tuple[str, Any]:
+    """Parse a facet, a JSON list of a field and a value. Raises InputError."""
     try:
         name, value = json.loads(text)
     except ValueError:

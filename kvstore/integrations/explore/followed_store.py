@@ -52,6 +52,7 @@ class FollowedStore:
             session.interrupt()
 
     def _get_store(self) -> kvstore.Store:
+        """Return the open store, reopened if another one has replaced it at the path."""
         with self._lock:
             if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file_identity):
                 self._store.close()  # current readers finish first, or get an error
@@ -69,6 +70,7 @@ class FollowedStore:
 
 
 def _identify_file(path: Path) -> tuple[int, int]:
+    """Return the device and inode of the data file, which differ if another store replaces it."""
     try:
         status = os.stat(path / "data.mdb")
     except FileNotFoundError:

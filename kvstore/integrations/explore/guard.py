@@ -110,6 +110,7 @@ class Guard:
         return None
 
     def _has_cookie(self, scope: Any) -> bool:
+        """True if a request has the cookie that the token was exchanged for."""
         cookies = (
             pair.strip().partition("=") for value in _get_header_values(scope, b"cookie") for pair in value.split(";")
         )

@@ -80,6 +80,7 @@ def _list_colorings(store: kvstore.Store) -> list[str]:
 
 
 def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
+    """Return the requested coloring; raises InputError for an unknown one."""
     coloring = request.get_text("colour", "document")
     if coloring not in colorings:
         raise InputError(f"chunks cannot be colored by {coloring!r}; use one of {', '.join(colorings)}")
@@ -87,6 +88,7 @@ def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
 
 
 def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
+    """Return the evidence of a question, and its position on the map if it can be embedded."""
     retrieved = store.retrieve(question, top=_MAX_EVIDENCE)
     evidence = []
     for hit in retrieved.hits:
@@ -113,6 +115,7 @@ def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> d
 
 
 def _render_points(request: PageRequest) -> bytes:
+    """Return the points as packed numbers; see the module."""
     chunks = get_chunk_map(request.store)
     groups = chunks.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
     points = chunks.points.astype("<u2")

@@ -90,6 +90,7 @@ class PageRequest:
 
 
 def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
+    """Parse a whole number in a range. Raises InputError."""
     text = value.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 16 and minimum <= int(text) <= maximum):
         raise InputError(f"{name} must be a whole number from {minimum} to {maximum:,}, not {value[:40]!r}")

@@ -109,6 +109,7 @@ def _run(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) 
 
 
 def _open_listener(port: int) -> socket.socket:
+    """Return a socket that listens on a port of this machine. Raises InputError if the port is not available."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

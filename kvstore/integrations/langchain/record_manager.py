@@ -106,6 +106,7 @@ class KvstoreRecordManager(RecordManager):
             self.store.set_origins(new_origins)
 
     def _check_groups(self, batch: Sequence[tuple[str, str | None]]) -> None:
+        """Raise ValueError if a document's metadata names another group than the given one."""
         groups = {key: group for key, group in batch if group is not None}
         for key, actual_group in self._iter_groups(list(groups)):
             if actual_group != groups[key]:

@@ -126,6 +126,7 @@ def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 
 
 def _build_document(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
+    """Return a hit as a document: the whole document if it is a single chunk, else the text of the hit."""
     metadata = dict(stored.meta)
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     if evidence or not is_whole:

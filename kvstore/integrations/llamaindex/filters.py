@@ -47,6 +47,7 @@ def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
 
 
 def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
+    """Convert one filter to a condition. Raises InputError for an unknown operator."""
     if metadata_filter.operator == FilterOperator.IS_EMPTY:
         return {metadata_filter.key: {"$empty": True}}
     if metadata_filter.operator == FilterOperator.ALL:

@@ -44,6 +44,7 @@ def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 
 
 def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:
+    """Return the node of a hit: the stored node if it is a single chunk, else a new node for the part."""
     if hit.kind == "chunk" and document.chunks == 1:
         node = build_node(document)
     else:

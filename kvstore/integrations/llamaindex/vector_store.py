@@ -175,6 +175,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _search(
         self, state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
+        """Return the hits of a query in its mode, with their scores. Raises InputError for an unknown mode."""
         top, mode = query.similarity_top_k, query.mode
         if mode == VectorStoreQueryMode.MMR:
             return self._search_mmr(state, query, where, options)
