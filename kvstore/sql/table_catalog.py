@@ -39,7 +39,7 @@ _CORE_TABLES = {**_FACT_TABLES, **_STORE_TABLES}
 CACHEABLE_TABLES = frozenset(_FACT_TABLES)
 
 
-class _Catalog(Mapping[str, SqlTable]):
+class _TableCatalog(Mapping[str, SqlTable]):
     """All tables by name: those of every store, then those of the systems."""
 
     def __getitem__(self, name: str) -> SqlTable:
@@ -60,7 +60,7 @@ class _Catalog(Mapping[str, SqlTable]):
         return name in _CORE_TABLES or name in SQL_TABLES
 
 
-_CATALOG = _Catalog()
+_CATALOG = _TableCatalog()
 
 
 def get_sql_tables() -> Mapping[str, SqlTable]:
