@@ -196,12 +196,12 @@ class Environment(FileTransactions):
     # -- Access for migrations
 
     @contextlib.contextmanager
-    def hold_lmdb(self, timeout: float | None = None) -> Iterator[lmdb.Environment]:
+    def hold_lmdb(self) -> Iterator[lmdb.Environment]:
         """Hold the writer lock within the block, and yield the LMDB environment itself to a migration.
 
         Raises CorruptionError if a page is damaged, and the errors of :meth:`write`.
         """
-        self._take_writer_lock(timeout)
+        self._take_writer_lock()
         try:
             with self._file.hold_open() as data:
                 if faults := data.verify():

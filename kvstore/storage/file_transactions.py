@@ -218,7 +218,7 @@ class FileTransactions:
         with self._file.hold_open_briefly() as data:
             return data.used > data.map_size // 2
 
-    def _take_writer_lock(self, timeout: float | None) -> None:
+    def _take_writer_lock(self, timeout: float | None = None) -> None:
         """Acquire the writer lock, and open the file for writing if it is open read-only."""
         self._file.require_open()
         if self.readonly:

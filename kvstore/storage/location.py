@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..arguments import is_text
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError, StoreNotFoundError
+from .records import PAGE_SIZE
 
 DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
@@ -25,7 +26,7 @@ WRITER_FILE = "writer.lock"
 INDEX_SUFFIXES = (".index", ".index.new")
 
 #: LMDB writes its two meta pages at once; a shorter file was truncated.
-MIN_DATA_BYTES = 2 * 4096
+MIN_DATA_BYTES = 2 * PAGE_SIZE
 
 #: LMDB's magic number, at byte 16 of each of its two meta pages, in the byte order of the machine.
 _LMDB_MAGIC = struct.pack("=I", 0xBEEFC0DE)
@@ -57,7 +58,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         with data.open("rb") as file:
             head = file.read(MIN_DATA_BYTES)
-        if _LMDB_MAGIC not in (head[16:20], head[4096 + 16 : 4096 + 20]):
+        if _LMDB_MAGIC not in (head[16:20], head[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
             raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}

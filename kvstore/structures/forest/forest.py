@@ -80,6 +80,8 @@ class Assertion(NamedTuple):
 
 #: The maximum number of cached names of nodes, used to sort nodes.
 _MAX_KEYS = 1 << 17
+#: The maximum number of nodes that a search for the nearest root visits.
+_MAX_LEVEL_NODES = 10_000
 
 #: The only assertion of an edge stated by the user.
 USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
@@ -356,11 +358,11 @@ class Forest:
                     seen.add(neighbor)
                     queue.append((neighbor, distance + 1))
 
-    def compute_level(self, node: int, limit: int = 10_000) -> int:
-        """Return the number of edges to the nearest root above the node; 0 for a root, or if a cycle has no root."""
+    def compute_level(self, node: int) -> int:
+        """Return the number of edges to the nearest root above the node; 0 for a root, or if the search finds none."""
         queue = deque([(node, 0)])
         seen = {node}
-        while queue and len(seen) < limit:
+        while queue and len(seen) < _MAX_LEVEL_NODES:
             current, distance = queue.popleft()
             parents = list(self.iter_parents(current))
             if not parents:
