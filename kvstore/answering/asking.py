@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from ..errors import ModelUnavailableError
-from ..retrieval.clauses import Clauses
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
+from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
 
 if TYPE_CHECKING:

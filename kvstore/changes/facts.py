@@ -21,7 +21,7 @@ from .. import registry as systems
 from ..errors import InputError
 from ..extraction.own_chunks import unpack_chunks
 from ..registry.contract import TRIPLE_LINK
-from ..registry.fact import BoundStatement, ChangeContext, DocumentFact, Fact, Fields, Line, StatedFact
+from ..registry.fact import BoundStatement, ChangeContext, DocumentFact, ExportLine, Fact, Fields, StatedFact
 from ..storage import records
 from ..structures import tables
 from ..structures.documents.document_triples import TRIPLE_KIND, DocumentTriples, find_entity_pairs, parse_triples
@@ -83,7 +83,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         )
         return record.key, source
 
-    def to_line(self, key: str, value: SourceDocument) -> Line:
+    def to_line(self, key: str, value: SourceDocument) -> ExportLine:
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
         return {
@@ -92,7 +92,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             if field_value or name not in ("left_out", "vectors", "chunks")
         }
 
-    def parse(self, line: Line) -> tuple[str, SourceDocument]:
+    def parse(self, line: ExportLine) -> tuple[str, SourceDocument]:
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row: bytes) -> str:
@@ -207,10 +207,10 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         edges = {edge.key: edge for _, _, edge in state.forest.iter_stated_edges()}
         yield from sorted(edges.items())
 
-    def to_line(self, key: EdgeKey, value: StatedEdge) -> Line:
+    def to_line(self, key: EdgeKey, value: StatedEdge) -> ExportLine:
         return {"edge": value.child, "parent": value.parent, "tree": value.tree}
 
-    def parse(self, line: Line) -> tuple[EdgeKey, StatedEdge]:
+    def parse(self, line: ExportLine) -> tuple[EdgeKey, StatedEdge]:
         edge = self.make_edge(line["edge"], line["parent"], line["tree"])
         return edge.key, edge
 
@@ -274,10 +274,10 @@ class _StatedAliases(StatedFact[str, Alias]):
     def scan(self, state: State) -> Iterator[tuple[str, Alias]]:
         return state.aliases.scan()
 
-    def to_line(self, key: str, value: Alias) -> Line:
+    def to_line(self, key: str, value: Alias) -> ExportLine:
         return {"alias": value.name, "entity": value.entity, "kind": value.kind}
 
-    def parse(self, line: Line) -> tuple[str, Alias]:
+    def parse(self, line: ExportLine) -> tuple[str, Alias]:
         alias = self.make_alias(line["alias"], line["entity"], line["kind"])
         return alias.key, alias
 
@@ -345,7 +345,7 @@ def list_fact_kinds() -> list[Fact[Any, Any]]:
     return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.list_facts()]
 
 
-def find_line_kind(line: Line) -> Fact[Any, Any]:
+def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
     """Return the kind of fact of a line of an export. Raises InputError if there is none."""
     for fact in list_fact_kinds():
         if fact.name in line:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import InputError
 from ..registry import INDEXES, get_index_kind
-from ..retrieval.clauses import SEARCH_TOP, Clauses
+from ..retrieval.question_clauses import SEARCH_TOP, Clauses
 from ..structures.counters import Counters
 from . import entity_reading
 from .stored_document import Document, check_chunks, list_matching_keys, read_document, read_vectors
@@ -378,7 +378,7 @@ class Queryable(ABC):
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
         """Retrieve evidence for a question with a strategy (default: the session's), best chunks first.
 
-        The clauses are those of :class:`~kvstore.retrieval.clauses.Clauses`: ``using``, ``depth``, ``top``, ``within``,
+        The clauses are those of :class:`~kvstore.retrieval.question_clauses.Clauses`: ``using``, ``depth``, ``top``, ``within``,
         ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question can be
         empty if ``vector`` is given and the strategy is not lexical. Raises UnknownStrategyError, InputError for values
         out of range, and EmbedderError or RerankerError if a model is unavailable.

@@ -20,8 +20,8 @@ from ..retrieval.query import Query, Strategy, check_options, split_options
 from ..structures.vectors.vectors import normalize_rows
 
 if TYPE_CHECKING:
-    from ..retrieval.clauses import Clauses
     from ..retrieval.evidence import Evidence
+    from ..retrieval.question_clauses import Clauses
     from ..structures.state import State
     from .session import Session
 

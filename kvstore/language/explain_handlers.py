@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from ..ingest.sources import format_skipped
 from ..registry.table_reader import Reader
-from ..retrieval.clauses import SEARCH_TOP
 from ..retrieval.evidence import Hit, Step, Trace
+from ..retrieval.question_clauses import SEARCH_TOP
 from ..storage.measured_view import MeasuredView
 from ..structures.filter import addresses
 from ..text.normalize import to_entity_key

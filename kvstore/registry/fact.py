@@ -47,7 +47,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 #: A line of an export.
-Line = Mapping[str, Any]
+ExportLine = Mapping[str, Any]
 #: A statement of the language with ``?`` in place of values, or a sentence; and the values.
 BoundStatement = tuple[str, Sequence[str]]
 
@@ -73,11 +73,11 @@ class Fact(ABC, Generic[Key, Value]):
         """Yield all facts of this kind, in order of their keys."""
 
     @abstractmethod
-    def to_line(self, key: Key, value: Value) -> Line:
+    def to_line(self, key: Key, value: Value) -> ExportLine:
         """Return the export line of a fact."""
 
     @abstractmethod
-    def parse(self, line: Line) -> tuple[Key, Value]:
+    def parse(self, line: ExportLine) -> tuple[Key, Value]:
         """Return the fact of an export line, whose fields have the right types. Raises InputError."""
 
     @abstractmethod
@@ -196,10 +196,10 @@ class DocumentFact(StatedFact[str, Value]):
     def statistic_name(self) -> str:
         return f"documents_with_{self.plural}"
 
-    def to_line(self, key: str, value: Value) -> Line:
+    def to_line(self, key: str, value: Value) -> ExportLine:
         return dict(zip(self.fields, (key, *self.to_fields(value)), strict=True))
 
-    def parse(self, line: Line) -> tuple[str, Value]:
+    def parse(self, line: ExportLine) -> tuple[str, Value]:
         key, *parts = (line[name] for name in self.fields)
         return key, self.parse_fields(*parts)
 
