@@ -39,17 +39,17 @@ def model(tmp_path: Path) -> Path:
             lambda config: config.update(position_embedding_type="relative_key"),
             "position_embedding_type",
         ),
-        ("config.json", lambda config: config.pop("num_attention_heads"), "no BERT that can be read"),
-        ("config.json", lambda config: config.update(num_hidden_layers=5), "weights that are not known here: encoder"),
-        ("config.json", lambda config: config.update(num_hidden_layers=7), "no BERT that can be read"),
-        ("modules.json", lambda modules: modules[2].update(type="some.Dense"), "a kind that is not known here: Dense"),
+        ("config.json", lambda config: config.pop("num_attention_heads"), "cannot be read as a BERT model"),
+        ("config.json", lambda config: config.update(num_hidden_layers=5), "unsupported weights: encoder"),
+        ("config.json", lambda config: config.update(num_hidden_layers=7), "cannot be read as a BERT model"),
+        ("modules.json", lambda modules: modules[2].update(type="some.Dense"), "unsupported module: Dense"),
         (
             "1_Pooling/config.json",
             lambda pooling: pooling.update(pooling_mode_max_tokens=True),
-            "its pooling is not known",
+            "its pooling is not supported",
         ),
         ("tokenizer.json", lambda tokenizer: tokenizer["normalizer"].update(lowercase=False), "its tokenizer"),
-        ("sentence_bert_config.json", lambda config: config.update(do_lower_case=True), "letters are made small"),
+        ("sentence_bert_config.json", lambda config: config.update(do_lower_case=True), "it lowercases texts"),
     ],
 )
 def test_an_unknown_name_is_refused(model: Path, tmp_path: Path, file: str, change: Change, told: str) -> None:
@@ -68,7 +68,7 @@ def test_a_file_that_is_missing_or_damaged_is_refused(
     (model / file).unlink()
     if content is not None:
         (model / file).write_bytes(content)
-    with pytest.raises(EmbedderError, match="no BERT that can be read"):
+    with pytest.raises(EmbedderError, match="cannot be read as a BERT model"):
         write_bert(model, tmp_path)
 
 

@@ -115,7 +115,7 @@ def test_the_error_of_a_missing_pipeline_says_how_to_install_it(name: str) -> No
 def test_spacy_missing_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     pipeline = LanguagePipeline(language.ENGLISH)
-    with pytest.raises(LanguageError, match="pip install spacy, or make the store with language = 'rules'"):
+    with pytest.raises(LanguageError, match="pip install spacy, or create the store with language = 'rules'"):
         list(pipeline.read(["text"], read_nothing))
 
 
@@ -180,8 +180,8 @@ def test_a_long_text_is_read_in_pieces_with_offsets(english: LanguagePipeline) -
 def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(language, "BATCH", 500)
-    monkeypatch.setattr(language, "KEPT_WORDS", 1000)
+    monkeypatch.setattr(language, "MAX_BATCH_CHARACTERS", 500)
+    monkeypatch.setattr(language, "MAX_CACHED_WORDS", 1000)
     pipeline = LanguagePipeline("en")
     texts = (" ".join(f"word{number}x{place} is here." for place in range(50)) for number in range(40))
     sizes = list(pipeline.read(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))

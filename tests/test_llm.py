@@ -271,8 +271,8 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
         ([Planned([delta(content="Twenty weeks"), b""])], "the stream ended before the answer did"),
         ([Planned([delta(content="Twenty weeks"), b"data: {broken\n\n"])], "not JSON of the protocol"),
         ([Planned([delta(content="Twenty w"), event({"error": {"message": "out of memory"}})])], "out of memory"),
-        ([Planned([delta(content="<think>on and on"), delta("length")])], "limit of tokens ended the reasoning"),
-        ([Planned([delta("stop")])], "it wrote none"),
+        ([Planned([delta(content="<think>on and on"), delta("length")])], "token limit ended its reasoning"),
+        ([Planned([delta("stop")])], "it is empty"),
         ([Planned([delta(content="x" * (1 << 20))] * 5)], "longer than 4 MiB"),
         ([refusal(500, "no memory"), refusal(503, "still none")], "after 2 attempts (status 503: still none)"),
         ([refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
@@ -339,7 +339,7 @@ def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, 
         (Planned([b"{broken"], kind="application/json"), "not JSON of the protocol"),
         (Planned([b'{"choices": 7}'], kind="application/json"), "not JSON of the protocol"),
         (Planned([event(b"[1]")]), "not JSON of the protocol"),
-        (Planned([delta(content=7)]), "no text where text belongs"),  # type: ignore[arg-type]
+        (Planned([delta(content=7)]), "must be text and is not"),  # type: ignore[arg-type]
         (Planned([event({"error": {"message": f"key {KEY} spent"}})]), r"key \*\*\* spent"),
         (Planned([b"{}"], 307, headers={"Location": "http://127.0.0.1:9/"}), "status 307"),
     ],
@@ -433,7 +433,7 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
 ) -> None:
     # An environment cannot hold a NUL, but what an application puts into os.environ's place can.
     monkeypatch.setattr(os, "environ", {**os.environ, llm.KEY_VARIABLE: key})
-    with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: a key has no line ends") as raised:
+    with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: the key contains a line end") as raised:
         filled.ask(QUESTION)
     assert KEY[:6] not in told(raised.value)
     assert server.requests == []
@@ -471,7 +471,7 @@ def test_no_error_shows_a_key_that_the_server_repeats(
 
 
 def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_user = "holds no user, password or query"
+    no_user = "must not contain a user, password or query"
     for address, why in (
         (f"http://user:{KEY}@host/v1", no_user),
         (f"http://host/v1?key={KEY}", no_user),

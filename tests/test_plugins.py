@@ -246,7 +246,7 @@ def test_unusable_plugins_are_named_and_stop_nothing(
     assert problems() == {
         "hashing": "kvstore itself has one of this name",
         "soup": "AttributeError: module 'faulty' has no attribute 'gone'",
-        "nothing": "it is no class or function that makes an embedder, but 1",
+        "nothing": "it must be a class or function that returns an embedder, not 1",
         "ink": "ModuleNotFoundError: No module named 'missing_module'",
         "bare": "its suffixes must be a tuple of lowercase suffixes such as '.adoc', not None",
         "poems": "kvstore-poems and poetical each have one of this name, and nothing says which is meant",
@@ -327,9 +327,9 @@ def test_a_failing_plugin_is_named_in_the_error(
     whose = "of the package failing 1.0"
     for name, told in (
         ("failing:none", rf"the embedder 'failing' {whose} failed \(RuntimeError: no model\)"),
-        ("failing:other", rf"{whose} calls itself 'other', under which no store finds it again"),
+        ("failing:other", rf"{whose} has the name 'other', under which no store can open it again"),
         ("failing", rf"{whose} failed \(RuntimeError: out of order\)"),
-        ("failing:flat", rf"{whose} gave vectors of the shape \(1, 2\).*asked for \(1, 4\)"),
+        ("failing:flat", rf"{whose} returned vectors of shape \(1, 2\).*must be \(1, 4\)"),
     ):
         with pytest.raises(errors.EmbedderError, match=told):
             open_embedder(name).embed(["a"])
@@ -365,7 +365,7 @@ def test_a_store_with_a_missing_package_reports_it(
     forget()
     store = make_store()
     assert store.search("owl", using="lexical")[0].document == "owl"
-    with pytest.raises(errors.EmbedderError, match="embedder 'letters' is unknown; .*install the package that brings"):
+    with pytest.raises(errors.EmbedderError, match="embedder 'letters' is unknown; .*install the package that"):
         store.search("owl", using="vector")
 
 

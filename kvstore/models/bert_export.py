@@ -46,24 +46,24 @@ def write_bert(model: Path, folder: Path) -> None:
             str(part["type"]).rpartition(".")[2]: model / part["path"] for part in _read_json(model / "modules.json")
         }
         if unknown := [name for name in parts if name not in _KNOWN_MODULES]:
-            raise EmbedderError(f"it has a module of a kind that is not known here: {unknown[0]}")
+            raise EmbedderError(f"it has an unsupported module: {unknown[0]}")
         network = parts["Transformer"]
         config = _read_json(network / "config.json")
         for name, expected in _REQUIRED_CONFIG.items():
             if config.get(name, expected) != expected:
-                raise EmbedderError(f"its {name} is {config[name]!r}, and only {expected!r} is known here")
+                raise EmbedderError(f"its {name} is {config[name]!r}, but only {expected!r} is supported")
         graph = _BertGraph(_read_safetensors(network / "model.safetensors"))
         graph.add_bert(config, mean=_is_mean_pooling(_read_json(parts["Pooling"] / "config.json")))
         tokenizer = _read_tokenizer(network)
         limits = _read_json(network / "sentence_bert_config.json")
         if limits.get("do_lower_case"):
-            raise EmbedderError("its letters are made small before its tokenizer sees them")
+            raise EmbedderError("it lowercases texts before its tokenizer, which is not supported")
         max_tokens = limits.get("max_seq_length") or _read_json(network / "tokenizer_config.json")["model_max_length"]
         max_tokens = min(int(max_tokens), int(config["max_position_embeddings"]))
         description = _read_json(model / "config_sentence_transformers.json")
         width = int(config["hidden_size"])
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise EmbedderError(f"{model} is no BERT that can be read: {error!r}") from error
+        raise EmbedderError(f"{model} cannot be read as a BERT model: {error!r}") from error
     graph.save(folder / MODEL_FILE, width)
     save_tokenizer(folder, tokenizer, max_tokens)
     prompts = description.get("prompts") or {}
@@ -71,21 +71,23 @@ def write_bert(model: Path, folder: Path) -> None:
 
 
 def _read_json(path: Path) -> Any:
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
-    """True if the vector is the mean of the tokens' vectors, not the first token's."""
-    # As one word, or in the older form as one switch per mode.
+    """True if the vector is the mean of the tokens' vectors, False if it is the first token's; else EmbedderError."""
+    # The mode is one word or, in the older form, one switch per mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
     modes += [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on]
     modes = [mode.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for mode in modes]
     if modes not in (["mean"], ["cls"]) or not pooling.get("include_prompt", True):
-        raise EmbedderError(f"its pooling is not known here: {', '.join(modes) or 'none'}")
+        raise EmbedderError(f"its pooling is not supported: {', '.join(modes) or 'none'}")
     return modes == ["mean"]
 
 
 def _read_tokenizer(network: Path) -> dict[str, Any]:
+    """Return the description of the tokenizer; raises EmbedderError if it is not BERT's."""
     tokenizer: dict[str, Any] = _read_json(network / "tokenizer.json")
     settings = _read_json(network / "tokenizer_config.json")
     normalizer = tokenizer["normalizer"]
@@ -95,8 +97,11 @@ def _read_tokenizer(network: Path) -> dict[str, Any]:
 
 
 def _read_safetensors(path: Path) -> Tensors:
-    """Read the tensors of a file: 8 bytes of length, little-endian, that much JSON, and the numbers
-    (https://huggingface.co/docs/safetensors)."""
+    """Read the weights in a safetensors file by name.
+
+    The file has 8 bytes of length (little-endian), a header of this length in JSON, and the numbers
+    (https://huggingface.co/docs/safetensors).
+    """
     data = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
     tensors = {}
@@ -121,7 +126,7 @@ class _BertGraph:
         self._nodes: list[Any] = []
 
     def add_bert(self, config: Mapping[str, Any], *, mean: bool) -> None:
-        """Add the network, from ``input_ids`` to ``vectors``."""
+        """Add the network, from ``input_ids`` to ``vectors``: their mean, or that of the first token."""
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
         # Every token of a text has type 0.
@@ -131,9 +136,8 @@ class _BertGraph:
         )
         words = self._add_constant("words", self._take_weight("embeddings.word_embeddings"))
         count = self._add_operation("Shape", ["input_ids"], "count", start=1)
-        positions = self._add_operation(
-            "Slice", [self._add_constant("places", position_table), self._add_integers("zero", [0]), count], "here"
-        )
+        all_positions = self._add_constant("position_table", position_table)
+        positions = self._add_operation("Slice", [all_positions, self._add_integers("zero", [0]), count], "positions")
         tokens = self._add_sum(self._add_operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
         tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
         for number in range(int(config["num_hidden_layers"])):
@@ -150,10 +154,10 @@ class _BertGraph:
         else:
             self._add_operation("Gather", [tokens, self._add_integers("first", 0)], "vectors", axis=1)
         if unused := [name for name in self._weights if not name.startswith("pooler.")]:
-            raise EmbedderError(f"it has weights that are not known here: {unused[0]}")
+            raise EmbedderError(f"it has unsupported weights: {unused[0]}")
 
     def save(self, path: Path, width: int) -> None:
-        """Write the graph to ``path``."""
+        """Write the graph, whose vectors have ``width`` components, to ``path``."""
         import onnx
 
         integers, floats = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
@@ -166,8 +170,10 @@ class _BertGraph:
         onnx.save(self._helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION), str(path))
 
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
-        """Add attention of each token to all others, by each head: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula
-        1)."""
+        """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v.
+
+        Source: Vaswani et al. 2017, formula 1. Like the other methods, it returns the name of the result.
+        """
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
         parts = {}
@@ -175,28 +181,30 @@ class _BertGraph:
             rows = self._add_operation(
                 "Reshape", [self._add_linear(tokens, f"{name}.{part}"), head_shape], f"{name}.{part}.heads"
             )
-            parts[part] = self._add_operation("Transpose", [rows], f"{name}.{part}.turned", perm=order)
+            parts[part] = self._add_operation("Transpose", [rows], f"{name}.{part}.transposed", perm=order)
         products = self._add_operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
         scaled = self._add_operation(
             "Mul", [products, self._add_number("scale", math.sqrt(heads / width))], f"{name}.scaled"
         )
         weights = self._add_operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
-        attended = self._add_operation("MatMul", [weights, parts["value"]], f"{name}.seen")
-        turned = self._add_operation("Transpose", [attended], f"{name}.turned", perm=(0, 2, 1, 3))
-        return self._add_operation(
-            "Reshape", [turned, self._add_integers("together", [0, -1, width])], f"{name}.together"
-        )
+        attended = self._add_operation("MatMul", [weights, parts["value"]], f"{name}.attended")
+        transposed = self._add_operation("Transpose", [attended], f"{name}.transposed", perm=(0, 2, 1, 3))
+        merged_shape = self._add_integers("merged", [0, -1, width])
+        return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
     def _add_linear(self, rows: str, name: str) -> str:
+        """Add a linear layer: the rows times the weights of ``name``, plus its bias."""
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
         products = self._add_operation("MatMul", [rows, matrix], f"{name}.products")
         return self._add_sum(
-            products, self._add_constant(f"{name}.bias", self._take_weight(name, "bias")), f"{name}.given"
+            products, self._add_constant(f"{name}.bias", self._take_weight(name, "bias")), f"{name}.output"
         )
 
     def _add_gelu(self, rows: str, name: str) -> str:
-        """Add x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016), in the order that onnxruntime recognizes and
-        fuses."""
+        """Add x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016).
+
+        The operations have the order that onnxruntime recognizes and fuses.
+        """
         divided = self._add_operation("Div", [rows, self._add_number("root", math.sqrt(2))], f"{name}.divided")
         error = self._add_operation("Erf", [divided], f"{name}.erf")
         raised = self._add_sum(error, self._add_number("one", 1), f"{name}.raised")
@@ -204,23 +212,27 @@ class _BertGraph:
         return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
     def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
+        """Add a layer normalization with the weights and bias of ``name``."""
         weight = self._add_constant(f"{name}.weight", self._take_weight(name))
         bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
         return self._add_operation(
-            "LayerNormalization", [rows, weight, bias], f"{name}.given", axis=-1, epsilon=epsilon
+            "LayerNormalization", [rows, weight, bias], f"{name}.output", axis=-1, epsilon=epsilon
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
+        """Remove and return a weight of the model, so that unused weights are noticed."""
         return self._weights.pop(f"{name}.{part}")
 
     def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
+        """Add an ONNX operation of the type ``kind``, whose result has the name ``name``."""
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
     def _add_constant(self, name: str, numbers: npt.NDArray[Any]) -> str:
+        """Add a constant, unless there is one of this name."""
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
         return name

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 4 << 20
 
 _THINK_START, _THINK_END = "<think>", "</think>"
-#: The replacement of the key, and the number of characters of the key's beginning that are shown before it is known
-#: that
-#: the key follows: a piece that ends in "s" must not wait for the next one because keys begin with "sk-".
+#: The replacement of the key, and the number of characters of the key's beginning that are passed on before it is
+#: known that the key follows: a piece that ends in "s" must not wait for the next one because keys begin with "sk-".
 _STARS = "***"
-_MAX_SHOWN = 4
+_MAX_PREFIX_SHOWN = 4
 
 
 class StreamError(Exception):
@@ -44,12 +43,11 @@ class Piece:
 
 
 class ChatStream:
-    """The pieces of one answer.
+    """The pieces of one answer; iterate it once.
 
-    If the server repeats ``secret``, it is replaced by stars.
-
-    After the last piece, ``cut`` says that the model stopped at its token limit, and ``tokens`` are the numbers of
-    tokens of prompt and answer, 0 if the server does not report them.
+    ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. If the server
+    repeats ``secret``, it is replaced by stars. After the last piece, ``is_truncated`` is true if the model stopped at
+    its token limit. ``tokens`` are the numbers of tokens of prompt and answer, 0 if the server does not report them.
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
@@ -64,11 +62,11 @@ class ChatStream:
     def __iter__(self) -> Iterator[Piece]:
         with self._reply:
             for text, reasoning in self._iter_parts():
-                if settled := self._reasoning.feed(reasoning):
-                    yield Piece(settled, True)
+                if safe_reasoning := self._reasoning.feed(reasoning):
+                    yield Piece(safe_reasoning, True)
                 yield from self._splitter.feed(self._text.feed(text))
-            if settled := self._reasoning.flush():
-                yield Piece(settled, True)
+            if safe_reasoning := self._reasoning.flush():
+                yield Piece(safe_reasoning, True)
             yield from self._splitter.feed(self._text.flush())
             yield from self._splitter.flush()
 
@@ -91,7 +89,7 @@ class ChatStream:
             text = delta.get("content") or ""
             reasoning = delta.get("reasoning_content") or delta.get("reasoning") or ""
             if not (isinstance(text, str) and isinstance(reasoning, str)):
-                raise ValueError("the answer holds no text where text belongs")
+                raise ValueError("a field of the answer must be text and is not")
             if text or reasoning:
                 self._deadline = time.monotonic() + self._between
                 yield text, reasoning
@@ -101,6 +99,7 @@ class ChatStream:
             raise ConnectionError("the stream ended before the answer did")
 
     def _iter_events(self) -> Iterator[dict[str, Any]]:
+        """Yield the decoded events of a stream, or the whole answer as one event."""
         content_type = self._reply.content_type
         if content_type == "application/json":
             yield _decode_event(b"".join(self._read_parts()))
@@ -114,17 +113,17 @@ class ChatStream:
             raise ValueError(f"the answer is of type {content_type}, not JSON or an event stream")
 
     def _read_parts(self) -> Iterator[bytes]:
+        """Yield the bytes of the reply as they arrive; raises OSError after the timeout or above the size limit."""
         size = 0
         while part := self._reply.read(self._deadline - time.monotonic()):
             size += len(part)
             if size > MAX_ANSWER_BYTES:
-                raise ConnectionError(f"the answer is longer than {MAX_ANSWER_BYTES >> 20} MiB, and does not end")
+                raise ConnectionError(f"the answer is longer than {MAX_ANSWER_BYTES >> 20} MiB and has not ended")
             yield part
 
 
 def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the data of each server-sent event (HTML Living Standard, section 9.2.6), without comments and other
-    fields."""
+    """Yield the data of each server-sent event (HTML Living Standard, section 9.2.6); other fields are dropped."""
     buffer = bytearray()
     lines: list[bytes] = []
     for part in parts:
@@ -142,11 +141,12 @@ def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decode_event(data: bytes) -> dict[str, Any]:
+    """Return an event as an object; raises ValueError if it violates the protocol."""
     try:
         event = json.loads(data)
         choices = event.get("choices")
         if not (choices is None or (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices))):
-            raise ValueError("its choices are no objects")
+            raise ValueError("its choices are not objects")
     except (ValueError, AttributeError, RecursionError) as problem:
         raise ValueError(f"the answer is not JSON of the protocol ({problem})") from None
     return dict(event)
@@ -162,8 +162,10 @@ def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
 
 
 class _ReceivedText:
-    """Makes text that arrives in pieces safe to show and to store: halves of a surrogate pair are joined, and
-    ``secret`` is replaced by stars, wherever the pieces are cut."""
+    """A filter that makes text safe to show and to store, although it arrives in pieces that are cut anywhere.
+
+    Halves of a surrogate pair are joined, and ``secret`` is replaced by stars.
+    """
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -171,34 +173,37 @@ class _ReceivedText:
         self._num_shown = 0  # characters of it that were returned
 
     def feed(self, text: str) -> str:
-        """Return what is settled by some more text."""
-        text, num_shown = self._pending + text, self._num_shown
+        """Add text, and return the text that is safe now: more text cannot change it."""
+        text = self._pending + text
+        num_shown = self._num_shown
         if self._secret:
             start = text.find(self._secret)
             if 0 <= start < num_shown:
                 text = text[:num_shown] + _STARS + text[start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
         overlap = _count_overlap(text, self._secret)
-        num_unsettled = overlap if overlap > _MAX_SHOWN else int("\ud800" <= text[-1:] <= "\udbff")
-        end = max(num_shown, len(text) - num_unsettled)
-        start = len(text) - max(overlap, num_unsettled)
-        self._pending, self._num_shown = text[start:], end - start
+        ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"
+        num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
+        end = max(num_shown, len(text) - num_unsafe)
+        start = len(text) - max(overlap, num_unsafe)
+        self._pending = text[start:]
+        self._num_shown = end - start
         return join_surrogates(text[num_shown:end])
 
     def flush(self) -> str:
-        """Return what was held back, once the text has ended."""
+        """Return the rest of the text after its end."""
         return join_surrogates(self._pending[self._num_shown :])
 
 
 class _ReasoningSplitter:
-    """Parts the reasoning at the beginning of a text from what follows it."""
+    """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it."""
 
     def __init__(self) -> None:
         self._buffer = ""
-        self._state = "before"
+        self._state = "before"  # the reasoning; then "inside" it, "between" it and the answer, and "after" it
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """Yield the pieces that are settled after some more text."""
+        """Add text, and yield the pieces that are certain now to be reasoning or answer."""
         self._buffer += text
         if self._state == "before":
             stripped = self._buffer.lstrip()
@@ -224,12 +229,12 @@ class _ReasoningSplitter:
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
-        """Yield what was held back, at the end of the text."""
+        """Yield the rest of the text after its end."""
         if self._buffer:
             yield Piece(self._buffer, self._state == "inside")
             self._buffer = ""
 
 
 def _count_overlap(text: str, mark: str) -> int:
-    """Return how many characters at the end of ``text`` can be the start of ``mark``."""
+    """Return the length of the longest end of ``text`` that is a beginning of ``mark``, but not all of it."""
     return next((size for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), 0)

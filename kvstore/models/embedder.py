@@ -28,6 +28,8 @@ EMBEDDER_FORMS = {
     "none:DIMENSION": frozenset[str](),
 }
 
+_MAX_DIMENSION = 65_536
+
 #: Embedders of installed packages, by the part of their names before the colon.
 EMBEDDERS = PluginGroup(
     "embedder", get_reserved_names=lambda: {form.partition(":")[0] for form in EMBEDDER_FORMS}, convert=build_factory
@@ -35,7 +37,7 @@ EMBEDDERS = PluginGroup(
 
 
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
-    """Return the embedder called ``name``. It loads its model or contacts its server on first use.
+    """Return the embedder of a name. It loads its model or contacts its server on first use.
 
     Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, from the extra ``local``); ``sentence-transformers:NAME``
     or ``:PATH``; ``all-MiniLM-L6-v2-int8`` and ``sentence-transformers-int8:NAME``, the same with 8-bit weights, faster
@@ -54,8 +56,8 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         hint = f"did you mean {suggestion}? " if suggestion else ""
         forms = ", ".join(EMBEDDER_FORMS)
         raise EmbedderError(
-            f"embedder {name!r} is unknown; {hint}Use one of: {forms}; or install the package that brings it, or "
-            "pass an embedder of your own, an object"
+            f"embedder {name!r} is unknown; {hint}use one of: {forms}; or install the package that provides it, or "
+            "pass an embedder object"
         )
     unknown = sorted(options.keys() - EMBEDDER_FORMS[form])
     if unknown:
@@ -84,13 +86,13 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
 
 
 def is_named_embedder(name: str) -> bool:
-    """True if ``name`` is of a kind that kvstore or an installed package provides; otherwise the embedder is an object
-    of the user."""
+    """True if kvstore or an installed package provides the embedder; otherwise it is an object of the caller."""
     kind = name.partition(":")[0]
     return _find_form(kind) is not None or EMBEDDERS.get(kind) is not None
 
 
 def _find_form(kind: str) -> str | None:
+    """Return the form in ``EMBEDDER_FORMS`` that begins with ``kind``, the part of a name before the colon, or None."""
     return next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
 
 
@@ -100,13 +102,15 @@ def is_english_only(name: str) -> bool:
 
 
 def _check_argument(name: str, argument: str) -> str:
+    """Return the part of a name after the colon; raises EmbedderError if it is empty."""
     if not argument:
-        raise EmbedderError(f"embedder {name!r} lacks the model's name; write {name}:NAME")
+        raise EmbedderError(f"embedder {name!r} lacks the name of a model; write {name}:NAME")
     return argument
 
 
 def _parse_dimension(name: str, argument: str) -> int:
+    """Return the dimension after the colon of a name; raises EmbedderError if it is invalid."""
     kind = name.partition(":")[0]
-    if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= 65536:
-        raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to 65536; write {kind}:384")
+    if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= _MAX_DIMENSION:
+        raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to {_MAX_DIMENSION}; write {kind}:384")
     return int(argument)

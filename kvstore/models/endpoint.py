@@ -38,11 +38,12 @@ _log = logging.getLogger("kvstore")
 FIRST_PAUSE = 0.5
 MAX_PAUSE = 30.0
 
-Taken = TypeVar("Taken")
-
+Result = TypeVar("Result")
 
 #: The number of characters that a word of a server's message and the key must share for the word to be masked.
 _MIN_SHARED_LENGTH = 5
+#: The maximum length of a server's message in an error.
+_MAX_MESSAGE_CHARACTERS = 300
 
 
 def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -> None:
@@ -54,9 +55,10 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
         parts = urllib.parse.urlsplit(url)
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise error(
-                f"{name}: the address of an endpoint holds no user, password or query; a key goes into the environment"
+                f"{name}: the address of an endpoint must not contain a user, password or query; put a key into the "
+                "environment"
             )
-        parts.port  # noqa: B018 (raises where it is no number)
+        parts.port  # noqa: B018 (raises ValueError if it is not a number)
         visible = url.isascii() and url.isprintable() and " " not in url
         if visible and parts.scheme in ("http", "https") and parts.hostname:
             return
@@ -64,15 +66,15 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
 
 
 def _check_key(key: str, error: type[KvstoreError], name: str) -> str | None:
-    """Return a key without surrounding white space, or None if it is empty. Raises ``error``, naming the source of the
-    key, if it cannot be sent in a header."""
+    """Return a key without surrounding white space, or None if it is empty.
+
+    Raises ``error`` if the key cannot be sent in a header; ``name`` is the source of the key in the message.
+    """
     if not isinstance(key, str):
-        raise error(f"{name} is a text, not {type(key).__name__}")
+        raise error(f"{name} must be a text, not {type(key).__name__}")
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise error(
-            f"{name}: a key has no line ends, blanks, control characters or letters beyond ASCII in it; set it again"
-        )
+        raise error(f"{name}: the key contains a line end, blank, control character or non-ASCII letter; set it again")
     return key or None
 
 
@@ -102,7 +104,8 @@ class Endpoint:
         self.timeouts = timeouts
         self._error = error
         self._unavailable = unavailable or error
-        self._key_name, self._key = "api_key", None if api_key is None else _check_key(api_key, error, "api_key")
+        self._key_name = "api_key"
+        self._key = None if api_key is None else _check_key(api_key, error, "api_key")
         for variable in key_variables:
             if self._key is None:
                 self._key_name = variable
@@ -128,12 +131,12 @@ class Endpoint:
         return self.exchange(path, payload, lambda reply: reply.read_json(), seconds)
 
     def exchange(
-        self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Taken], seconds: float = math.inf
-    ) -> Taken:
-        """Send ``payload`` and return the result of ``take`` for the reply, which stays open. Raises the error class.
+        self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Result], seconds: float = math.inf
+    ) -> Result:
+        """Send ``payload`` and return the result of ``read_reply`` for the reply, which stays open.
 
-        ``seconds`` limits each attempt, from the connection to the last byte. An OSError in ``take`` counts as a broken
-        connection and is retried; a ValueError counts as a broken answer.
+        ``seconds`` limits each attempt, from the connection to the last byte. An OSError in ``read_reply`` counts as a
+        broken connection and is retried; a ValueError counts as a broken answer. Raises the error class.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
@@ -142,16 +145,14 @@ class Endpoint:
         pause = FIRST_PAUSE
         for attempt in range(1, self.timeouts.attempts + 1):
             requested_wait: float | None = None
-            final_error = (
-                None  # raised outside of the except clauses: what it came from may hold what the server repeated
-            )
+            # Raised outside of the except clauses, because the cause can contain what the server repeated.
+            final_error: KvstoreError | None = None
             try:
                 reply = self._send(url, payload, min(deadline, time.monotonic() + seconds))
                 if 200 <= reply.status < 300:
                     return self._read_or_close(reply, read_reply)
-                message = self.extract_message(
-                    reply.read_beginning().decode("utf-8", "replace")
-                ) or self.extract_message(reply.reason)
+                body = reply.read_beginning().decode("utf-8", "replace")
+                message = self.extract_message(body) or self.extract_message(reply.reason)
                 reason = f"status {reply.status}: {message}"
                 requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
                 if reply.status not in RETRIED_STATUSES:
@@ -175,6 +176,7 @@ class Endpoint:
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 
     def _send(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
+        """Send one request with the key, if there is one, and return its reply."""
         from .http_client import post
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -183,7 +185,8 @@ class Endpoint:
         return post(url, headers, json.dumps(payload).encode(), self.timeouts, deadline, self._error)
 
     @staticmethod
-    def _read_or_close(reply: Reply, read_reply: Callable[[Reply], Taken]) -> Taken:
+    def _read_or_close(reply: Reply, read_reply: Callable[[Reply], Result]) -> Result:
+        """Return the result of ``read_reply``; close the reply if that fails."""
         try:
             return read_reply(reply)
         except BaseException:
@@ -194,11 +197,13 @@ class Endpoint:
         """Return the server's message in a body as one line, with the key and parts of it masked."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
-        return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:300]
+        return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:_MAX_MESSAGE_CHARACTERS]
 
     def _mask_key(self, word: str) -> str:
-        """Return a word, or stars if it shares a part with the key: OpenAI's server repeats the first and last
-        letters."""
+        """Return a word, or stars if it shares a part with the key.
+
+        OpenAI's server repeats the first and last letters of a wrong key.
+        """
         key = self._key or ""
         if len(key) < 2 * _MIN_SHARED_LENGTH:
             return word.replace(key, "***") if key else word
@@ -206,13 +211,14 @@ class Endpoint:
         return "***" if any(part in word for part in parts) else word
 
     def _resolve_address(self, base_url: str | None, name: str) -> tuple[str, str]:
-        """Return the source of the address, and the address."""
+        """Return the source of the address (an argument, a variable or the default), and the address."""
         if base_url:
             return name, base_url.strip()
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
     def _get_hint(self, status: int) -> str:
+        """Return what to check after an error of this status, or an empty string."""
         if status in (401, 403):
             return f"; check {self._key_name}"
         if status == 404:

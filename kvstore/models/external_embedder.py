@@ -19,13 +19,13 @@ class NullEmbedder:
     def __init__(self, dimension: int) -> None:
         self.name = f"none:{dimension}"
         self.dimension = dimension
-        self.description = f"no embedder: vectors of {dimension} components are given with every document and question"
+        self.description = f"no embedder: every document and question comes with vectors of {dimension} components"
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """Raise EmbedderError."""
         raise EmbedderError(
-            f"this store has no embedder ({self.name}); give the vectors of {self.dimension} components yourself, or "
-            "create a store with an embedder"
+            f"this store has no embedder ({self.name}); pass vectors of {self.dimension} components, or create a store "
+            "with an embedder"
         )
 
     def embed_query(self, text: str) -> Embeddings:

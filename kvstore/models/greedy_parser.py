@@ -1,6 +1,6 @@
 """spaCy's dependency parser with a kernel instead of spaCy's loop.
 
-In: documents of spaCy with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser gives, in
+In: documents of spaCy with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser finds, in
 a fraction of the time: spaCy takes the interpreter's lock many times per word. spaCy's last matrix product comes from a
 library that does not guarantee equal bits for a row in every product; here the parse of a text depends only on the
 text. Imports spaCy.
@@ -26,7 +26,7 @@ _MOVES_PER_BLOCK = 32
 
 
 class GreedyParser:
-    """Replaces spaCy's parser in a pipeline and shares its model."""
+    """A pipeline component that replaces spaCy's parser and uses its model."""
 
     def __init__(self, parser: Any) -> None:
         self.model = parser.model
@@ -49,13 +49,14 @@ class GreedyParser:
         return next(self.pipe([doc]))
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:
-        """Parse documents, in order, so many at a time."""
+        """Parse documents in order, ``batch_size`` at a time."""
         remaining = iter(docs)
         while batch := list(islice(remaining, batch_size)):
             self._parse_batch([doc for doc in batch if len(doc)])
             yield from batch
 
     def _parse_batch(self, docs: list[Doc]) -> None:
+        """Set the heads and labels of the words of documents that are not empty."""
         if not docs:
             return
         rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
@@ -73,5 +74,5 @@ class GreedyParser:
 
 
 def use_greedy_parser(nlp: Language) -> None:
-    """Put the kernel in place of a pipeline's parser."""
+    """Replace the parser of a pipeline by :class:`GreedyParser`."""
     nlp._components[nlp.component_names.index("parser")] = ("parser", GreedyParser(nlp.get_pipe("parser")))

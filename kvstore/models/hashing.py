@@ -31,7 +31,7 @@ WORD_PATTERN = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """Vectors of hashed words and letter trigrams."""
+    """An embedder whose vectors are signed sums of hashed words and letter trigrams."""
 
     poor = True
 
@@ -54,10 +54,10 @@ class HashingEmbedder:
             weights = [
                 (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) for word, count in counts.items()
             ]
-            feature_weights = np.repeat(weights, [len(positions) for positions, _ in features])
+            feature_weights = np.repeat(weights, [len(indexes) for indexes, _ in features])
             values = feature_weights * np.concatenate([values for _, values in features])
-            positions = np.concatenate([positions for positions, _ in features])
-            row[:] = np.bincount(positions, weights=values, minlength=self.dimension)
+            indexes = np.concatenate([indexes for indexes, _ in features])
+            row[:] = np.bincount(indexes, weights=values, minlength=self.dimension)
         return normalised(rows)
 
     def embed_query(self, text: str) -> Embeddings:
@@ -68,15 +68,15 @@ class HashingEmbedder:
 
 @lru_cache(maxsize=8192)  # bounded, because many words occur only once
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Return the indices of a word's features and their signed weights."""
+    """Return the components of a vector that a word's features are added to, and their signed weights."""
     framed = f"<{word}>"
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     hashes = [_hash_feature(f"word {word}"), *map(_hash_trigram, trigrams)]
     weight = math.sqrt(TRIGRAM_WEIGHT / len(trigrams))
-    positions = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
+    indexes = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
     weights = [weight if number & 1 else -weight for number in hashes]
     weights[0] = 1.0 if hashes[0] & 1 else -1.0
-    return positions, np.array(weights)
+    return indexes, np.array(weights)
 
 
 @lru_cache(maxsize=1 << 15)  # many words consist of few trigrams
@@ -85,4 +85,5 @@ def _hash_trigram(trigram: str) -> int:
 
 
 def _hash_feature(name: str) -> int:
+    """Return a hash of 64 bits that is the same in every process: the last bit is the sign, the others the index."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

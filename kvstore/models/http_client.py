@@ -31,7 +31,7 @@ from .timeouts import Timeouts
 Result = TypeVar("Result")
 
 #: The maximum size in bytes of an answer that is read whole: 128 vectors of 16,384 numbers in 24 characters are 50 MB.
-LARGEST = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 #: The number of bytes of a server's error message that are read.
 MAX_ERROR_BYTES = 1 << 16
 #: The seconds that the end of a stream can take after its last event.
@@ -43,7 +43,10 @@ _ENVIRONMENT_VARIABLES = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), 
 
 
 class Reply:
-    """An answer that is being received. Close it with ``close`` or by leaving its context."""
+    """An answer that is being received. Close it with ``close`` or by leaving its context.
+
+    ``deadline`` (monotonic) ends every read.
+    """
 
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
         self._response = response
@@ -64,30 +67,32 @@ class Reply:
         return self._connections.run(self._read_part(), remaining)
 
     async def _read_part(self) -> bytes:
+        """Return the next bytes that are not empty, or empty bytes at the end."""
         async for part in self._parts:
             if part:
                 return bytes(part)
         return b""
 
     def read_beginning(self) -> bytes:
-        """Return about the first :data:`SAID` bytes, and close the reply. A broken connection or a timeout ends the
-        text."""
+        """Return up to :data:`MAX_ERROR_BYTES` bytes, and close the reply.
+
+        A broken connection or a timeout ends the text, because the status is already known.
+        """
         data = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
-        with self, suppress(OSError, ValueError):  # the status says enough
+        with self, suppress(OSError, ValueError):
             while len(data) < MAX_ERROR_BYTES and (part := self.read(self._timeouts.between)):
                 data += part
         return data[:MAX_ERROR_BYTES]
 
     def read_json(self) -> Any:
-        """Return the whole answer, decoded, and close the reply. Raises ValueError for invalid JSON or a too long
-        answer."""
+        """Return the whole answer, decoded, and close the reply; raises ValueError if it is too long or not JSON."""
         data = bytearray()
         with self:
             while part := self.read(self._timeouts.between):
                 data += part
-                if len(data) > LARGEST:
-                    raise ValueError(f"the answer is longer than {LARGEST >> 20} MiB")
+                if len(data) > MAX_JSON_BYTES:
+                    raise ValueError(f"the answer is longer than {MAX_JSON_BYTES >> 20} MiB")
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as problem:
@@ -118,10 +123,10 @@ def post(
     deadline: float,
     error: type[KvstoreError],
 ) -> Reply:
-    """Send a request and return the reply once its header has arrived. Nothing is awaited past ``deadline``
-    (monotonic).
+    """Send a request and return the reply once its header has arrived.
 
-    Raises ``error`` if httpx is not installed.
+    Every wait, also for the body, ends at ``deadline`` (monotonic). Raises ``error`` if httpx is not installed, and the
+    errors that the module describes.
     """
     httpx = import_extra("httpx", "llm", "to ask an endpoint", error=error)
     connections = _get_connections()
@@ -132,6 +137,7 @@ def post(
     timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
 
     async def send() -> Any:
+        """Send the request in the event loop."""
         client = connections.get_client(httpx)
         return await client.send(
             client.build_request("POST", url, headers=all_headers, content=body, timeout=timeout), stream=True
@@ -148,7 +154,7 @@ for _logger in ("httpx", "httpcore.http11"):
 
 
 class _Connections:
-    """The event loop in its thread, and a client for each environment so far."""
+    """The event loop of all requests in its thread, and an httpx client for each environment used so far."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -165,7 +171,11 @@ class _Connections:
             raise
 
     def get_client(self, httpx: Any) -> Any:
-        """Return the client for the current environment. Raises ValueError if a setting in it cannot be used."""
+        """Return the httpx client with the proxies and certificates of the current environment variables.
+
+        A client is created once per environment, because it holds the open connections. Raises ValueError if a variable
+        names an invalid proxy or certificate.
+        """
         environment = tuple(os.environ.get(name) for name in _ENVIRONMENT_VARIABLES)
         if environment not in self._clients:
             self._clients[environment] = _create_client(httpx)
@@ -173,6 +183,7 @@ class _Connections:
 
 
 async def _run_timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+    """Await a coroutine for up to ``seconds``, and convert the errors of httpx to OSError and ValueError."""
     try:
         async with asyncio.timeout(None if seconds == math.inf else max(0, seconds)):
             return await work
@@ -186,26 +197,27 @@ async def _run_timed(work: Coroutine[Any, Any, Result], seconds: float) -> Resul
 
 
 def _create_client(httpx: Any) -> Any:
+    """Return a new httpx client; raises ValueError if the environment names an invalid proxy or certificate."""
     variable_names = ", ".join(_CERTIFICATE_VARIABLES)
     try:
         context = httpx.create_ssl_context()
     except (OSError, ValueError) as problem:
         raise ValueError(
-            f"the certificates that {variable_names} name cannot be read: {_get_reason(problem)}"
+            f"the certificates that {variable_names} name cannot be read ({_get_reason(problem)}); correct the variable"
         ) from None
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     try:
         return httpx.AsyncClient(verify=context, cookies=cookies, follow_redirects=False)
     except ImportError:
-        raise ValueError("a proxy of the kind socks needs socksio; pip install 'httpx[socks]'") from None
+        raise ValueError("a SOCKS proxy needs the package socksio; run pip install 'httpx[socks]'") from None
     except Exception:
         # The message can contain the password of a proxy.
-        message = "the environment names a proxy that is not an address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY)"
+        message = "an address in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or NO_PROXY is invalid; correct the variable"
     raise ValueError(message)
 
 
 def _convert_error(problem: Exception) -> Exception:
-    """Convert an error of httpx to one of Python's own."""
+    """Return the TimeoutError, ConnectionError or ValueError for an error of httpx."""
     import httpx
 
     if isinstance(problem, httpx.TimeoutException):
@@ -213,8 +225,8 @@ def _convert_error(problem: Exception) -> Exception:
     causes = list(_list_causes(problem))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         reason = next(cause.verify_message for cause in causes if isinstance(cause, ssl.SSLCertVerificationError))
-        authority = f"{_CERTIFICATE_VARIABLES[0]} names the certificate of your own authority"
-        return ValueError(f"the server's certificate is not trusted: {reason}; {authority}")
+        remedy = f"name the certificate of your own authority in {_CERTIFICATE_VARIABLES[0]}"
+        return ValueError(f"the server's certificate is not trusted ({reason}); {remedy}")
     if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
         return ValueError(_get_reason(problem))
     return ConnectionError(_get_reason(problem))

@@ -39,7 +39,7 @@ def build_object_schema(**properties: Any) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the JSON object or array that a model wrote, even with words around it. Raises ValueError."""
+    """Return the first JSON object or array in a model's answer; raises ValueError if it is missing or invalid."""
     fence_match = _FENCE_PATTERN.match(text)
     body = (fence_match.group(1) if fence_match else text).strip()
     start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)
@@ -58,14 +58,15 @@ def parse_json(text: str) -> Any:
 
 
 def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    """Raise ValueError for ``NaN`` and ``Infinity``, which Python's parser accepts."""
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
     """Raise ValueError for a schema with a keyword that :func:`check_value` does not support."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
-        raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")
+        raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown))}")
     for inner in schema.get("properties", {}).values():
         check_keywords(inner)
     if "items" in schema:
@@ -73,13 +74,16 @@ def check_keywords(schema: Mapping[str, Any]) -> None:
 
 
 def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answer") -> None:
-    """Raise ValueError that names the first location where a value violates its schema."""
+    """Raise ValueError if a value violates its schema.
+
+    The message names the first violation, below ``location``, and is written for the model that wrote the value.
+    """
     type_names = schema.get("type", ())
     type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
     if type_names and not any(_is_type(value, kind) for kind in type_names):
-        raise ValueError(f"{location} is of type {' or '.join(type_names)}, not {_get_type_name(value)}")
+        raise ValueError(f"{location} must be of type {' or '.join(type_names)}, not {_get_type_name(value)}")
     if "enum" in schema and value not in schema["enum"]:
-        raise ValueError(f"{location} is one of {', '.join(map(str, schema['enum']))}")
+        raise ValueError(f"{location} must be one of {', '.join(map(str, schema['enum']))}")
     if isinstance(value, dict):
         _check_object(value, schema, location)
     elif isinstance(value, list):
@@ -91,10 +95,11 @@ def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answ
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         if not low <= value <= high:
-            raise ValueError(f"{location} lies between {low} and {high}, not at {value}")
+            raise ValueError(f"{location} must be between {low} and {high}, not {value}")
 
 
 def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location: str) -> None:
+    """Raise ValueError if a required field is missing, a field is not allowed, or its value violates its schema."""
     properties = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
@@ -102,25 +107,28 @@ def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location:
     if schema.get("additionalProperties", True) is False:
         for name in value:
             if name not in properties:
-                raise ValueError(f"{location} has a field {name!r} that was not asked for")
+                raise ValueError(f"{location} has a field {name!r} that the schema does not have")
     for name, inner in properties.items():
         if name in value:
             check_value(value[name], inner, f"{location}.{name}")
 
 
 def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
+    """Raise ValueError if a length violates the keywords ``min`` and ``max`` + ``keyword`` (Items or Length)."""
     low, high = schema.get(f"min{keyword}", 0), schema.get(f"max{keyword}")
     if length < low:
-        raise ValueError(f"{subject} {length} {unit}, and {low} are the least")
+        raise ValueError(f"{subject} {length} {unit}; it must have at least {low}")
     if high is not None and length > high:
-        raise ValueError(f"{subject} {length} {unit}, and {high} are the most")
+        raise ValueError(f"{subject} {length} {unit}; it must have at most {high}")
 
 
 def _is_type(value: Any, kind: str) -> bool:
+    """True if a value is of a type of JSON Schema; 1.0 is an integer, and true is not a number."""
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())
 
 
 def _get_type_name(value: Any) -> str:
+    """Return the first JSON Schema type that a value is of."""
     return next(kind for kind in _TYPES if _is_type(value, kind))

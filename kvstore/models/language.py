@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
     from spacy.tokens import Doc
 
-    #: A pipeline, and its ``pipe`` for several texts, without an effect of one text on another's parse.
+    #: A pipeline, and the options of its method ``pipe`` with which no text affects the parse of another.
     _LoadedPipeline = tuple[SpacyLanguage, dict[str, Any]]
 
 #: The included pipeline, and the name for no pipeline.
@@ -35,10 +35,10 @@ RULES = "rules"
 
 #: The maximum number of characters of one spaCy document, and of texts that are parsed together.
 MAX_PIECE_LENGTH = 20_000
-BATCH = 8_000
+MAX_BATCH_CHARACTERS = 8_000
 
-#: The number of cached words with their attributes: the first ones, which are the most frequent.
-KEPT_WORDS = 8192
+#: The number of words that spaCy caches with their attributes: the first ones, which are the most frequent.
+MAX_CACHED_WORDS = 8192
 
 Result = TypeVar("Result")
 
@@ -69,63 +69,70 @@ class LanguagePipeline:
             self._get_pipeline()
 
     def load_lean(self) -> None:
-        """Load the pipeline without modules that ``en`` does not need. spaCy is imported once per process, so this is
-        for processes that only run kvstore."""
-        from .lean_import import lean_import
+        """Load the pipeline without modules that ``en`` does not need.
 
-        with lean_import() if self.name == ENGLISH else nullcontext():
+        spaCy is imported once per process, so this is only for processes that run nothing but kvstore.
+        """
+        from .lean_import import hide_unneeded_modules
+
+        with hide_unneeded_modules() if self.name == ENGLISH else nullcontext():
             self.load()
 
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
-        """``extract(text, its parses)`` of each text, in order; raises LanguageError.
+        """Parse texts and yield ``extract(text, parses)`` for each text, in order; raises LanguageError.
 
-        A text longer than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces that end where a paragraph does, else
-        a line, a sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold
-        words, spans or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after
-        it, but for the first words met. The parse of a text depends on nothing but the text.
+        A text of more than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces (:func:`split_pieces`). The parses
+        exist until ``extract`` returns, so its result must not refer to words, spans or documents of spaCy. Texts are
+        parsed in batches, and memory is freed after each batch, except for cached words. The parse of a text depends
+        only on the text.
         """
         batch: list[str] = []
         size = 0
         for text in texts:
             batch.append(text)
             size += len(text)
-            if size >= BATCH:
+            if size >= MAX_BATCH_CHARACTERS:
                 yield from self._read_batch(batch, extract)
-                batch, size = [], 0
+                batch = []
+                size = 0
         yield from self._read_batch(batch, extract)
 
     def _read_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
+        """Parse some texts and return the results of ``extract``."""
         if not texts:
             return []
         with self._lock:
             nlp, pipe_options = self._get_pipeline()
-            # New words are forgotten at the end of the zone; otherwise the vocabulary would grow forever.
-            with nlp.memory_zone() if len(nlp.vocab) >= KEPT_WORDS else nullcontext():
+            # New words are dropped at the end of the zone; otherwise the vocabulary would grow without limit.
+            with nlp.memory_zone() if len(nlp.vocab) >= MAX_CACHED_WORDS else nullcontext():
                 docs = nlp.pipe(
                     (text[start:end] for text in texts for start, end in split_pieces(text)), **pipe_options
                 )
                 return [extract(text, [Parse(start, next(docs)) for start, _ in split_pieces(text)]) for text in texts]
 
     def _get_pipeline(self) -> _LoadedPipeline:
+        """Return the pipeline, which is loaded on the first call; the caller holds the lock."""
         if self._loaded is None:
-            self._loaded = _load(self.name)
+            self._loaded = _load_pipeline(self.name)
         return self._loaded
 
 
 @lru_cache(maxsize=4)
 def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
-    """The pipeline called ``name``, one a process; None for ``rules``, which asks for none. Nothing is loaded until it
-    reads."""
+    """Return the pipeline of a name, or None for ``rules``, which needs no pipeline.
+
+    A process has one pipeline per name, which loads on first use. Raises LanguageError for a blank name.
+    """
     if not name.strip():
-        raise LanguageError(f"a language is {ENGLISH!r}, {RULES!r} or the name of a spaCy pipeline, not {name!r}")
+        raise LanguageError(f"language must be {ENGLISH!r}, {RULES!r} or the name of a spaCy pipeline, not {name!r}")
     return None if name == RULES else LanguagePipeline(name)
 
 
 @lru_cache(maxsize=4)
 def get_language_version(name: str) -> str:
-    """Return the version of a pipeline: of ``en`` by its files, of one of spaCy by its package version.
+    """Return the version of a pipeline: a digest of the files of ``en``, else the version of the folder or package.
 
-    Empty for ``rules``, and if the pipeline is not installed.
+    The version is empty for ``rules``, and if the pipeline is not installed.
     """
     if name == RULES:
         return ""
@@ -149,7 +156,10 @@ def get_language_version(name: str) -> str:
 
 
 def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, int]]:
-    """Spans of characters of at most ``limit`` that together cover ``text``, ended at the best border there is."""
+    """Return spans of at most ``limit`` characters that together cover ``text``.
+
+    A piece ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank.
+    """
     spans = []
     start = 0
     while len(text) - start > limit:
@@ -165,10 +175,11 @@ def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, in
     return [*spans, (start, len(text))]
 
 
-def _load(name: str) -> _LoadedPipeline:
+def _load_pipeline(name: str) -> _LoadedPipeline:
+    """Load a pipeline of spaCy, with kvstore's own parser and operations for ``en``; raises LanguageError."""
     if importlib.util.find_spec("spacy") is None:
         raise LanguageError(
-            f"language {name!r} needs the package spacy; run pip install spacy, or make the store with "
+            f"language {name!r} needs the package spacy; run pip install spacy, or create the store with "
             f"language = {RULES!r}"
         )
     import spacy
@@ -180,13 +191,13 @@ def _load(name: str) -> _LoadedPipeline:
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).partition(". ")[0]
         raise LanguageError(
-            f"language {name!r}: spaCy cannot load such a pipeline ({reason}); install it (python -m spacy download "
-            f"{name}), or use {ENGLISH!r}, the pipeline that kvstore ships, or {RULES!r}"
+            f"language {name!r}: spaCy cannot load this pipeline ({reason}); install it (python -m spacy download "
+            f"{name}), or use {ENGLISH!r}, the included pipeline, or {RULES!r}"
         ) from error
     if not {"parser", "experimental_biaffine_parser"} & set(nlp.pipe_names):
         raise LanguageError(
-            f"language {name!r}: this pipeline has no parser, which names and relations are read from; use another, "
-            f"{ENGLISH!r} or {RULES!r}"
+            f"language {name!r}: this pipeline has no parser, which kvstore needs for names and relations; use another "
+            f"pipeline, {ENGLISH!r} or {RULES!r}"
         )
     pipe_options: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
@@ -197,6 +208,6 @@ def _load(name: str) -> _LoadedPipeline:
         use_greedy_parser(nlp)
         pipe_options = {"component_cfg": {"parser": {"batch_size": BATCH_DOCUMENTS}}}
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
-        # spaCy's stub promises spans; its code reads bounds and labels.
+        # The type in spaCy's stub is an iterator of spans, but its code reads bounds and labels.
         nlp.vocab.get_noun_chunks = iter_noun_chunks  # type: ignore[assignment]
     return nlp, pipe_options

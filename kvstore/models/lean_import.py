@@ -1,9 +1,8 @@
-"""Import of spaCy without modules that kvstore does not need: torch, which thinc looks for, and the programs of spaCy's
-command line.
+"""Import of spaCy without modules that kvstore does not need: torch, and the programs of spaCy's command line.
 
-In: nothing. Out: a context in which the current thread imports spaCy in this way, which saves a second and 170 MB if
-torch is installed, and 18 MB for the programs. Other threads are not affected, and neither are later imports; only
-``spacy.info`` stays None.
+In: nothing. Out: a context in which the current thread imports spaCy in this way. This saves a second and 170 MB if
+torch is installed, which thinc imports, and 18 MB for the programs. Other threads and later imports are not affected,
+except that ``spacy.info`` stays None.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from types import ModuleType
 _CLI_MODULES = ("spacy.cli", "spacy.cli.info")
 
 
-class _LeanImport(MetaPathFinder, Loader):
-    """Hides torch from one thread, and gives it empty modules for spaCy's programs."""
+class _LeanImporter(MetaPathFinder, Loader):
+    """An importer that hides torch from one thread, and returns empty modules for spaCy's programs."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -29,6 +28,7 @@ class _LeanImport(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        """Return the specification of an empty module, or None; raises ModuleNotFoundError for torch."""
         if threading.get_ident() != self._thread:
             return None
         if fullname == "torch":
@@ -36,16 +36,17 @@ class _LeanImport(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=fullname == _CLI_MODULES[0]) if fullname in _CLI_MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        return None
+        """Let Python create the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        module.info = None  # type: ignore[attr-defined]  # what spaCy takes from there
+        """Define the one name that spaCy imports from these modules."""
+        module.info = None  # type: ignore[attr-defined]
 
 
 @contextmanager
-def lean_import() -> Iterator[None]:
-    """Import spaCy without torch and its programs, unless it is imported already."""
-    finder = _LeanImport()
+def hide_unneeded_modules() -> Iterator[None]:
+    """Let the current thread import spaCy without torch and without spaCy's programs."""
+    finder = _LeanImporter()
     sys.meta_path.insert(0, finder)
     try:
         yield

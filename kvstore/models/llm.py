@@ -54,6 +54,7 @@ class LanguageModel:
     """A model of one server."""
 
     def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
+        """Prepare requests to a model; the address defaults to the environment. Raises ModelError if it is invalid."""
         self.name = name
         self._timeouts = timeouts
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
@@ -79,7 +80,7 @@ class LanguageModel:
         return f"{self._endpoint.base_url}/chat/completions"
 
     def get_identity(self) -> tuple[str, ...]:
-        """Everything that its answers depend on besides the messages."""
+        """Return everything that the model's answers depend on besides the messages."""
         return self.url, self.name, "temperature 0"
 
     def write(
@@ -103,8 +104,10 @@ class LanguageModel:
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
     ) -> Generator[str, None, ModelAnswer]:
-        """Yield the pieces of the text of :meth:`write` as they arrive, without the reasoning. Closing the generator
-        early stops the server."""
+        """Yield the pieces of an answer's text as they arrive, without the reasoning, and return the whole answer.
+
+        The parameters are those of :meth:`write`. Closing the generator early stops the server.
+        """
         try:
             stream, pieces = self._open_stream(messages, response_format)
         except ModelError as problem:
@@ -119,27 +122,31 @@ class LanguageModel:
         finally:
             stream.close()
         if not may_be_empty and not "".join(text).strip():
-            why = "its limit of tokens ended the reasoning" if stream.is_truncated else "it wrote none"
+            reason = "the token limit ended its reasoning" if stream.is_truncated else "it is empty"
             raise self._add_model_name(
-                ModelUnavailableError(f"{self.url}: an answer without text ({why}); ask another model")
+                ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
             )
         return ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
-        """Return the next piece, or None after the last."""
+        """Return the next piece, or None after the last; ``received`` is the text so far, for the error message."""
         try:
             return next(pieces, None)
         except (OSError, StreamError, ValueError) as problem:
             message = self._endpoint.extract_message(str(problem)) or type(problem).__name__
         # Raised outside of the except clause, because the cause can contain what the server repeated.
         failure = f"{self.url}: the answer broke off after {sum(map(len, received))} characters ({message})"
-        remedy = "SET token_timeout or answer_timeout where it was too slow"
+        remedy = "SET token_timeout or answer_timeout if it was too slow"
         raise self._add_model_name(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
 
     def _open_stream(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Open the stream of the answer and read its first piece; until then a broken connection is retried."""
+        """Send the request, and return the stream and its pieces.
+
+        The first piece is read at once, because a broken connection can be retried only before a piece is passed on. If
+        the server rejects the temperature, the request is repeated without it.
+        """
         payload: dict[str, Any] = {
             "model": self.name,
             "messages": [dict(message) for message in messages],
@@ -158,6 +165,7 @@ class LanguageModel:
         return self._open_stream(messages, response_format)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
+        """Return the stream of a reply and its pieces, of which the first is already read."""
         stream = ChatStream(
             reply, first=self._timeouts.first, between=self._timeouts.between, secret=self._endpoint.secret
         )
@@ -169,14 +177,14 @@ class LanguageModel:
         raise ModelError(f"{self.url}: {message}")
 
     def _add_model_name(self, problem: KvstoreError) -> KvstoreError:
+        """Return an error with the model's name before its message."""
         return type(problem)(f"language model {self.name!r}: {problem}")
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
-    """Return the model with a name, else the session's, else the environment's; None if there is none or it is
-    ``none``.
+    """Return the model of a name, by default the one of the session or of the environment.
 
-    Raises ModelError for an invalid address.
+    Return None if none of them names a model, or if the name is ``none``. Raises ModelError for an invalid address.
     """
     model_name = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
     if model_name.lower() == NO_MODEL:

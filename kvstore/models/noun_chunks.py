@@ -3,9 +3,9 @@
 In: a parsed document or span of spaCy. Out: (start, end, label) of each phrase, in words: the shape that spaCy's
 ``iter_noun_chunks`` expects of an iterator. spaCy's own English iterator reads other labels and misses most phrases.
 
-A phrase is a noun, name or pronoun, with what determines and modifies it before it
-(*the large index pages*) and the rest of a name after it (*Robert Moore*, *section 3*). What a preposition adds (*the
-head of the list*) is a phrase of its own, and so is an owner (*the writer's* book).
+A phrase is a noun, name or pronoun, with its determiners and modifiers before it (*the large index pages*) and the rest
+of a name after it (*Robert Moore*, *section 3*). The noun after a preposition (*the head of the list*) is a separate
+phrase, and so is an owner (*the writer's* book).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
 HEAD_TAGS = frozenset({"NOUN", "PROPN", "PRON"})
-#: Relations of words inside another's phrase, before its head and after it.
+#: Dependency labels of words that belong to the phrase of their head: of words before the head, and after it.
 PREMODIFIER_LABELS = frozenset(
     "det det:predet amod nummod compound nmod:poss nmod:desc flat goeswith punct advmod cc:preconj".split()
 )
 POSTMODIFIER_LABELS = frozenset({"flat", "goeswith", "fixed", "nmod:desc"})
-#: Relations under which a noun is a part of its head's phrase and begins none.
+#: Dependency labels of nouns that are part of their head's phrase and have no phrase of their own.
 INNER_LABELS = POSTMODIFIER_LABELS | {
     "compound",
     "det",
@@ -38,7 +38,7 @@ INNER_LABELS = POSTMODIFIER_LABELS | {
 
 
 def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
-    """The base noun phrases of ``parsed``, in order, none overlapping another; raises ValueError if it has no parse."""
+    """Yield the base noun phrases in order, without overlaps; raises ValueError if the text is not parsed."""
     doc = parsed.doc
     if not doc.has_annotation("DEP"):
         raise ValueError("noun phrases need a parse; the pipeline has no parser")
@@ -56,13 +56,14 @@ def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_phrase_head(token: Token) -> bool:
+    """True if a word is a noun, name or pronoun with a phrase of its own; possessive pronouns have none."""
     if token.pos_ not in HEAD_TAGS or token.dep_ in INNER_LABELS:
         return False
     return not (token.dep_ == "nmod:poss" and token.pos_ == "PRON")
 
 
 def _find_start(head: Token) -> int:
-    """Return the first word of the phrase: modifiers, nearest first, as long as nothing else is between."""
+    """Return the index of the first word of a phrase: the modifiers that are adjacent to the head or to each other."""
     start = head.i
     for child in reversed(list(head.lefts)):
         is_owner = child.dep_ == "nmod:poss" and child.pos_ != "PRON"
@@ -73,7 +74,7 @@ def _find_start(head: Token) -> int:
 
 
 def _find_end(head: Token) -> int:
-    """One past the last word of the phrase."""
+    """Return the index after the last word of a phrase."""
     end = head.i + 1
     for child in head.rights:
         if child.left_edge.i != end or child.dep_ not in POSTMODIFIER_LABELS:

@@ -27,7 +27,11 @@ PROMPT_NAMES: dict[TextKind, tuple[str, ...]] = {"query": ("query",), "document"
 
 
 def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
-    """Create ``folder``, or keep that of another process. Raises EmbedderError, or OSError if it cannot be written."""
+    """Create ``folder`` with the model that ``write`` writes to a folder, unless another process creates it first.
+
+    With ``int8`` the weights are quantized. Raises the EmbedderError of ``write``, and OSError if the folder cannot be
+    written.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary_folder = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
@@ -47,7 +51,7 @@ def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = Fa
 
 
 def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> None:
-    """Write the tokenizer with its truncation. Texts are run one by one, so nothing is padded."""
+    """Write a tokenizer that truncates texts at ``max_tokens``. Texts are run one by one, so nothing is padded."""
     truncation = {"direction": "Right", "max_length": max_tokens, "strategy": "LongestFirst", "stride": 0}
     text = json.dumps({**tokenizer, "padding": None, "truncation": truncation}, ensure_ascii=False)
     (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
@@ -56,7 +60,10 @@ def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> 
 def save_description(
     folder: Path, dimension: int, inputs: Sequence[str], prompts: Mapping[str, str], default: str | None
 ) -> None:
-    """Write the settings of the runtime. ``prompts`` are the model's, by name, and ``default`` is the name of one."""
+    """Write the settings of the runtime: the dimension, the inputs of the network, and the prompt of each text kind.
+
+    ``prompts`` are the model's, by name, and ``default`` is the name of the one for kinds without a prompt.
+    """
     prompt_by_kind = {}
     for kind, names in PROMPT_NAMES.items():
         name = next((name for name in names if name in prompts), default)
@@ -65,13 +72,15 @@ def save_description(
 
 
 def _write_description(folder: Path, description: dict[str, Any]) -> None:
+    """Write the settings of the runtime with the sizes of the other files, which detect damage."""
     sizes = {name: (folder / name).stat().st_size for name in (MODEL_FILE, TOKENIZER_FILE)}
     (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "sizes": sizes}), encoding="utf-8")
 
 
 def _quantize_model(folder: Path) -> None:
-    """Quantize the weights of matrices to 8-bit integers, with one scale per output; activations are quantized
-    dynamically.
+    """Quantize the weights of matrices to 8-bit integers, with one scale per output.
+
+    Activations are quantized dynamically.
 
     Only seven bits are used, so that processors without 32-bit accumulation do not saturate and return the same
     results.

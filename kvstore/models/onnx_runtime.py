@@ -25,21 +25,23 @@ from .protocol import Embeddings, TextKind, normalised
 #: The number of texts tokenized together, which bounds memory.
 BLOCK_SIZE = 1024
 
-#: onnxruntime reads this once, when it is first imported.
+#: The variable that disables onnxruntime's telemetry; the library reads it once, when it is first imported.
 TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 #: onnxruntime's messages about lack of memory; it has no error class for it.
 _OUT_OF_MEMORY_PATTERN = re.compile(r"allocate memory|bad_alloc|bad allocation")
 
+#: The files of an exported model.
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "model.onnx", "tokenizer.json", "embedder.json"
 
 
 class OnnxRuntime:
-    """The model exported to ``folder``, loaded at once. OMP_NUM_THREADS bounds its threads, as for torch.
+    """A model that was exported to a folder; it is loaded when the object is created.
 
-    Every text is run by itself, in one thread: in a batch the library sums in another order, depending on the number of
-    texts and the longest one, and a quantized model takes its scale from all of them. Several texts run in parallel.
-    This takes no longer: nothing is padded, and no thread waits for another within a text.
+    Every text is run alone, in one thread, and several texts run in parallel. In a batch, the library would sum in an
+    order that depends on the number and length of the texts, and a quantized model would take its scale from all of
+    them. A batch is not faster: without it nothing is padded, and no thread waits for another. OMP_NUM_THREADS limits
+    the number of threads, as for torch.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +56,7 @@ class OnnxRuntime:
             description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
             for name, size in description["sizes"].items():
                 if (folder / name).stat().st_size != size:
-                    raise ValueError(f"{name} has not the {size:,} bytes that it was written with")
+                    raise ValueError(f"{name} does not have the {size:,} bytes that were written")
             self.dimension = int(description["dimension"])
             self._prompts: dict[str, str] = description["prompts"]
             self._inputs: list[str] = description["inputs"]
@@ -65,7 +67,7 @@ class OnnxRuntime:
             )
         except Exception as error:  # Both libraries raise arbitrary errors for a damaged file.
             _raise_if_out_of_memory(error)
-            raise ValueError(f"{folder} holds no exported model: {error}") from error
+            raise ValueError(f"{folder} contains no usable exported model: {error}") from error
 
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
         """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
@@ -98,13 +100,16 @@ class OnnxRuntime:
 
 
 def _raise_if_out_of_memory(error: Exception) -> None:
+    """Raise OutOfMemoryError if an error of onnxruntime is about a lack of memory."""
     if isinstance(error, MemoryError) or _OUT_OF_MEMORY_PATTERN.search(str(error)):
-        raise OutOfMemoryError("the model needs more memory than this process may take; give it more") from error
+        raise OutOfMemoryError("the model needs more memory than this process may use; raise its limit") from error
 
 
 def _import_onnxruntime() -> Any:
-    """Import the library with its telemetry turned off, which would write an identifier of this machine to the cache
-    directory and report usage over the network."""
+    """Import onnxruntime without its telemetry.
+
+    Telemetry would write an identifier of this machine to the cache directory and report usage over the network.
+    """
     previous = os.environ.get(TELEMETRY_VARIABLE)
     os.environ[TELEMETRY_VARIABLE] = "1"
     try:

@@ -21,7 +21,7 @@ BATCH_SIZE = 128
 
 
 class OpenAIEmbedder:
-    """Vectors from a server.
+    """An embedder that requests its vectors from a server.
 
     ``dimension`` requests vectors with that many components; without it, the number is taken from the first answer.
     ``timeout`` is in seconds: an attempt can take that long for one text, and up to twice as long for
@@ -63,7 +63,10 @@ class OpenAIEmbedder:
         batches = [self._fetch_vectors(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
         widths = {batch.shape[1] for batch in batches} | {self._known_dimension or batches[0].shape[1]}
         if len(widths) > 1:
-            raise EmbedderError(f"{self.name}: the server gives vectors of {sorted(widths)} components in one run")
+            raise EmbedderError(
+                f"{self.name}: the server returned vectors with different numbers of components {sorted(widths)}; "
+                "check the model and its option dimension"
+            )
         self._known_dimension = batches[0].shape[1]
         return normalised(np.concatenate(batches))
 
@@ -73,6 +76,7 @@ class OpenAIEmbedder:
         return row
 
     def _fetch_vectors(self, texts: Sequence[str]) -> Embeddings:
+        """Return the vectors of one request; raises EmbedderError if the answer does not have one for each text."""
         # Such servers reject an empty input, but accept a blank.
         payload: dict[str, Any] = {
             "model": self._model,
@@ -96,7 +100,7 @@ class OpenAIEmbedder:
             )
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise EmbedderError(
-                f"{self._endpoint.base_url}/embeddings: asked for {len(texts)} vectors, got an array of shape "
-                f"{vectors.shape}, or numbers that are not finite"
+                f"{self._endpoint.base_url}/embeddings: the answer to {len(texts)} texts has the shape "
+                f"{vectors.shape}, or numbers that are not finite; check the model"
             )
         return vectors

@@ -17,18 +17,22 @@ from ..errors import EmbedderError, KvstoreError, PluginError
 from ..extensions.entry_points import Plugin, format_error
 from .protocol import Embedder, Embeddings
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
-#: Makes the embedder of a name, with options.
+#: A function that creates the embedder of a name, with options.
 EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
 def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
-    """Return a factory for the embedder of an entry point. Raises PluginError if the object is not one."""
+    """Return a factory of the embedders of an entry point, whose object is ``make``.
+
+    Raises PluginError if the object cannot be called.
+    """
     if not callable(make):
-        raise PluginError(f"it is no class or function that makes an embedder, but {make!r:.80}")
+        raise PluginError(f"it must be a class or function that returns an embedder, not {make!r:.80}")
 
     def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
+        """Return the embedder of a name; failures of the package become EmbedderErrors that name it."""
         argument = name.partition(":")[2]
         return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*[argument] if argument else [], **options)))
 
@@ -36,7 +40,7 @@ def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
 
 
 class PluginEmbedder:
-    """An embedder of a package; what it raises, and vectors of a wrong shape, are an EmbedderError that names it."""
+    """The guard of a package's embedder: its failures, and vectors of a wrong shape, become EmbedderErrors."""
 
     def __init__(self, plugin: Plugin, embedder: Any) -> None:
         self._plugin = plugin
@@ -44,8 +48,8 @@ class PluginEmbedder:
         self.name = embedder.name
         if not isinstance(self.name, str) or self.name.partition(":")[0] != plugin.name:
             raise EmbedderError(
-                f"{plugin} calls itself {self.name!r:.80}, under which no store finds it again; its name is "
-                f"{plugin.name!r}, or begins with {plugin.name + ':'!r}"
+                f"{plugin} has the name {self.name!r:.80}, under which no store can open it again; its name must be "
+                f"{plugin.name!r}, or begin with {plugin.name + ':'!r}"
             )
         self.description = str(getattr(embedder, "description", "")) or str(plugin)
         self.poor = bool(getattr(embedder, "poor", False))
@@ -55,40 +59,41 @@ class PluginEmbedder:
         """The number of components of a vector."""
         dimension = _call_plugin(self._plugin, lambda: self._embedder.dimension)
         if not isinstance(dimension, int) or dimension < 1:
-            raise EmbedderError(f"{self._plugin} has the dimension {dimension!r:.80}, which is no whole number above 0")
+            raise EmbedderError(f"{self._plugin}: its dimension must be a whole number above 0, not {dimension!r:.80}")
         return dimension
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """The vectors of passages: shape (len(texts), dimension); raises EmbedderError."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         vectors = _call_plugin(self._plugin, lambda: self._embedder.embed(texts))
         return self._check_vectors(vectors, (len(texts), self.dimension))
 
     def embed_query(self, text: str) -> Embeddings:
-        """The vector of a question: shape (dimension,); raises EmbedderError."""
+        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
         vector = _call_plugin(self._plugin, lambda: self._embedder.embed_query(text))
         return self._check_vectors(vector, (self.dimension,))
 
     def load(self) -> None:
-        """Load what it embeds with, where it has a method for that."""
+        """Load the model, if the package's embedder has a method for that."""
         load = getattr(self._embedder, "load", None)
         if load is not None:
             _call_plugin(self._plugin, load)
 
     def _check_vectors(self, values: npt.ArrayLike, shape: tuple[int, ...]) -> Embeddings:
+        """Return vectors as float32; raises EmbedderError if they do not have this shape or are not finite."""
         vectors = _call_plugin(self._plugin, lambda: np.asarray(values, np.float32))
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise EmbedderError(
-                f"{self._plugin} gave vectors of the shape {vectors.shape}, or numbers that are not finite; asked for "
-                f"{shape}"
+                f"{self._plugin} returned vectors of shape {vectors.shape}, or numbers that are not finite; the shape "
+                f"must be {shape}"
             )
         return vectors
 
 
-def _call_plugin(plugin: Plugin, call: Callable[[], Given]) -> Given:
-    """Call a package's code and return its result; what it raises becomes an EmbedderError."""
+def _call_plugin(plugin: Plugin, call: Callable[[], Result]) -> Result:
+    """Call a package's code and return its result; its exceptions become EmbedderErrors."""
     try:
         return call()
     except (KvstoreError, MemoryError):
         raise
     except Exception as error:
-        raise EmbedderError(f"{plugin} failed ({format_error(error)}); mend the package, or uninstall it") from error
+        raise EmbedderError(f"{plugin} failed ({format_error(error)}); fix the package, or uninstall it") from error

@@ -15,28 +15,28 @@ import numpy.typing as npt
 
 Embeddings = npt.NDArray[np.float32]
 
-#: What a text is embedded as; a model may treat questions and passages differently.
+#: The purpose of a vector; some models treat questions and documents differently.
 TextKind = Literal["query", "document"]
 
 DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 
-#: Texts that a model in this process sees at once, after sorting by length. On passages of about 100 tokens and two
-#: cores, 8 to 32 did not differ by more than the noise, and 64 was a sixth slower.
+#: The number of texts that torch processes at once, sorted by length. For chunks of about 100 tokens on two cores,
+#: sizes from 8 to 32 were equally fast, and 64 was a sixth slower.
 BATCH_SIZE = 16
 
-#: How to get what the embedders in this process need.
+#: The command that installs the packages of the embedders that run in this process.
 INSTALL_LOCAL = "pip install 'kvstore[local]'"
-#: What of it torch runs a model with, and what runs an exported one.
+#: The packages with which torch runs a model, and with which an exported model is written and run.
 TORCH_PACKAGES = ("torch", "sentence_transformers")
 EXPORT_PACKAGES = ("onnxruntime", "onnx", "tokenizers")
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors."""
+    """An object that computes the vectors of texts."""
 
     @property
     def name(self) -> str:
-        """The name under which ``open_embedder`` gives this embedder again."""
+        """The name with which ``open_embedder`` returns an equal embedder."""
         ...
 
     @property
@@ -55,16 +55,16 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """The vectors of passages: shape (len(texts), dimension), each row of length 1; raises EmbedderError."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension), of length 1. Raises EmbedderError."""
         ...
 
     def embed_query(self, text: str) -> Embeddings:
-        """The vector of a question: shape (dimension,), length 1; raises EmbedderError."""
+        """Return the vector of a question, shape (dimension,), of length 1. Raises EmbedderError."""
         ...
 
 
 def normalised(vectors: npt.ArrayLike) -> Embeddings:
-    """Rows scaled to length 1, as float32; a row of zeros stays as it is."""
+    """Return vectors as float32, scaled to length 1; vectors of zeros are unchanged."""
     rows = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Embeddings = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)

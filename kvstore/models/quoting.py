@@ -19,8 +19,7 @@ _REPLACEMENT = "\ufffd"
 
 
 class Quotation:
-    """The quotation rules of one prompt: ``mark`` is letters and digits that occur in none of ``texts``, its whole
-    content."""
+    """The quotation marks of one prompt: ``mark`` occurs in none of ``texts``, which are all texts of the prompt."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         parts = list(texts)

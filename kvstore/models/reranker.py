@@ -1,8 +1,9 @@
-"""Rerankers that read the question and a passage together: the cross-encoders of sentence-transformers.
+"""Rerankers that read the question and a text together: the cross-encoders of sentence-transformers.
 
-In: a question and texts; each model looks at the first few hundred tokens of the two. Out: a score a text, the higher
-the better. The model is loaded when it first scores. A missing package or model raises RerankerError naming what to
-install (Nogueira and Cho, "Passage Re-ranking with BERT", 2019).
+In: a question and texts; a model reads the first few hundred tokens of both. Out: a score for each text; higher is
+better. The model is loaded on first use. A missing package or model raises RerankerError that says what to install.
+
+Source: Nogueira and Cho, "Passage Re-ranking with BERT", 2019.
 """
 
 from __future__ import annotations
@@ -35,17 +36,18 @@ class CrossEncoderReranker:
         model = self._load_model()
         try:
             pairs = [(question, text) for text in texts]
-            found = np.asarray(model.predict(pairs, batch_size=BATCH_SIZE, show_progress_bar=False), np.float32)
+            scores = np.asarray(model.predict(pairs, batch_size=BATCH_SIZE, show_progress_bar=False), np.float32)
         except (RuntimeError, ValueError) as error:
             raise RerankerError(f"reranker {self.name!r}: failed on {len(texts)} texts: {error}") from error
-        if found.shape != (len(texts),) or not np.isfinite(found).all():
+        if scores.shape != (len(texts),) or not np.isfinite(scores).all():
             raise RerankerError(
-                f"reranker {self.name!r} gives scores of shape {found.shape} for {len(texts)} texts, or none that are "
-                "numbers; name a cross-encoder with one output"
+                f"reranker {self.name!r} returned scores of shape {scores.shape} for {len(texts)} texts, or scores "
+                "that are not finite; name a cross-encoder with one output"
             )
-        return found
+        return scores
 
     def _load_model(self) -> Any:
+        """Return the model, which is loaded on the first call; raises RerankerError."""
         with self._lock:
             if self._loaded is None:
                 if (package := find_first_missing(TORCH_PACKAGES)) is not None:

@@ -1,7 +1,7 @@
-"""thinc's operations with matrix products in which a row depends only on itself.
+"""Operations for thinc whose matrix products compute each row independently of the other rows.
 
-In and out: as in thinc's models. With these operations the parse of a text is the same, bit for bit, whichever texts
-are parsed with it; thinc's own products come from a library without this guarantee. Imports thinc.
+In and out: as in thinc's models. With these operations, the parse of a text is the same, bit for bit, regardless of the
+other texts in its batch; the library that thinc uses does not guarantee this. Imports thinc.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
-    """numpy's operations with other products."""
+    """The operations of numpy, with the matrix product of kvstore's kernel."""
 
     def gemm(self, x: Any, y: Any, out: Any = None, trans1: bool = False, trans2: bool = False) -> Any:
-        """Return x y in float32, each transposed first if requested."""
+        """Return the matrix product x y in float32; ``trans1`` and ``trans2`` transpose x and y first."""
         left = np.ascontiguousarray(x.T if trans1 else x)
         right = np.ascontiguousarray(y if trans2 else y.T)
         products = np.empty((len(left), len(right)), np.float32) if out is None else out

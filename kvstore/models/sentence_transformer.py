@@ -32,17 +32,21 @@ from .protocol import DEFAULT_EMBEDDER, EXPORT_PACKAGES, INSTALL_LOCAL, Embeddin
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
-#: Changes whenever the format or the method of an export changes.
+#: The version of the format and the method of an export; raise it when either changes.
 EXPORT_FORMAT = 2
 
 
 class Runtime(Protocol):
-    """Runs a model."""
+    """A loaded model."""
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """The number of components of a vector."""
+        ...
 
-    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings: ...
+    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        ...
 
 
 class SentenceTransformerEmbedder:
@@ -57,7 +61,7 @@ class SentenceTransformerEmbedder:
     def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
         kind = "sentence-transformers-int8" if int8 else "sentence-transformers"
         self.name = f"{kind}:{model}"
-        weights = ", its weights quantised to 8 bits" if int8 else ""
+        weights = ", with weights quantized to 8 bits" if int8 else ""
         self.description = f"the sentence-transformers model {model}, run in this process{weights}"
         self._device = device
         self._int8 = int8
@@ -84,27 +88,32 @@ class SentenceTransformerEmbedder:
         return row
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
-        """Return the contextual vectors of the tokens of each text, shape (tokens, dimension), without begin and end
-        tokens. Runs torch. Raises EmbedderError."""
+        """Return the contextual vectors of the tokens of each text, shape (tokens, dimension).
+
+        The first and last token, which mark the beginning and end, are omitted. Runs torch. Raises EmbedderError.
+        """
         return self._load_original().embed_tokens(texts)
 
     def _get_runtime(self) -> Runtime:
+        """Return the loaded model, which is opened on the first call."""
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._open_runtime()
             return self._loaded
 
     def _find_source(self) -> str:
-        """Return the name or folder of the original. Raises EmbedderError."""
+        """Return the name or folder of the original. Raises EmbedderError if its package is missing."""
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
+        """Return the model as torch runs it. Raises EmbedderError."""
         return TorchRuntime(self.name, self._find_source(), device=self._device)
 
     def _open_runtime(self) -> Runtime:
+        """Open the exported model, after exporting it if necessary; if that is impossible, open the original."""
         if self._device not in (None, "cpu"):
             if self._int8:
-                raise EmbedderError(f"embedder {self.name} runs on the processor only; leave device out")
+                raise EmbedderError(f"embedder {self.name} runs only on the CPU; remove the option device")
             return self._load_original()
         folder = _get_cache_folder(self._find_source(), self._int8)
         if (package := find_first_missing(EXPORT_PACKAGES)) is not None:
@@ -112,9 +121,9 @@ class SentenceTransformerEmbedder:
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)
         if sys.stderr.isatty():
-            print(f"{self.name}: exported for onnxruntime, once; this takes seconds", file=sys.stderr, flush=True)
+            print(f"{self.name}: exporting it once for onnxruntime; this takes seconds", file=sys.stderr, flush=True)
         try:
-            # The existing export could not be read.
+            # The existing export, if there is one, could not be read.
             shutil.rmtree(folder, ignore_errors=True)
             export_model(self._export_model, folder, int8=self._int8)
             return OnnxRuntime(folder)
@@ -133,22 +142,26 @@ class SentenceTransformerEmbedder:
         return self._fall_back_to_torch(reason)
 
     def _export_model(self, folder: Path) -> None:
-        """Export the model to ``folder``; raises EmbedderError, or OSError."""
+        """Write the model to ``folder``, from its weights or by torch; raises EmbedderError, or OSError."""
         try:
             self._write_bert(folder)
         except EmbedderError:
             write_traced(self._load_original(), folder)
 
     def _write_bert(self, folder: Path) -> None:
+        """Write the model to ``folder`` from its weights; raises EmbedderError if it is not a BERT in a folder."""
         source = Path(self._find_source())
         if not source.is_dir():
-            raise EmbedderError(f"{source} is the name of a model, and no folder")
+            raise EmbedderError(f"{source} is the name of a model, not a folder")
         write_bert(source, folder)
 
     def _fall_back_to_torch(self, reason: str) -> TorchRuntime:
-        """Return the original if it gives the same vectors; a quantized model has none."""
+        """Return the original, or raise EmbedderError with the reason why the model cannot be exported.
+
+        A quantized model has no original with the same vectors.
+        """
         if self._int8:
-            raise EmbedderError(f"embedder {self.name} cannot be made: {reason}")
+            raise EmbedderError(f"embedder {self.name} cannot be exported: {reason}")
         try:
             return self._load_original()
         except EmbedderError as error:
@@ -168,7 +181,7 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
     def __init__(self, *, device: str | None = None, int8: bool = False) -> None:
         super().__init__(DEFAULT_EMBEDDER, device=device, int8=int8)
         self.name = DEFAULT_EMBEDDER + ("-int8" if int8 else "")
-        weights = "weights quantised to 8 bits" if int8 else "installed weights"
+        weights = "weights quantized to 8 bits" if int8 else "installed weights"
         self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
     def _find_source(self) -> str:
@@ -183,16 +196,18 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
 
 
 def _get_cache_folder(model: str, int8: bool) -> Path:
-    """Return the folder of the export of ``model``: for a folder it depends on the folder's files, for a name it is
-    permanent."""
-    facts: list[object] = [EXPORT_FORMAT, int8, model]
+    """Return the cache folder for the export of a model.
+
+    Its name depends on the model's name or, if the model is a folder, on the names, sizes and times of its files.
+    """
+    properties: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)
     if folder.is_dir():
-        facts.append(str(folder.resolve()))
+        properties.append(str(folder.resolve()))
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             status = path.stat()
-            facts.append((str(path.relative_to(folder)), status.st_size, status.st_mtime_ns))
-    digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-    readable = re.sub(r"[^\w.-]+", "-", Path(model).name)[:40]
+            properties.append((str(path.relative_to(folder)), status.st_size, status.st_mtime_ns))
+    digest = hashlib.sha256(repr(properties).encode()).hexdigest()[:16]
+    label = re.sub(r"[^\w.-]+", "-", Path(model).name)[:40]
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "kvstore" / "models" / f"{readable}-{digest}"
+    return root / "kvstore" / "models" / f"{label}-{digest}"

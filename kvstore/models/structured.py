@@ -29,6 +29,7 @@ _MAX_SHOWN_CHARACTERS = 2000
 
 
 def _return_unchanged(value: Any) -> Any:
+    """Return the value: the check of a prompt without one."""
     return value
 
 
@@ -37,8 +38,8 @@ class StructuredPrompt(Generic[Result]):
     """A request and the form of its answer.
 
     ``name`` is a word for the schema, which uses the keywords of :mod:`kvstore.models.json_schema`. ``check`` converts
-    a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError that tells the model
-    what is wrong with it. Raises ValueError for a schema with other keywords.
+    a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError whose message says to
+    the model what is wrong with its answer. Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -62,11 +63,11 @@ class StructuredPrompt(Generic[Result]):
 
 
 class StructuredModel:
-    """A language model that answers in JSON; ``limit`` is the maximum number of tokens that all its requests together
-    send.
+    """A language model that answers in JSON, within a token limit.
 
-    ``num_calls`` is the number of answered requests; ``sent_tokens`` and ``written_tokens`` are their tokens: the
-    estimate, or the server's number if it is higher.
+    ``limit`` is the maximum number of tokens that all its requests together send, or None. ``num_calls`` is the number
+    of answered requests; ``sent_tokens`` and ``written_tokens`` are their tokens: the estimate, or the server's number
+    if it is higher.
     """
 
     def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
@@ -89,9 +90,8 @@ class StructuredModel:
         """
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
-                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are sent, and "
-                "the next "
-                f"request has about {prompt.tokens:,}; allow more TOKENS, or go on another time"
+                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are used, and the "
+                f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
         text, is_truncated = self._request_answer(prompt, [])
         try:
@@ -100,7 +100,7 @@ class StructuredModel:
             reason = str(problem)
         retry_messages: list[Message] = [
             {"role": "assistant", "content": text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
-            {"role": "user", "content": f"That cannot be used: {reason}. Answer again, with JSON of the schema."},
+            {"role": "user", "content": f"This answer is invalid: {reason}. Answer again, with JSON of the schema."},
         ]
         if self._is_within_limit(prompt.tokens + estimate_message_tokens(retry_messages)):
             text, is_truncated = self._request_answer(prompt, retry_messages)
@@ -109,15 +109,18 @@ class StructuredModel:
             except ValueError as problem:
                 reason = str(problem)
         raise InvalidAnswerError(
-            f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({reason}); ask another model"
+            f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({reason}); use another model"
         )
 
     def _is_within_limit(self, tokens: int) -> bool:
+        """True if ``tokens`` more tokens can be sent."""
         return self.limit is None or self.sent_tokens + tokens <= self.limit
 
     def _request_answer(self, prompt: StructuredPrompt[Any], extra_messages: Sequence[Message]) -> tuple[str, bool]:
-        """Return what the model writes, and whether its token limit cut it, requested in the first form that its server
-        accepts."""
+        """Return the text of an answer, and True if the model's token limit ended it.
+
+        The answer is requested in the first form that the server accepts; rejected forms are not tried again.
+        """
         first_refusal: ModelError | None = None
         for form in list(self._forms):
             messages = [*prompt.messages, *extra_messages]
@@ -146,6 +149,7 @@ class StructuredModel:
 
 
 def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
+    """Return the field ``response_format`` of a request in one of the forms, or None for plain text."""
     if form == "text":
         return None
     if form == "json_object":
@@ -160,5 +164,5 @@ def _check_answer(text: str, is_truncated: bool, prompt: StructuredPrompt[Result
         check_value(value, prompt.schema)
         return prompt.check(value)
     except ValueError as problem:
-        hint = ", and a limit of tokens cut the answer off: answer in fewer words" if is_truncated else ""
+        hint = ", and the token limit ended the answer: answer in fewer words" if is_truncated else ""
         raise ValueError(f"{problem}{hint}") from None

@@ -1,4 +1,4 @@
-"""Texts that come piece by piece, and what comes of them in the end.
+"""Texts that arrive piece by piece, with a result at their end.
 
 In: a generator of pieces that returns a result. Out: the pieces, and the result after the last.
 """
@@ -26,7 +26,7 @@ def join_surrogates(text: str) -> str:
 
 
 class TextPieces(Iterator[str], Generic[Result]):
-    """The pieces of a text, as they come; a context manager, whose end closes them."""
+    """The pieces of a text as they arrive, and the result of their generator; leaving its context closes it."""
 
     def __init__(self, pieces: Generator[str, None, Result]) -> None:
         self._pieces = pieces

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-#: Bytes of UTF-8 that are taken for one token. The models' own tokenizers, which nobody asks here, take 4 to 5 for
-#: English prose and about 3 for many other languages.
+#: The number of bytes of UTF-8 that count as one token. The tokenizers of models need a token for 4 to 5 bytes of
+#: English prose and for about 3 bytes of many other languages.
 BYTES_PER_TOKEN = 3.5
-#: Tokens that a message costs beside its text, in the chat templates of common models.
+#: The number of tokens of a message in addition to its text, in the chat templates of common models.
 MESSAGE_TOKENS = 8
 
 
 def token_estimate(text: str) -> int:
-    """About how many tokens a model's tokenizer makes of a text, rather too many than too few.
+    """Return the estimated number of tokens of a text; the estimate is rather too high than too low.
 
     >>> kvstore.token_estimate("Leave lasts twenty weeks.")
     8
@@ -24,7 +24,7 @@ def token_estimate(text: str) -> int:
 
 
 def estimate_message_tokens(messages: Iterable[Mapping[str, str]]) -> int:
-    """About how many tokens the messages of a prompt are.
+    """Return the estimated number of tokens of the messages of a prompt.
 
     >>> estimate_message_tokens([{"role": "user", "content": "Leave lasts twenty weeks."}])
     16

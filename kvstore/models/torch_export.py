@@ -20,7 +20,7 @@ from .torch_runtime import TorchRuntime
 #: The largest allowed difference of a component between unit vectors of the original and of the export.
 TOLERANCE = 1e-5
 
-#: Texts for the comparison: short, empty, beyond any limit, of several scripts, and of very different lengths.
+#: Texts for the comparison: short ones, an empty one, one beyond the limit of any model, and several scripts.
 SAMPLES = [
     "What is the capital of France?",
     "",
@@ -40,12 +40,12 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
     model = original.model.eval()
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
-        raise EmbedderError("its tokenizer needs transformers")
+        raise EmbedderError("its tokenizer runs only in transformers")
     preprocess = getattr(model, "preprocess", None) or model.tokenize
     sample_inputs = preprocess(SAMPLES[:2])
     inputs = [name for name, value in sample_inputs.items() if isinstance(value, torch.Tensor)]
     if unknown := set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
-        raise EmbedderError(f"it takes inputs that are not made from text here: {', '.join(sorted(unknown))}")
+        raise EmbedderError(f"it has unsupported inputs: {', '.join(sorted(unknown))}")
     constants = {name: value for name, value in sample_inputs.items() if name not in inputs}
 
     class Pipeline(torch.nn.Module):
@@ -56,6 +56,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
             self.model = model
 
         def forward(self, *tensors: Any) -> Any:
+            """Return the vectors of tokens; ``tensors`` are the inputs in order."""
             return self.model({**constants, **dict(zip(inputs, tensors, strict=True))})["sentence_embedding"]
 
     axes = {name: {0: "texts", 1: "tokens"} for name in inputs}
@@ -75,10 +76,11 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
         raise EmbedderError(f"torch cannot export it: {error}") from error
     save_tokenizer(folder, json.loads(tokenizer.to_str()), int(model.max_seq_length))
     save_description(folder, original.dimension, inputs, model.prompts, model.default_prompt_name)
-    _compare(original, OnnxRuntime(folder))
+    _check_equal_vectors(original, OnnxRuntime(folder))
 
 
-def _compare(original: TorchRuntime, exported: OnnxRuntime) -> None:
+def _check_equal_vectors(original: TorchRuntime, exported: OnnxRuntime) -> None:
+    """Raise EmbedderError if the export returns other vectors than the original, for texts in a batch or alone."""
     for kind in PROMPT_NAMES:
         expected = original.encode(kind, SAMPLES)
         batched = exported.encode(kind, SAMPLES)

@@ -20,9 +20,13 @@ from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, Tex
 
 
 class TorchRuntime:
-    """The model called ``model`` (a name or a folder), loaded at once; errors call it ``name``."""
+    """A model that torch runs; it is loaded when the object is created."""
 
     def __init__(self, name: str, model: str, *, device: str | None = None, offline: bool = False) -> None:
+        """Load a model by its name or folder ``model``; ``name`` is the embedder's name in errors.
+
+        With ``offline``, the model hub is not contacted. Raises EmbedderError.
+        """
         self._name = name
         if (package := find_first_missing(TORCH_PACKAGES)) is not None:
             raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
@@ -43,14 +47,17 @@ class TorchRuntime:
         return normalised(self._run_encoder(encode, texts, convert_to_numpy=True))
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
-        """Return the contextual vectors of the tokens of each text, shape (tokens, dimension), without begin and end
-        tokens. Raises EmbedderError."""
+        """Return the contextual vectors of the tokens of each text, shape (tokens, dimension).
+
+        The first and last token, which mark the beginning and end, are omitted. Raises EmbedderError.
+        """
         token_rows = self._run_encoder(
             self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False
         )
         return [normalised(rows.cpu().numpy()[1:-1]) for rows in token_rows]
 
     def _run_encoder(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
+        """Return the result of a method of the model for texts; its failures become EmbedderErrors."""
         try:
             return encode(list(texts), batch_size=self._batch, show_progress_bar=False, **options)
         except (RuntimeError, ValueError) as error:
@@ -58,6 +65,7 @@ class TorchRuntime:
 
 
 def _load_model(name: str, model: str, device: str | None) -> Any:
+    """Return a model of sentence-transformers; raises EmbedderError."""
     from sentence_transformers import SentenceTransformer
 
     try:
@@ -69,7 +77,7 @@ def _load_model(name: str, model: str, device: str | None) -> Any:
 
 @contextmanager
 def hide_progress_bars() -> Iterator[None]:
-    """Load a model without the progress bars of transformers."""
+    """Hide the progress bars of transformers while a model is loaded."""
     from transformers.utils import logging as transformers_logging
 
     logging: Any = transformers_logging
@@ -85,7 +93,7 @@ def hide_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def _use_hub_offline() -> Iterator[None]:
-    """Keep the model hub's library off the network while it is imported and loads."""
+    """Keep the library of the model hub off the network while a model is loaded."""
     previous = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:

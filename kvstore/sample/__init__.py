@@ -1,8 +1,8 @@
-"""The sample: an invented lighthouse and harbour authority in 34 files and 51 documents, and what to ask about it.
+"""The sample: 34 files with 51 documents about an invented lighthouse and harbor authority, and questions about them.
 
 Out: :func:`folder`, to be ingested as a folder; :func:`hierarchy`, child,parent pairs; :data:`QUESTIONS` with the key
 of the document that answers each; and :data:`UPDATE`, a change after which a question has another answer. People,
-places and machines recur over the documents, and some questions take two of them.
+places and machines occur in several documents, and some questions need two documents.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ UPDATE: tuple[str, str, str, str] = (
 
 
 def folder() -> Path:
-    """The folder of documents: Markdown, HTML, a CSV of rows and a JSON Lines file."""
+    """Return the folder of documents: Markdown, HTML, a CSV of rows and a JSON Lines file."""
     return Path(str(files(__name__).joinpath("documents")))
 
 
 def hierarchy() -> Path:
-    """A CSV file of child,parent pairs over the names in the documents, to be ingested ``AS pairs``."""
+    """Return a CSV file of child,parent pairs of names in the documents, to be ingested ``AS pairs``."""
     return Path(str(files(__name__).joinpath("hierarchy.csv")))
