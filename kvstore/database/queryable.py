@@ -378,10 +378,10 @@ class Queryable(ABC):
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
         """Retrieve evidence for a question with a strategy (default: the session's), best chunks first.
 
-        The clauses are those of :class:`~kvstore.retrieval.question_clauses.Clauses`: ``using``, ``depth``, ``top``, ``within``,
-        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question can be
-        empty if ``vector`` is given and the strategy is not lexical. Raises UnknownStrategyError, InputError for values
-        out of range, and EmbedderError or RerankerError if a model is unavailable.
+        The clauses are those of :class:`~kvstore.retrieval.question_clauses.Clauses`: ``using``, ``depth``, ``top``,
+        ``within``, ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question can
+        be empty if ``vector`` is given and the strategy is not lexical. Raises UnknownStrategyError, InputError for
+        values out of range, and EmbedderError or RerankerError if a model is unavailable.
 
         >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
         >>> evidence.hits[0].document, evidence.steps[0].name
