@@ -291,7 +291,7 @@ def test_the_choice_is_nearly_as_good_as_any() -> None:
         weights = [drawn.randint(1, 30) for _ in range(count)]
         worths = [drawn.random() for _ in range(count)]
         room = drawn.randint(0, 120)
-        chosen = chunk_choice.choose(weights, worths, room)
+        chosen = chunk_choice.select_passages(weights, worths, room)
         assert sum(weights[place] for place in chosen) <= room
         fits = [
             sum(worths[place] for place in range(count) if mask >> place & 1)

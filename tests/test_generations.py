@@ -243,7 +243,7 @@ def test_options_may_be_words(toyed: kvstore.Store) -> None:
     toyed.execute("CREATE INDEX toy_groups WITH (case = LOWER, letters = 1)")
     assert groups(toyed) == {"m": ["milk"], "t": ["Tilsit", "tea", "toast"]}
     toyed.drop_index("toy_groups")
-    for given, said in ({"case": "lowr"}, "did you mean lower?"), ({"case": 1}, "is one of kept, lower, not 1"):
+    for given, said in ({"case": "lowr"}, "did you mean lower?"), ({"case": 1}, "must be one of kept, lower, not 1"):
         with pytest.raises(errors.InputError) as raised:
             toyed.create_index("toy_groups", given)
         assert said in str(raised.value)

@@ -250,17 +250,17 @@ def test_skipped_files_are_counted_by_suffix_and_may_be_included(store: kvstore.
     assert "1 .xyz" in cursor.message
     assert store.get("a.wiki").format == "text"  # type: ignore[union-attr]
     for wrong in ("", [""], [7]):
-        with pytest.raises(errors.InputError, match="a pattern of files"):
+        with pytest.raises(errors.InputError, match="a pattern of file names"):
             store.ingest(folder, include=wrong)  # type: ignore[arg-type]
 
 
 def test_an_empty_path_is_an_error_and_nothing_is_ingested(store: kvstore.Store, folder: Path) -> None:
     for paths in ("", [folder, ""]):
-        with pytest.raises(errors.InputError, match="empty path"):
+        with pytest.raises(errors.InputError, match="path that is not empty"):
             store.ingest(paths)
-    with pytest.raises(errors.InputError, match="empty path"):
+    with pytest.raises(errors.InputError, match="path that is not empty"):
         store.execute("INGEST ''")
-    with pytest.raises(errors.InputError, match="empty path"):
+    with pytest.raises(errors.InputError, match="path that is not empty"):
         store.execute("EXPLAIN INGEST ''")
     assert store.keys() == []
 

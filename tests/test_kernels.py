@@ -248,7 +248,7 @@ def test_parts_that_are_not_there_are_refused() -> None:
     whole = Filter()
     for wrong in (
         lambda: kernel.find_many(None, [], u32()),  # type: ignore[arg-type]
-        lambda: kernel.recognise(None, b"", 1),  # type: ignore[arg-type]
+        lambda: kernel.recognize(None, b"", 1),  # type: ignore[arg-type]
         lambda: kernel.EntityIndex(whole.hasher, None, whole.blocks, None, None, (0, 0)),  # type: ignore[arg-type]
         lambda: kernel.BlockStore(None, None),  # type: ignore[arg-type]
         lambda: kernel.PageCheck(None, [], []),  # type: ignore[arg-type]
@@ -659,7 +659,7 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
         lambda: kernel.find_many(index, names, chance.array("u4", len(names)), chance.array("u8", len(names))),
         lambda: kernel.list_addresses_below(index, names, chance.number()),
         lambda: kernel.count_candidates(index, chance.array("u8", 300)),
-        lambda: kernel.recognise(index, chance.draw.choice([text, b"", None]), chance.number()),
+        lambda: kernel.recognize(index, chance.draw.choice([text, b"", None]), chance.number()),
         lambda: kernel.find_occurrences(
             text, chance.draw.choice([b"name 1", "naïve".encode(), b"", b" ", None]), chance.number()
         ),

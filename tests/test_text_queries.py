@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.errors import InputError, StatementError
 from kvstore.sql.document_filter import filter_documents
+from kvstore.systems.lexical import strategy
 from kvstore.text import text_query
 from kvstore.text.text_query import build_text_matcher, parse_text_query
 from kvstore.text.words import get_stemmer
@@ -174,9 +176,10 @@ def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
     store.put("titled", "It was made for television, and somebody from a town in it wrote of it.", title="Due South")
     store.put("none", "Nothing of this.")
 
-    def ranked(question: str, top: int = 10, where: str | None = None, **options: float) -> list[tuple[str, float]]:
-        found = store.retrieve(question, using="lexical", top=top, where=where, options=options or None)
-        return [(hit.document, hit.score) for hit in found.hits]
+    def ranked(question: str, top: int = 10, where: str | None = None, phrases: float = 0.5) -> list[tuple[str, float]]:
+        with mock.patch.object(strategy, "PHRASE_SHARE", phrases):
+            evidence = store.retrieve(question, using="lexical", top=top, where=where)
+        return [(hit.document, hit.score) for hit in evidence.hits]
 
     bare = ranked("due south")
     assert bare[0][0] == "apart"

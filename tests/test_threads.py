@@ -27,7 +27,7 @@ from kvstore.storage.writer_lock import WriterLock
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
 
-REAL_LOAD = language._load
+REAL_LOAD = language._load_pipeline
 
 
 @pytest.fixture
@@ -330,7 +330,7 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
             with (
                 mock.patch("kvstore.models.language.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.extraction.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
-                mock.patch("kvstore.models.language._load", load),
+                mock.patch("kvstore.models.language._load_pipeline", load),
             ):
                 put(store)
         assert loaded[:2] in (["pipeline", "embedder"], ["embedder", "pipeline"]), number

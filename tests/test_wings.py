@@ -13,8 +13,8 @@ import kvstore
 
 SYSTEMS = ("archrag", "bridge", "cft", "hipporag", "raptor", "sprag")
 KEPT_READERS = frozenset(
-    "__init__ code_languages content_format decoding markdown markdown_blocks plugin_reader raw_document scalars "
-    "text".split()
+    "__init__ code_languages content_format decoding line_markup markdown markdown_blocks plugin_reader raw_document "
+    "scalars text".split()
 )
 
 PROGRAM = """

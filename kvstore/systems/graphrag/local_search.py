@@ -227,7 +227,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch]) -> list[LocalR
     return _rank_pools(query, searches, pools, weights)
 
 
-class _CandidatePool(NamedTuple):
+class _SearchPool(NamedTuple):
     """The chunks that one search ranks (ids ascending), their scores by entities, and the indices of the starts that
     lead to each."""
 
@@ -236,9 +236,7 @@ class _CandidatePool(NamedTuple):
     owners: Mapping[int, Sequence[int]]
 
 
-def _build_pool(
-    query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]
-) -> _CandidatePool:
+def _build_pool(query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]) -> _SearchPool:
     """Return the candidates of a search, given the rows and the weights of its entities."""
     scores, owners = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
@@ -247,11 +245,11 @@ def _build_pool(
         query.reading, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach
     )
     ids = np.unique(np.array([chunk for ranking in (candidates, *search.rankings) for chunk, _ in ranking], np.uint64))
-    return _CandidatePool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), owners)
+    return _SearchPool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), owners)
 
 
 def _rank_pools(
-    query: Query, searches: Sequence[LocalSearch], pools: Sequence[_CandidatePool], weights: TermWeights
+    query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights
 ) -> list[LocalResult]:
     """Return the results of searches, given their candidates; reads the scores of all candidates together."""
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
