@@ -75,6 +75,7 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
         "cft": "places constant",
         "communities": "percentile levels m exact_below",
         "community_graph": "m exact_below",
+        "cue": "names units apart",
         "drift": "reports",
         "global": "rated",
         "graph": "epsilon relations",
@@ -202,6 +203,16 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
 def _make_error(function: str, name: str, problem: str, value: Any) -> ArgumentError:
     return ArgumentError(f"{function}(): {name} must be {problem}, not {format_value(value)}")
+
+
+def format_count(number: int, noun: str) -> str:
+    """Format a number with its noun, in the singular or plural.
+
+    >>> format_count(1, "document"), format_count(2000, "document"), format_count(0, "entity")
+    ('1 document', '2,000 documents', '0 entities')
+    """
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def format_value(value: object) -> str:

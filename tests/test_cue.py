@@ -87,19 +87,6 @@ def test_content_of_a_found_unit_is_not_searched_again(films: kvstore.Store) -> 
     assert not says_twice(1)
 
 
-@pytest.mark.parametrize("left_out", ["names", "units", "apart"])
-def test_each_part_can_be_left_out(films: kvstore.Store, left_out: str) -> None:
-    question = "Are the directors of Blue Harbour and Red Meadow born in the same town?"
-
-    def paths_of_hop(**options: float) -> int:
-        steps = films.retrieve(question, using="cue", options={"nearest": 1, "beam": 1, **options}).steps
-        return next(step.count or 0 for step in steps if step.name == "paths after hop 1")
-
-    beams = {"names": 1, "units": 2, "apart": 1}
-    assert paths_of_hop(**{left_out: 0}) <= beams[left_out] < 3
-    assert paths_of_hop(names=0, units=0) == 0
-
-
 def test_without_a_known_name_the_units_nearest_to_the_question_start(films: kvstore.Store) -> None:
     evidence = films.retrieve("who sold something as a child", using="cue", top=2)
     assert evidence.hits[0].document == "quill"

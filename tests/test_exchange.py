@@ -176,7 +176,7 @@ BAD = [
     ([{**HEADER, "version": 2}], "line 1: this export is of version 2"),
     ([HEADER, b"{"], "line 2: not JSON"),
     ([HEADER, b"[1]"], "line 2: a line is one JSON object"),
-    ([HEADER, {"name": "x"}], "line 2: a line has one of the fields document, triples, edge, alias"),
+    ([HEADER, {"name": "x"}], "line 2: the line has none of the fields document, triples, edge, alias"),
     ([HEADER, {**TEA, "text": 5}], "line 2: the field 'text' is missing or wrong"),
     ([HEADER, {"document": "tea", "format": "text"}], "line 2: the field 'text' is missing or wrong"),
     ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing or wrong; the line of document has"),
@@ -195,10 +195,10 @@ BAD = [
     ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot be its own parent"),
     ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
     ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing or wrong"),
-    ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: what is stated of a name is an alias or a merge"),
+    ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: the kind of an alias is"),
     (
         [HEADER, {"alias": "a", "entity": "b", "kind": "alias"}, {"alias": "b", "entity": "A", "kind": "merge"}],
-        "line 3: 'A' is 'b' already",
+        "line 3: 'A' is already an alias of 'b'",
     ),
 ]
 

@@ -769,7 +769,7 @@ def test_a_dump_reports_inexpressible_facts(
     assert cli.run(["shell", "a", "-c", ".dump"]) == 1
     error = capsys.readouterr().err
     assert "vectors of 1 document are" in error
-    assert "'MJ' stands for 'Maria Jensen'" in error
+    assert "'MJ' is an alias of 'Maria Jensen'" in error
 
 
 def test_the_page_names_every_command() -> None:

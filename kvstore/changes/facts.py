@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import registry as systems
+from ..arguments import format_count
 from ..errors import InputError
 from ..extraction.own_chunks import unpack_chunks
 from ..registry.contract import TRIPLE_LINK
@@ -111,33 +112,20 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             )
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        flags = [
-            (record.own_vectors, record.left_out > 0, isinstance(record.own_chunks, list))
-            for record in state.documents.scan()
-        ]
-        num_own_vectors, num_partial, num_own_chunks = (
-            (sum(marks) for marks in zip(*flags, strict=True)) if flags else (0, 0, 0)
-        )
+        num_own_vectors = num_partial = num_own_chunks = 0
+        for record in state.documents.scan():
+            num_own_vectors += record.own_vectors
+            num_partial += record.left_out > 0
+            num_own_chunks += isinstance(record.own_chunks, list)
         if num_own_vectors:
-            yield (
-                f"the vectors of {_format_document_count(num_own_vectors)} are the user's own and in no statement; "
-                "EXPORT TO "
-                "keeps them",
-                (),
-            )
+            documents = format_count(num_own_vectors, "document")
+            yield f"the user's own vectors of {documents} are in no statement; EXPORT TO keeps them", ()
         if num_partial:
-            noun = "page" if num_partial == 1 else "pages"
-            yield f"how much of {num_partial:,} {noun} was left out is in no statement; EXPORT TO keeps that", ()
+            pages = format_count(num_partial, "page")
+            yield f"how much of {pages} was left out is in no statement; EXPORT TO keeps that", ()
         if num_own_chunks:
-            yield (
-                f"the user's own chunks of {_format_document_count(num_own_chunks)} are in no statement; EXPORT TO "
-                "keeps them",
-                (),
-            )
-
-
-def _format_document_count(number: int) -> str:
-    return f"{number:,} document{'' if number == 1 else 's'}"
+            documents = format_count(num_own_chunks, "document")
+            yield f"the user's own chunks of {documents} are in no statement; EXPORT TO keeps them", ()
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):
@@ -157,15 +145,13 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.names, value.triples
 
     def format_count(self, number: int) -> str:
-        return f"the triples of {_format_document_count(number)}" if number else ""
+        return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         count = state.lmdb.count(tables.TRIPLES)
         if count:
-            yield (
-                f"the triples imported for {_format_document_count(count)} are in no statement; EXPORT TO keeps them",
-                (),
-            )
+            documents = format_count(count, "document")
+            yield f"the triples imported for {documents} are in no statement; EXPORT TO keeps them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
         return len(value.names) + len(value.triples)
@@ -268,7 +254,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         """Return an alias or a merge as typed. Raises InputError for an invalid name or kind."""
         alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
-            raise InputError(f"what is stated of a name is an {ALIAS} or a {MERGE}, not {kind!r}")
+            raise InputError(f"the kind of an alias is {ALIAS!r} or {MERGE!r}, not {kind!r}")
         return alias
 
     def scan(self, state: State) -> Iterator[tuple[str, Alias]]:
@@ -282,7 +268,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row: bytes) -> str:
-        return f"what {row.decode()!r} stands for"
+        return f"the alias {row.decode()!r}"
 
     def read(self, state: State, row: bytes) -> tuple[str, Alias]:
         alias = state.aliases.get(row.decode())
@@ -302,8 +288,10 @@ class _StatedAliases(StatedFact[str, Alias]):
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):
+                relation = "is an alias of" if alias.kind == ALIAS else "is merged into"
                 yield (
-                    "? stands for ?, but one of them is unknown now; EXPORT TO keeps the alias",
+                    f"? {relation} ?, but one of these names is unknown now, so no statement can say so; "
+                    "EXPORT TO keeps it",
                     (alias.name, alias.entity),
                 )
 
@@ -319,7 +307,7 @@ class _StatedAliases(StatedFact[str, Alias]):
             if next_alias is None:
                 return
             key = next_alias.target
-        raise InputError(f"{value.entity!r} is {value.name!r} already; a name cannot be an alias of itself")
+        raise InputError(f"{value.entity!r} is already an alias of {value.name!r}; a name cannot be an alias of itself")
 
     def find(self, state: State, key: str) -> Alias | None:
         return state.aliases.get(key)
@@ -350,7 +338,7 @@ def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
     for fact in list_fact_kinds():
         if fact.name in line:
             return fact
-    raise InputError(f"a line has one of the fields {', '.join(fact.name for fact in list_fact_kinds())}")
+    raise InputError(f"the line has none of the fields {', '.join(fact.name for fact in list_fact_kinds())}")
 
 
 def iter_stated_kinds() -> Iterator[StatedFact[Any, Any]]:

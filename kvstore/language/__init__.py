@@ -13,12 +13,13 @@ from ..sql.tokens import Token, is_complete, tokens
 from .questions import find_plain_question, find_unquoted_question
 
 if TYPE_CHECKING:
+    from ..arguments import format_count
     from ..ingest import formats
     from ..sql.condition import check_condition
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .description_handlers import list_described_kinds, list_strategy_names
-    from .document_handlers import format_count, list_ingest_options
+    from .document_handlers import list_ingest_options
     from .extraction_handlers import list_extraction_kinds
     from .grammar_parsing import get_keywords, list_expected_terminals
     from .index_handlers import list_index_kinds, list_outlined_kinds
@@ -53,7 +54,7 @@ _HOMES = {
     "Cursor": ".cursor:Cursor",
     "can_fill_store": ".parser:can_fill_store",
     "check_condition": "..sql.condition:check_condition",
-    "format_count": ".document_handlers:format_count",
+    "format_count": "..arguments:format_count",
     "formats": "..ingest:formats",
     "get_keywords": ".grammar_parsing:get_keywords",
     "list_described_kinds": ".description_handlers:list_described_kinds",

@@ -11,6 +11,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import format_count
 from ..errors import DocumentExistsError, TransactionError, suggest
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
@@ -26,16 +27,6 @@ if TYPE_CHECKING:
 
 #: Options of INGEST itself; all others are options of readers.
 INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit")
-
-
-def format_count(number: int, noun: str) -> str:
-    """Format a number with its noun, in the singular or plural.
-
-    >>> format_count(1, "document"), format_count(2000, "document"), format_count(0, "entity")
-    ('1 document', '2,000 documents', '0 entities')
-    """
-    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def list_ingest_options() -> list[str]:

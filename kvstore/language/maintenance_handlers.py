@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..arguments import format_count
 from ..changes.facts import list_fact_kinds
 from ..database.exchange import TABLE_SUFFIXES
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor, Row
-from .document_handlers import format_count
 from .statement_context import StatementContext
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-#: The most characters shown of a cell, and the most rows shown of a table.
+#: The maximum number of characters shown of a cell, and of rows shown of a table.
 MAX_CELL_CHARACTERS = 400
 MAX_TABLE_ROWS = 50
 

@@ -20,7 +20,7 @@ from .file_lock import FileIdentity, release_lock
 from .lmdb_errors import MapFull
 from .mapped_pages import PageReleaser
 from .open_file import OpenFile
-from .page_transaction import PageTransaction, VerifiedTransaction
+from .page_transaction import VerifiedTransaction
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 from .view import LmdbView, ReadTransaction
@@ -111,7 +111,7 @@ class FileTransactions:
                     release_lock(shared)
                 raise
             if reading is not None:
-                snapshot = ReadTransaction(self, reading)
+                snapshot = ReadTransaction(self, reading, self._file.data.get_change_number(reading))
                 self._views.add(snapshot)
                 snapshot.shared_lock = shared
                 return snapshot
@@ -139,7 +139,8 @@ class FileTransactions:
             try:
                 pages = self._file.data.find_pages(transaction, transaction.id() - 1)
                 self._file.data.verify_for_writing(pages)
-                view = WriteTransaction(self, VerifiedTransaction(transaction, pages, handles))
+                verified = VerifiedTransaction(transaction, pages, handles)
+                view = WriteTransaction(self, verified, self._file.data.get_change_number(verified))
             except BaseException:
                 self.transaction_thread.run(transaction.abort)
                 self.gate.leave()
@@ -181,10 +182,6 @@ class FileTransactions:
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
         """Create ``table`` within a write transaction."""
         return self._file.data.create_table(transaction, table)
-
-    def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the commit that a transaction sees or makes."""
-        return self._file.data.get_change_number(transaction)
 
     def note_commit(self, created: Mapping[str, Handle]) -> None:
         """Take over the tables that a commit has added."""

@@ -33,7 +33,8 @@ class TransactionGate:
     def enter(self) -> Iterator[None]:
         """Begin a transaction within the block; it counts as open unless the block raises."""
         with self.condition:
-            self.condition.wait_for(lambda: not self._is_exclusive)
+            while self._is_exclusive:
+                self.condition.wait()
             yield
             self.num_open += 1
 

@@ -128,10 +128,6 @@ class TransactionOwner(Protocol):
         """Bytes of the file up to the last page that was ever used."""
         ...
 
-    def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the commit that ``transaction`` sees or makes."""
-        ...
-
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
         """Create ``table`` within a write transaction."""
         ...
@@ -158,13 +154,15 @@ class LmdbView:
     #: True while its owner counts it as open.
     counted = True
 
-    def __init__(self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction) -> None:
+    def __init__(
+        self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction, change: int
+    ) -> None:
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None
         self._buffered = owner.buffer_reader.buffered
         #: The number of the change this view sees. It grows by one with every commit, and is the same for equal states.
-        self.change = owner.get_change_number(transaction)
+        self.change = change
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""

@@ -53,8 +53,8 @@ class WriteTransaction(LmdbView):
 
     writable = True
 
-    def __init__(self, owner: TransactionOwner, transaction: VerifiedTransaction) -> None:
-        super().__init__(owner, transaction)
+    def __init__(self, owner: TransactionOwner, transaction: VerifiedTransaction, change: int) -> None:
+        super().__init__(owner, transaction, change)
         self._thread = get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0

@@ -14,10 +14,7 @@ from .retrievers import StrategyRetriever
 #: For each strategy, the ablations and their options.
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "cue": {
-        "no names": {"names": 0},
-        "no units": {"units": 0},
         "no update": {"update": 0},
-        "one beam": {"apart": 0},
     },
     "graph": {"no bias": {"bias": 0}, "no units": {"units": 0}, "neither": {"bias": 0, "units": 0}},
 }

@@ -44,9 +44,6 @@ PATH_OPTIONS: Mapping[str, Option] = {
     "hops": Option(3, 1, 8, "units of the longest path"),
     "update": Option(1, 0, 1, "how much of what a unit says is taken from what is asked after it"),
     "words": Option(1, 0, 100, "how much the question's words count in the score of a path, where the cosine counts 1"),
-    "names": Option(1, 0, 1, "whether the names of the question are anchors"),
-    "units": Option(1, 0, 1, "whether what the nearest units name is an anchor"),
-    "apart": Option(1, 0, 1, "whether each name, and those units, have a beam of their own"),
 }
 
 
@@ -114,7 +111,7 @@ def find_paths(
     """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
-    starts = list(_iter_starts(graph, find_anchors(query, graph, beam.units_per_entity, near_ranking), values))
+    starts = list(_iter_starts(graph, find_anchors(query, graph, beam.units_per_entity, near_ranking)))
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
         graph.get_entity_rows((entity for entities in starts for entity in entities), MAX_START_CHUNKS)
@@ -139,15 +136,11 @@ def _get_scorer(query: Query) -> Scorer | None:
     return partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None
 
 
-def _iter_starts(graph: UnitGraph, anchors: Anchors, values: Mapping[str, float]) -> Iterator[Sequence[int]]:
-    """Yield the start entities of each beam."""
-    groups = list(anchors.names.values()) if values["names"] else []
-    if values["units"]:
-        graph.load_entities(anchors.units)
-        groups.append(list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))))
-    if not values["apart"]:
-        groups = [list(dict.fromkeys(entity for group in groups for entity in group))]
-    yield from filter(None, groups)
+def _iter_starts(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
+    """Yield the start entities of each beam: those of each name, and those in the nearest units."""
+    graph.load_entities(anchors.units)
+    unit_entities = list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row)))
+    yield from filter(None, [*anchors.names.values(), unit_entities])
 
 
 def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
