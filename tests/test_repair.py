@@ -176,7 +176,7 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
     ("table", "lost"),
     [
         (tables.STATED_EDGES, "the user's edge between tree nodes"),
-        (tables.ALIASES, "what "),
+        (tables.ALIASES, "the alias "),
         (tables.TRIPLES, "the triples of document"),
         (tables.INDEXES, "the options of the index 'units'"),
     ],

@@ -58,7 +58,7 @@ class LanguageModel:
         self.name = name
         self._timeouts = timeouts
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
-        # The key of OpenAI is only for the address next to it.
+        # OPENAI_API_KEY is sent only to OpenAI's own address.
         keys = (KEY_VARIABLE,) if address else (KEY_VARIABLE, OPENAI_KEY_VARIABLE)
         try:
             self._endpoint = Endpoint(

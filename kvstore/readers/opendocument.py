@@ -76,7 +76,8 @@ def iter_cells(row: Element) -> Iterator[Element]:
 def get_repetition(element: Element, dimension: str) -> int:
     """Return how often a row (``dimension`` is ``rows``) or a cell (``columns``) is repeated.
 
-    The number can be arbitrarily large (9.1.2), to fill a sheet.
+    The attribute can be arbitrarily large (9.1.2 of the specification), because it also fills the rest of a sheet. A
+    number of ten digits or more counts as 1.
     """
     value = element.get(f"{TABLE}number-{dimension}-repeated", "1")
     return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1

@@ -447,7 +447,7 @@ class _ParameterValues:
         raise _UnsupportedForm
 
     def check_all_used(self) -> None:
-        """Raise _UnsupportedForm if there are more values than parameters, which SQLite reports."""
+        """Raise _UnsupportedForm if there are more values than parameters; SQLite then reports the error."""
         if not self._is_complete:
             raise _UnsupportedForm
 

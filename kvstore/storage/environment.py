@@ -160,9 +160,10 @@ class Environment(FileTransactions):
                 lock.release()
 
     def _begin_use(self, *, new: bool, locked: bool) -> None:
-        """Verify the length of the file, open its tables, and remove files of killed processes if no other writes.
+        """Verify the length of the file and open its tables.
 
-        The directory entries of a ``new`` file are flushed. ``locked`` is true if this process holds the writer lock.
+        The directory entries of a ``new`` file are flushed. If this process holds the writer lock (``locked``), files
+        that killed processes left behind are removed.
         """
         if new:
             flush(self.path)

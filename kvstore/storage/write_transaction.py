@@ -62,7 +62,7 @@ class WriteTransaction(LmdbView):
         #: buffering when it has grown too large.
         self._own_changes: dict[str, TableChanges] = {}
         self._own_bytes = 0
-        self._buffers = True
+        self._is_buffering = True
         #: True once this transaction is large, and writes records beyond the last key of a table directly.
         self._writes_appended = False
         #: The last key of each table before this transaction wrote to it directly.
@@ -74,21 +74,21 @@ class WriteTransaction(LmdbView):
     @property
     def is_large(self) -> bool:
         """True if it has made more changes than fit into one segment of the change buffer."""
-        return not self._buffers or self._writes_appended
+        return not self._is_buffering or self._writes_appended
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
         """Store ``value`` under ``key``, replacing any old value; this invalidates every buffer returned before.
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError if there is no space.
         """
-        if self._buffers and self._buffered[table] and not self._is_appended(table, key):
+        if self._is_buffering and self._buffered[table] and not self._is_appended(table, key):
             self._buffer_changes(table, {key: bytes(value)})
         else:
             self._put(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; return False if it did not exist. This invalidates every buffer returned before."""
-        if self._buffers and self._buffered[table]:
+        if self._is_buffering and self._buffered[table]:
             present = self.get(table, key) is not None
             if present:
                 self._buffer_changes(table, {key: None})
@@ -100,7 +100,7 @@ class WriteTransaction(LmdbView):
 
         This invalidates every buffer returned before. Raises the errors of :meth:`put`.
         """
-        if self._buffers and self._buffered[table]:
+        if self._is_buffering and self._buffered[table]:
             self._buffer_changes(table, changes)
         else:
             self._write_many(table, changes)
@@ -139,7 +139,7 @@ class WriteTransaction(LmdbView):
         for key in buffer.segments:
             self._delete(engine_tables.RECENT, key)
         self._cached_buffer = self._committed_buffer = ChangeBuffer()
-        self._own_changes, self._buffers = {}, False
+        self._own_changes, self._is_buffering = {}, False
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False

@@ -127,7 +127,7 @@ class EntityRecord:
                 del self.row[-3:]
 
     def _find_slot(self, form: str, kind: int) -> int | None:
-        """Return the position of the slot in use of a form and a kind's number, or None."""
+        """Return the index of the used slot of a form and a kind, or None."""
         row = self.row
         for offset in range(0, len(row), 3):
             if row[offset] == form and row[offset + 1] == kind and row[offset + 2]:

@@ -147,7 +147,7 @@ class _WalkWeight:
 
     @property
     def share(self) -> float:
-        """The weight as a share of the greatest."""
+        """The weight as a fraction of the maximum weight, from 0 to 1."""
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0
         asked_factor = (
