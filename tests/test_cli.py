@@ -315,7 +315,7 @@ def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> 
         assert (status, out) == (1, "")
         assert error == (
             "error: typo: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, "
-            "and so does kvstore ingest typo FOLDER\n"
+            "or with kvstore ingest typo FOLDER\n"
         )
     assert "did you mean SELECT" in kv("shell", "typo", "-c", "SELCT 1")[2]
     assert "no store here" in kv("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]

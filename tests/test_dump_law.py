@@ -166,7 +166,7 @@ class Model:
     def _write(self, transaction: kvstore.Transaction, key: str, texts: list) -> None:
         """A model writes of every passage of a document but the last."""
         if key in self.documents and self.documents[key]["format"] != "pairs":
-            passages = WRITTEN_UNITS.list_passages(transaction._find_chunked_text(key))[:-1]
+            passages = WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))[:-1]
             value = WrittenPassages({passage.digest: ("m", tuple(texts)) for passage in passages})
             transaction._put_fact(WRITTEN_UNITS, key, value)
             assert not transaction._put_fact(WRITTEN_UNITS, key, value)
@@ -180,7 +180,7 @@ class Model:
             digests = (
                 set()
                 if pairs
-                else {one.digest for one in WRITTEN_UNITS.list_passages(transaction._find_chunked_text(key))}
+                else {one.digest for one in WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))}
             )
             kept = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
             self.written[key] = WrittenPassages(kept)

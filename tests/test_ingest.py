@@ -398,7 +398,7 @@ def test_embedded_documents_that_arrive_quickly_are_committed_together(
 
     assert commits(make_store("by a worker"), 1) == [10, 10, 4]
     assert commits(make_store("here, where it is yet to be embedded"), 0) == [4] * 6
-    monkeypatch.setattr("kvstore.ingest.throughput.Pace.seconds_left", lambda pace: 0.0)
+    monkeypatch.setattr("kvstore.ingest.throughput.Pace.estimate_seconds_left", lambda pace: 0.0)
     assert commits(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
     monkeypatch.undo()
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)

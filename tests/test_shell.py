@@ -555,7 +555,7 @@ def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pex
     see(child, re.escape("\x1b[?2004l"))  # the prompt has let go of the terminal
     time.sleep(0.5)
     child.sendintr()
-    see(child, "cancelled")
+    see(child, "canceled")
     see(child, "kvstore>")
     child.send("SELECT 6*7 AS answer;\r")
     see(child, "42")
@@ -666,7 +666,7 @@ def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.
     child.send("INGEST 'folder';\r")
     see(child, r"of 3,000 files")  # the progress bar
     child.sendintr()
-    see(child, "cancelled")
+    see(child, "canceled")
     see(child, "kvstore>")
     child.send("CHECK;\r")
     see(child, "the store is sound")
@@ -848,7 +848,7 @@ def test_a_watched_statement_runs_until_ctrl_c(terminal: Callable[..., pexpect.s
     for _ in range(3):
         see(child, r"again in 0\.01 s; Ctrl-C stops")
     child.sendintr()
-    see(child, "cancelled")
+    see(child, "canceled")
     see(child, "kvstore>")
 
 
