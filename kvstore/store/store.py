@@ -81,7 +81,7 @@ class Store(Database):
         [('coffee',)]
         >>> store.query("SELECT 1; DELETE FROM documents WHERE 1")
         Traceback (most recent call last):
-        kvstore.errors.StatementError: query() takes exactly one statement, and there are 2; execute() runs several
+        kvstore.errors.StatementError: query() runs exactly one statement, not 2; use execute() to run several
         """
         return self._bounded_queries.run(self, sql, parameters, timeout, max_rows)
 
