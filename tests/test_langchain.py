@@ -331,7 +331,7 @@ def test_records_are_listed_by_time_and_group_in_another_process_too(make_store:
     assert manager.list_keys() == ["a2", "b1", "b2"]
     with pytest.raises(ValueError, match="is in group 'c', but in 'a' by its metadata"):
         manager.update(["a2"], group_ids=["c"])
-    with pytest.raises(ValueError, match="2 keys and 1 groups"):
+    with pytest.raises(ValueError, match="2 keys but 1 groups"):
         manager.update(["a2", "b1"], group_ids=["a"])
 
 
@@ -372,9 +372,9 @@ def test_documents_without_a_text_are_skipped_with_a_warning(store: kvstore.Stor
     vectors = KvstoreVectorStore(store=store)
     with pytest.warns(UserWarning, match="1 of 2 documents have no text and were skipped: 'b'"):
         assert vectors.add_texts(["Tea.", " \n"], ids=["a", "b"]) == ["a"]
-    with pytest.raises(ValueError, match="1 texts and 2 metadata"):
+    with pytest.raises(ValueError, match="1 texts but 2 metadata"):
         vectors.add_texts(["Tea."], [{}, {}])
-    with pytest.raises(ValueError, match="1 documents and 2 ids"):
+    with pytest.raises(ValueError, match="1 documents but 2 ids"):
         vectors.add_documents([Document("Tea.")], ids=["a", "b"])
 
 

@@ -138,8 +138,8 @@ async def every_tool(client: Any) -> None:
     assert "Ruth Ashby" in await call("document", key="lights/tolland-head.md")
     assert await call("put", key="notes/n", text="Vera Kohl keeps the lamp.", meta={"year": 2024}) == "notes/n: stored"
     assert "notes/n" in await call("lookup", name="Vera Kohl")
-    assert "stated" in await call("alias", name="VK", entity="Vera Kohl")
-    assert "stated" in await call("put_edge", child="Vera Kohl", parent="Keepers")
+    assert "added" in await call("alias", name="VK", entity="Vera Kohl")
+    assert "added" in await call("put_edge", child="Vera Kohl", parent="Keepers")
     assert await call("delete", key="notes/n") == "notes/n: deleted"
 
     wrong = await client.call_tool("select", {"sql": "SELECT nme FROM documents"})
