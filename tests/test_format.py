@@ -33,7 +33,7 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
 
 
 def test_the_tables_beside_the_change_buffer_are_listed() -> None:
-    (listed,) = re.findall(r"^Written directly are ([^.]*)\.$", FORMAT, re.M)
+    (listed,) = re.findall(r"^These tables bypass the change buffer: ([^.]*)\.$", FORMAT, re.M)
     assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in list_store_tables()} - get_buffered_tables()
 
 
