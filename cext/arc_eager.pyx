@@ -128,7 +128,7 @@ cdef inline int32_t buffered(const State &state, size_t ahead) noexcept nogil:
 cdef inline int32_t child(
     const vector[int32_t] &last, const vector[int32_t] &before, int32_t head, int back
 ) noexcept nogil:
-    """Return the latest child of a token, or with ``back`` 1 the one before it; -1 if there is none."""
+    """Return the latest child of a token, or with ``back`` 1 the one before it; -1 if there is no such child."""
     if head < 0 or last[head] < 0:
         return -1
     return before[last[head]] if back else last[head]

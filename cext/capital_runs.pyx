@@ -213,7 +213,7 @@ cdef class RunRules:
                 return run[:at]  # a line in capitals before a text
         return run
 
-    cdef list _without_date(self, list run):
+    cdef list _remove_date(self, list run):
         """Return a run without a date at its end; an empty run if it is a date: ``May 28``, ``July 2000``, ``Mar 2026
         17``."""
         cdef Py_ssize_t end = len(run), at
@@ -228,7 +228,7 @@ cdef class RunRules:
             dated = dated or self._is_of_date(<str> run[at], short)
         return run[:end] if dated and (end == 0 or run[end - 1] not in self.particles) else run
 
-    cdef list _without_reference(self, list run):
+    cdef list _remove_reference(self, list run):
         """Return a run without a reference to a part of a text at its end: ``Table 53``, ``Section 34``, ``Figure
         A``."""
         cdef Py_ssize_t end = len(run) - 2
@@ -290,7 +290,7 @@ cdef class CapitalRuns:
             if not isinstance(of_sentence, list):
                 raise TypeError("the pieces of a sentence must be a list")
             self.runs.append(rules._find_runs(<list> of_sentence))
-        # How often each run occurs alone in the document. Single words at the start of a sentence do not count.
+        # The number of times that each run occurs alone in the document. Single words at the start of a sentence do not count.
         self.alone, self.names_of_runs = {}, {}
         for of_sentence in self.runs:
             for item in <list> of_sentence:
@@ -345,7 +345,7 @@ cdef class CapitalRuns:
         run = rules._without_sentence(run, at_start)
         if 1 < len(run) < full_length and rules._are_all_common(run) and tuple(run) not in self.alone:
             return 0  # "Known Causes of Trouble": the removed part belonged to it
-        run = rules._without_reference(rules._without_date(run))
+        run = rules._remove_reference(rules._remove_date(run))
         for item in run:
             word = <str> item
             if not (word.lower() in rules.function_words or word.isdigit()):

@@ -99,7 +99,7 @@ cdef class EntityIndex:
         return self._find_in_chain(reference, data, n, location) if reference else NULL
 
     cdef uint32_t _slot(self, uint64_t h, Location* location) except? 0xFFFFFFFF:
-        """Return the head in the slot with the tag of a hash, and set ``location`` to that slot; 0 if there is none."""
+        """Return the head in the slot with the tag of a hash, and set ``location`` to that slot; 0 if no slot has it."""
         cdef uint32_t tag = tag_of(h), bucket = first_bucket(h)
         cdef const uint8_t* page
         cdef int k, turn

@@ -79,7 +79,7 @@ cdef inline uint64_t start_of(const Graph& graph, Py_ssize_t node) noexcept nogi
 
 
 cdef inline bint number_at(const uint8_t** place, const uint8_t* end, uint32_t* number) noexcept nogil:
-    """Read a LEB128 number of at most 32 bits; False if there is none."""
+    """Read a LEB128 number of at most 32 bits; False if it is missing or invalid."""
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte

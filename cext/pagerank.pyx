@@ -289,7 +289,7 @@ cdef class ForwardPush:
         return self._to_nodes(predecessors)
 
     cdef void _find_predecessors(self) noexcept nogil:
-        """Compute for every node its predecessor on a likeliest walk (itself at the start of one, -1 if there is none),
+        """Compute for every node its predecessor on a likeliest walk (itself at the start of one, -1 without one),
         and the other predecessors of the same likelihood."""
         cdef priority_queue[pair[double, int64_t]] queue
         cdef pair[double, int64_t] nearest

@@ -204,7 +204,7 @@ cdef struct Rule:
     Py_ssize_t size
 
 
-# Of suffixes with the same end, the longest is first: only that one is tried.
+# The longest of the suffixes with the same end is first: only that one is tried.
 cdef Rule[25] _STEP_2 = [
     Rule(b"ization", 7, b"ize", 3), Rule(b"ational", 7, b"ate", 3), Rule(b"fulness", 7, b"ful", 3),
     Rule(b"ousness", 7, b"ous", 3), Rule(b"iveness", 7, b"ive", 3), Rule(b"tional", 6, b"tion", 4),

@@ -138,7 +138,7 @@ cdef class WordScores:
             self._groups = groups
 
     def score_only(self, const uint64_t[::1] chunks not None) -> None:
-        """Score only these chunks, and all of them, whatever their scores. Call it before the first term.
+        """Score only these chunks, and all of them, regardless of their scores. Call it before the first term.
 
         Raises ValueError if they do not ascend.
         """

@@ -226,7 +226,7 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
 
 
 cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
-    """Count the technical token whose first word starts at ``start``. Returns its end; 0 if there is none."""
+    """Count the technical token whose first word starts at ``start``. Returns its end; 0 if no token starts there."""
     cdef Word token
     cdef Py_ssize_t at, end = start, next
     cdef Py_ssize_t first = _find_prefix_start(text, start)

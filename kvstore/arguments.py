@@ -65,13 +65,13 @@ class Choice:
         return word
 
 
+_HYBRID_OPTIONS = "candidates words nearness headings entries numbers"
 #: Options of earlier versions that are constants now, by strategy and kind of index. kvstore 0.5 rejects them.
 RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
     owner: frozenset(names.split())
     for owner, names in {
-        "adaptive": "candidates words nearness headings entries numbers restart epsilon passages relations bias "
-        "relevance",
-        "archrag": "ef candidates words nearness headings entries numbers",
+        "adaptive": f"restart epsilon passages relations bias relevance {_HYBRID_OPTIONS}",
+        "archrag": f"ef {_HYBRID_OPTIONS}",
         "cft": "places constant",
         "communities": "percentile levels m exact_below",
         "community_graph": "m exact_below",
@@ -83,11 +83,11 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
         "hybrid": "candidates numbers",
         "lexical": "phrases",
         "local": "relations",
-        "raptor": "candidates words nearness headings entries numbers",
+        "raptor": _HYBRID_OPTIONS,
+        "sprag": f"sections {_HYBRID_OPTIONS}",
+        "synonyms": "neighbours m ef_construction",
         "topics": "levels",
         "vectors": "extend_after",
-        "synonyms": "neighbours m ef_construction",
-        "sprag": "sections candidates words nearness headings entries numbers",
     }.items()
 }
 

@@ -53,12 +53,18 @@ UNASKED = (
 )
 
 
-def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path) -> None:
-    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
+def list_loaded_modules(path: Path, call: str) -> list[str]:
+    """Return the modules that a new process has loaded after a call of a method of a small store."""
+    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as store:
         store.put("a", "The harbour is open.")
-    asked = subprocess.run([sys.executable, "-c", ASKING, str(tmp_path / "store")], capture_output=True, text=True)
-    assert asked.returncode == 0, asked.stderr
-    loaded = asked.stdout.split()
+    program = ASKING.replace('search("harbour", using="lexical")', call)
+    process = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split()
+
+
+def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    loaded = list_loaded_modules(tmp_path / "store", 'search("harbour", using="lexical")')
     assert [name for name in UNASKED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
     searching = {type(strategy.strategy).__module__ for strategy in STRATEGIES.values()}  # type: ignore[attr-defined]
     assert searching.intersection(loaded) == {"kvstore.systems.lexical.strategy"}
@@ -91,23 +97,14 @@ UNQUERIED = (
 
 
 def test_a_query_loads_neither_systems_nor_other_statements(tmp_path: Path) -> None:
-    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
-        store.put("a", "The harbour is open.")
-    asking = ASKING.replace('search("harbour", using="lexical")', 'execute("SELECT * FROM documents").fetchall()')
-    asked = subprocess.run([sys.executable, "-c", asking, str(tmp_path / "store")], capture_output=True, text=True)
-    assert asked.returncode == 0, asked.stderr
-    loaded = asked.stdout.split()
+    loaded = list_loaded_modules(tmp_path / "store", 'execute("SELECT * FROM documents").fetchall()')
     assert [name for name in UNQUERIED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
 
 
 def test_a_query_of_a_systems_table_loads_that_system_alone(tmp_path: Path) -> None:
-    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
-        store.put("a", "The harbour is open.")
-    asking = ASKING.replace('search("harbour", using="lexical")', 'execute("SELECT count(*) FROM units").fetchall()')
-    asked = subprocess.run([sys.executable, "-c", asking, str(tmp_path / "store")], capture_output=True, text=True)
-    assert asked.returncode == 0, asked.stderr
+    loaded = list_loaded_modules(tmp_path / "store", 'execute("SELECT count(*) FROM units").fetchall()')
     folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
-    assert folders.intersection(asked.stdout.split()) == {"kvstore.systems.cue"}
+    assert folders.intersection(loaded) == {"kvstore.systems.cue"}
 
 
 def test_every_statement_has_a_handler() -> None:

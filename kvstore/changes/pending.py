@@ -23,12 +23,14 @@ from ..extraction.extraction import (
     collect_vectors,
     derive_chunked,
 )
-from ..extraction.validation import ValidDocument
+from ..extraction.own_chunks import unpack_chunks
+from ..extraction.validation import ValidDocument, validate
 from ..registry.chunk_texts import has_context, list_context_facts
 from ..registry.derivation import derive_parts, list_missing_texts
 from ..registry.fact import Key, StatedFact, Value
 from ..registry.stored_derivations import list_maintained_derivations
 from ..settings import FixedSettings
+from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, normalize_rows
@@ -151,6 +153,20 @@ class PendingChanges:
         """Store a fact, or delete it."""
         self.facts[fact.name][key] = value
         self.size += 0 if value is None else fact.estimate_size(value)
+
+
+def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
+    """Return a stored document as it was put, validated again; its key is that of the record."""
+    return validate(
+        record.key,
+        text,
+        title=record.title,
+        source=record.source,
+        meta=record.meta,
+        format=record.format,
+        left_out=record.left_out,
+        chunks=unpack_chunks(record.own_chunks),
+    )
 
 
 def make_pending(

@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import CorruptionError, InputError, KvstoreError
-from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, extract
-from ..extraction.own_chunks import unpack_chunks
+from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, derive
 from ..registry import INDEXES, list_store_tables
 from ..registry.chunk_texts import list_context_facts
 from ..registry.derivation import derive_parts, list_missing_texts
@@ -46,7 +45,7 @@ from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from . import facts
 from .changes import Changes
 from .embedding_reuse import read_derived_vectors
-from .pending import PendingChanges, PendingDocument, complete_pending
+from .pending import PendingChanges, PendingDocument, complete_pending, validate_stored
 
 Embed = Callable[[Sequence[str]], Matrix]
 
@@ -223,17 +222,7 @@ class _Rebuilder:
     def _extract_document(self, document_id: int) -> tuple[DocumentRecord, ExtractedDocument, Matrix | None]:
         record = self._old_state.documents.get(document_id)
         text = self._old_state.documents.read_text(document_id).decode()
-        extracted = extract(
-            record.key,
-            text,
-            self._settings,
-            title=record.title,
-            source=record.source,
-            meta=record.meta,
-            format=record.format,
-            left_out=record.left_out,
-            chunks=unpack_chunks(record.own_chunks),
-        )
+        extracted = derive(validate_stored(record, text), self._settings)
         vectors = self._read_vectors(record, extracted)
         if record.own_vectors:
             if vectors is None:

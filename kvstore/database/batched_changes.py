@@ -14,9 +14,15 @@ from typing import Any
 
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.pending import PendingChanges, PendingDocument, complete_pending, derive_documents, make_pending
-from ..extraction.own_chunks import unpack_chunks
-from ..extraction.validation import PAIRS_FORMAT, ValidDocument, validate
+from ..changes.pending import (
+    PendingChanges,
+    PendingDocument,
+    complete_pending,
+    derive_documents,
+    make_pending,
+    validate_stored,
+)
+from ..extraction.validation import PAIRS_FORMAT, ValidDocument
 from ..registry.chunk_texts import list_context_facts
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
@@ -171,17 +177,7 @@ class BatchedChanges:
         if record is None or record.own_vectors:
             return  # a pending document is embedded later, with all its facts
         text = self.state.documents.read_text(record.id).decode()
-        valid_document = validate(
-            key,
-            text,
-            title=record.title,
-            source=record.source,
-            meta=record.meta,
-            format=record.format,
-            left_out=record.left_out,
-            chunks=unpack_chunks(record.own_chunks),
-        )
-        document = make_pending(valid_document, self._settings)
+        document = make_pending(validate_stored(record, text), self._settings)
         stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.iter_document_kinds()]
         self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:

@@ -76,16 +76,16 @@ def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
     return normalized
 
 
-def augment_edges(count: int, edges: Edges, vectors: Matrix, percentile: float) -> Edges:
+def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) -> Edges:
     """Weight edges by the cosine of their ends, and join similar nodes that have no edge (ArchRAG, algorithm 1).
 
     Let m be the mean degree of the nodes that have edges. Each node is joined to at most m of its ⌊1.5 m⌋ + 1 nearest
-    nodes. Their cosine must exceed the quantile ``percentile`` of the cosines of the existing edges. Without any edge,
+    nodes. Their cosine must exceed the ``quantile`` of the cosines of the existing edges. Without any edge,
     m is ⌊√n / 2⌋ and the minimum cosine is fixed.
     """
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
-        min_cosine = np.floor(float(np.quantile(weights / FIXED_ONE, percentile)) / _COSINE_STEP) * _COSINE_STEP
+        min_cosine = np.floor(float(np.quantile(weights / FIXED_ONE, quantile)) / _COSINE_STEP) * _COSINE_STEP
         ends = np.concatenate((edges.first, edges.second))
         degrees = np.bincount(ends, minlength=count)
         max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))

@@ -20,6 +20,10 @@ from .leiden import partition_by_leiden, run_leiden_round
 
 AFFINITY, LEIDEN = "affinity", "leiden"
 NONE, KNN = "none", "knn"
+#: The maximum number of levels.
+_MAX_LEVELS = 4
+#: The quantile of the edges' cosines that two nodes without an edge must exceed to be joined.
+_JOIN_QUANTILE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +31,13 @@ class CommunityOptions:
     """Options of community detection.
 
     ``largest`` is the maximum number of members of a group within one level: nodes, or groups of the level below. A
-    level with fewer than ``least`` groups is dropped, unless it is the finest. ``levels`` is the maximum number of
-    levels. ``percentile`` is the quantile of the edges' cosines that two nodes without an edge must exceed to be
-    joined.
+    level with fewer than ``least`` groups is dropped, unless it is the finest.
     """
 
     method: str = AFFINITY
     neighbours: str = NONE
-    percentile: float = 0.7
     largest: int = 15
     least: int = 10
-    levels: int = 4
 
 
 def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Partition]:
@@ -49,9 +49,9 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
     if options.neighbours == KNN and vectors is not None:
         partitions = _partition_by_vectors(count, graph.edges, vectors, options)
     elif options.method == LEIDEN:
-        partitions = partition_by_leiden(count, graph.edges, largest=options.largest, levels=options.levels)
+        partitions = partition_by_leiden(count, graph.edges, largest=options.largest, levels=_MAX_LEVELS)
     else:
-        partitions = cluster_graph(count, graph.edges, size=options.largest, levels=options.levels)
+        partitions = cluster_graph(count, graph.edges, size=options.largest, levels=_MAX_LEVELS)
     coarser = [labels for labels in partitions[1:] if labels.max() + 1 >= options.least]
     return [*reversed(coarser), *partitions[:1]]
 
@@ -61,8 +61,8 @@ def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: Co
     partitions: list[Partition] = []
     node_labels: Partition = np.arange(count)
     masses = np.ones(count, np.int64)
-    while len(partitions) < options.levels and len(vectors) > 1:
-        weighted_edges = augment_edges(len(vectors), edges, vectors, options.percentile)
+    while len(partitions) < _MAX_LEVELS and len(vectors) > 1:
+        weighted_edges = augment_edges(len(vectors), edges, vectors, _JOIN_QUANTILE)
         if options.method == LEIDEN:
             labels = run_leiden_round(len(vectors), weighted_edges, largest=options.largest)
         else:
