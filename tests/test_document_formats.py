@@ -1319,7 +1319,7 @@ def test_bombs_are_refused_before_they_are_unpacked() -> None:
     with pytest.raises(ReaderError, match="200 deep"):
         read(odt(deep), "a.odt")
     entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
-    with pytest.raises(ReaderError, match="entities of its own"):
+    with pytest.raises(ReaderError, match="its own entities"):
         read(packed({"content.xml": entities}), "a.odt")
     with pytest.raises(ReaderError, match="old .od file|locked"):
         read(b"\xd0\xcf\x11\xe0" + bytes(100), "a.odt")

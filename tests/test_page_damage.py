@@ -317,7 +317,7 @@ def test_the_page_reader_passes_over_a_damaged_page_and_nothing_else(tmp_path: P
         assert kept == sorted(kept)
         assert set(kept) <= set(records)
         lost = len(records) - len(kept)
-        assert bool(lost) == bool(cursor.passed)
+        assert bool(lost) == bool(cursor.damage)
         backward = tree.cursor(True)
         assert backward.last() == bool(kept)
         assert [key for key, _ in backward.iterprev()] == kept[::-1]
