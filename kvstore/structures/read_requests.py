@@ -13,7 +13,7 @@ process.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
@@ -22,13 +22,14 @@ from .counters import Counters
 from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix
 
-__all__ = ["BatchedReader", "ChunkSortKeys", "Ids", "Matrix", "ReadRequest", "StateReader"]
+__all__ = ["BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "StateReader"]
 
 Wanted = TypeVar("Wanted", covariant=True)
 First = TypeVar("First")
 Second = TypeVar("Second")
 Third = TypeVar("Third")
 Fourth = TypeVar("Fourth")
+Result = TypeVar("Result")
 
 
 class ReadRequest(ABC, Generic[Wanted]):
@@ -58,6 +59,35 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
         return self.chunks
 
 
+#: A computation that yields the requests of each of its rounds, and receives their answers.
+Rounds = Generator[Sequence[ReadRequest[Any]], list[Any], Result]
+
+
+class Companion(Generic[Result]):
+    """A computation whose requests join the rounds of another one; see :meth:`BatchedReader.accompany`."""
+
+    def __init__(self, reading: BatchedReader, rounds: Rounds[Result]) -> None:
+        self._reading = reading
+        self._rounds = rounds
+        #: The requests of the next round; None at the end.
+        self.pending: Sequence[ReadRequest[Any]] | None = None
+        self._result: Result
+        self.receive(None)
+
+    def receive(self, answers: list[Any] | None) -> None:
+        """Continue with the answers to the pending requests; None starts the computation."""
+        try:
+            self.pending = next(self._rounds) if answers is None else self._rounds.send(answers)
+        except StopIteration as end:
+            self.pending, self._result = None, end.value
+
+    def finish(self) -> Result:
+        """Return the result; rounds that are still missing are sent now."""
+        while self.pending is not None:
+            self._reading.fetch_all(())
+        return self._result
+
+
 class BatchedReader(ABC):
     """One state of a store that answers requests; ``rounds`` and ``requests`` count those sent so far."""
 
@@ -67,6 +97,7 @@ class BatchedReader(ABC):
         #: Called after each answer, to measure how long each takes.
         self.on_answer: Callable[[], None] | None = None
         self._known_chunks: set[int] = set()
+        self._companions: list[Companion[Any]] = []
 
     @property
     @abstractmethod
@@ -114,12 +145,30 @@ class BatchedReader(ABC):
 
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """Send any number of requests as one round; see :meth:`fetch`."""
+        companions, self._companions = self._companions, []
+        sent = [*requests, *(request for companion in companions for request in companion.pending or ())]
         self.rounds += 1
-        self.requests += len(requests)
-        answers = self._answer_requests(requests)
-        for request, answer in zip(requests, answers, strict=True):
+        self.requests += len(sent)
+        answers = self._answer_requests(sent)
+        for request, answer in zip(sent, answers, strict=True):
             self._known_chunks.update(request.list_chunks(answer))
-        return answers
+        start = len(requests)
+        for companion in companions:
+            end = start + len(companion.pending or ())
+            companion.receive(answers[start:end])
+            self._join(companion)
+            start = end
+        return answers[: len(requests)]
+
+    def accompany(self, rounds: Rounds[Result]) -> Companion[Result]:
+        """Start a computation whose requests are sent along with the next rounds of other requests."""
+        companion = Companion(self, rounds)
+        self._join(companion)
+        return companion
+
+    def _join(self, companion: Companion[Any]) -> None:
+        if companion.pending is not None:
+            self._companions.append(companion)
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """Return the sort keys of chunks; takes a round, unless earlier answers contained all of the chunks."""

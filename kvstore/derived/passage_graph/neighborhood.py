@@ -7,7 +7,7 @@ In: batches of nodes. A node is an entity's number with the highest bit set, or 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...retrieval.dense_search import compute_cosines
-from ...structures.id_sets import subtract_ids
+from ...structures.id_sets import merge_distinct, subtract_ids
 from ...structures.read_requests import Ids, Matrix, ReadRequest
 from ...structures.state import State
 from .edges import ChunkRows, Degrees, EntityRows, LinkRows
@@ -83,17 +83,6 @@ class NameDegrees(ReadRequest[list[Degrees]]):
         )
         ends = np.cumsum(list(map(len, self.entities)))
         return [StoredDegrees(name_values) for name_values in np.split(values, ends)[:-1]]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedEntities(ReadRequest[EntityNumbers]):
-    """A request for the entities of names (normal forms) in a visible document, with 0 for an unknown name."""
-
-    names: Sequence[str]
-
-    def fetch(self, state: State) -> EntityNumbers:
-        # The whole store's filter, because a name that only imported triples contain has no address.
-        return state.unrestricted.filter.find_many(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +160,39 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
             compared = rows.chunks if self.compared is None else subtract_ids(rows.chunks, self.compared)
             cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
         return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
+
+
+class NamedNeighborhoods(NamedTuple):
+    """The entity of each requested name, 0 if unknown; the distinct entities with their degrees; and those of them
+    whose rows were read, with the rows."""
+
+    entities: EntityNumbers
+    distinct: EntityNumbers
+    degrees: Degrees
+    request: NeighborhoodRequest
+    surroundings: Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
+    """A request for the entities of names (normal forms) in a visible document, and for their rows.
+
+    ``neighborhood`` has the parameters of the rows. Rows of entities in more than ``max_chunks`` chunks are not read.
+    """
+
+    names: Sequence[str]
+    neighborhood: NeighborhoodRequest
+    max_chunks: int
+
+    def fetch(self, state: State) -> NamedNeighborhoods:
+        # The whole store's filter, because a name that only imported triples contain has no address.
+        entities = state.unrestricted.filter.find_many(self.names)
+        distinct = merge_distinct(entities[entities > 0])
+        degrees = state.get_part(GRAPH).read_degrees(distinct)
+        request = replace(
+            self.neighborhood, chunks=np.empty(0, np.uint64), entities=distinct[degrees.total <= self.max_chunks]
+        )
+        return NamedNeighborhoods(entities, distinct, degrees, request, request.fetch(state))
 
 
 #: The name of a node, by which nodes are sorted: entities before chunks, an entity by its normal form, a chunk by the

@@ -16,7 +16,7 @@ the seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
@@ -38,6 +38,8 @@ from .neighborhood import (
     EntitySurroundings,
     NeighborhoodRequest,
     Nodes,
+    Surroundings,
+    is_entity,
     make_entity_nodes,
     mask_entities,
 )
@@ -153,12 +155,15 @@ def compute_personalized_pagerank(
     epsilon: float = DEFAULT_EPSILON,
     weights: EdgeWeights = DEFAULT_WEIGHTS,
     bias: Bias | None = None,
+    rows_read: Sequence[RowsRead] = (),
+    degrees: Mapping[int, int] | None = None,
 ) -> PageRank:
     """Compute the PageRank of seeds: nodes with masses above 0, which are normalized to sum to 1.
 
     ``bias`` draws the walk from entities towards some chunks. ``restart`` is the probability of returning to a seed. A
     node is expanded while the mass that has arrived there exceeds ``epsilon`` per edge, so at most 1 / (restart ·
-    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3).
+    epsilon) edges are walked (Andersen, Chung, Lang 2006, section 3). To save rounds, the caller can pass ``rows_read``
+    (see :func:`make_seed_request`) and the ``degrees`` of the seeds that are entities, by node.
     """
     total = math.fsum(seeds.values())
     if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
@@ -168,12 +173,17 @@ def compute_personalized_pagerank(
     rows = _WeightedRows(reading, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
-    push = ForwardPush(nodes, masses, rows.compute_sizes(nodes), restart, epsilon)
+    push = ForwardPush(nodes, masses, rows.compute_sizes(nodes, degrees or {}), restart, epsilon)
+    rows_ahead = [kernel_rows for request, answer in rows_read for kernel_rows in rows.weigh_rows(request, answer)]
     rounds = 0
     while len(pending_nodes := push.run()):
         rounds += 1
-        for kernel_rows in rows.read_rows(pending_nodes):
+        for kernel_rows in _take_rows(rows_ahead, pending_nodes):
             push.add_rows(*kernel_rows)
+            pending_nodes = pending_nodes[~np.isin(pending_nodes, kernel_rows[0])]
+        if len(pending_nodes):
+            for kernel_rows in rows.read_rows(pending_nodes):
+                push.add_rows(*kernel_rows)
     reached_nodes, masses, missing = push.masses()
     entities = mask_entities(reached_nodes)
     return PageRank(
@@ -189,8 +199,63 @@ def compute_personalized_pagerank(
     )
 
 
+#: A request for rows, and its answer.
+RowsRead = tuple[NeighborhoodRequest, Surroundings]
+
 #: Rows in the form of the kernel: nodes, bounds, neighbors, weights, sizes of the neighbors.
 _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
+
+
+def make_seed_request(
+    seeds: Mapping[int, float],
+    degrees: Mapping[int, int],
+    vector: Matrix | None,
+    *,
+    epsilon: float = DEFAULT_EPSILON,
+    weights: EdgeWeights = DEFAULT_WEIGHTS,
+) -> NeighborhoodRequest:
+    """Return a request for the rows of the seeds with enough mass to be expanded at once.
+
+    It can be sent before all seeds are known. ``degrees`` are those of the entities, by node; ``vector`` is the bias's.
+    """
+    total = math.fsum(seeds.values())
+    expanded = [node for node, mass in seeds.items() if mass > epsilon * total * degrees.get(node, _CHUNK_SIZE)]
+    return _make_row_request(np.array(expanded, np.uint64), weights, vector)
+
+
+def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None) -> NeighborhoodRequest:
+    entities = mask_entities(nodes)
+    return NeighborhoodRequest(
+        np.sort(nodes[~entities]), nodes[entities].astype(np.uint32), weights.max_chunks, weights.has_links, vector
+    )
+
+
+def _take_rows(rows_ahead: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]:
+    """Remove the rows of ``nodes`` from rows that were read ahead, and return them.
+
+    The others stay, because the masses depend on when rows are added, and must not depend on what was read ahead.
+    """
+    taken_rows, remaining_rows = [], []
+    for kernel_rows in rows_ahead:
+        is_needed = np.isin(kernel_rows[0], nodes)
+        if is_needed.all():
+            taken_rows.append(kernel_rows)
+        elif is_needed.any():
+            taken_rows.append(_select_rows(kernel_rows, is_needed))
+            remaining_rows.append(_select_rows(kernel_rows, ~is_needed))
+        else:
+            remaining_rows.append(kernel_rows)
+    rows_ahead[:] = remaining_rows
+    return taken_rows
+
+
+def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
+    """Return some of the rows."""
+    nodes, bounds, neighbors, weights, sizes = rows
+    lengths = np.diff(bounds)
+    selected = np.repeat(mask, lengths)
+    selected_bounds = np.concatenate(([0], np.cumsum(lengths[mask])))
+    return nodes[mask], selected_bounds, neighbors[selected], weights[selected], sizes[selected]
 
 
 class _WeightedRows:
@@ -207,28 +272,28 @@ class _WeightedRows:
         self._link_weights[TRIPLE_LINK] = weights.triple_link
         self._link_weights[RELATION_LINK] = weights.relation_link
 
-    def compute_sizes(self, nodes: Nodes) -> Masses:
-        """Return the cost of the rows of nodes."""
-        sizes = np.full(len(nodes), _CHUNK_SIZE)
-        entities = mask_entities(nodes)
-        if entities.any():
-            sizes[entities] = self._get_row_sizes(self._reading.fetch(EntityDegrees(nodes[entities].astype(np.uint32))))
+    def compute_sizes(self, nodes: Nodes, degrees: Mapping[int, int]) -> Masses:
+        """Return the cost of the rows of nodes; ``degrees`` are those of the entities, as far as they are known."""
+        sizes = np.array([max(1.0, degrees.get(node, _CHUNK_SIZE)) for node in nodes.tolist()])
+        unknown = [number for number, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
+        if unknown:
+            request = EntityDegrees(nodes[unknown].astype(np.uint32))
+            sizes[unknown] = self._get_row_sizes(self._reading.fetch(request))
         return sizes
 
     def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
         """Yield the rows of nodes, read in one round: first those of chunks, then those of entities."""
-        entities = mask_entities(nodes)
-        chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
-        request = NeighborhoodRequest(
-            chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.has_links
-        )
+        request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
-            request = replace(request, vector=self._bias.vector, compared=self._bias.chunks)
-        surroundings = self._reading.fetch(request)
+            request = replace(request, compared=self._bias.chunks)
+        return self.weigh_rows(request, self._reading.fetch(request))
+
+    def weigh_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
+        """Yield the rows of an answer with weights: first those of chunks, then those of entities."""
         if surroundings.chunks is not None:
-            yield self._weigh_chunk_rows(chunks, surroundings.chunks)
+            yield self._weigh_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:
-            yield self._weigh_entity_rows(entity_ids, request.entities, surroundings.entities)
+            yield self._weigh_entity_rows(request.entities, surroundings.entities)
 
     def _weigh_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
         """Return the rows of chunks with the weights of the steps to their entities."""
@@ -236,10 +301,9 @@ class _WeightedRows:
         weights = self._outward[_mask_lower_only(degrees), features] * self._compute_rarity(degrees)
         return nodes, bounds, make_entity_nodes(entities), weights, self._get_row_sizes(degrees)
 
-    def _weigh_entity_rows(
-        self, nodes: Nodes, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings
-    ) -> _KernelRows:
+    def _weigh_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
         """Return the rows of entities with the weights of the steps to their chunks and linked entities."""
+        nodes = make_entity_nodes(entities)
         (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
         weights = self._inward[np.repeat(_mask_lower_only(degrees), np.diff(bounds)), features]
         if self._bias is not None:

@@ -29,6 +29,15 @@ def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
     return NameDegrees([seed.identity.entities for seed in seeds])
 
 
+def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, int]:
+    """Return the number of chunks of each entity of a question, by its node."""
+    return {
+        make_entity_node(entity): total
+        for seed, name_degrees in zip(seeds, degrees, strict=True)
+        for entity, total in zip(seed.identity.entities, name_degrees.total.tolist(), strict=True)
+    }
+
+
 def compute_name_masses(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:

@@ -24,12 +24,13 @@ shows the reasons.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...arguments import Option
+from ...derived.passage_graph.edges import Degrees
 from ...derived.passage_graph.walk import (
     Spread,
     compute_spreads,
@@ -40,9 +41,10 @@ from ...derived.passage_graph.walk import (
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, is_written_as_name, recognize_entities
+from ...retrieval.recognition import RecognitionRequest, Seed, is_written_as_name, record_recognized
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best
+from ...structures.read_requests import Rounds
 from ...text.words import get_informative_terms, get_stemmer
 from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
 from ..hybrid.direct_search import DirectResult, search_directly
@@ -81,11 +83,11 @@ class AdaptiveStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        name_reading = query.reading.accompany(_read_names(query))
         direct = search_directly(query)
-        seeds = recognize_entities(query, capitalized_only=True)
-        degrees, all_words_counts = query.reading.fetch(
-            make_degree_request(seeds), make_all_words_request(seeds, _get_stemmer(query))
-        )
+        with query.trace.step("recognise entities") as step:
+            seeds, degrees, all_words_counts = name_reading.finish()
+            record_recognized(query, seeds, step)
         spreads = compute_spreads(seeds, degrees, all_words_counts)
         names = _select_start_names(query, seeds, spreads)
         parts = decompose_question(query, names)
@@ -108,8 +110,12 @@ class AdaptiveStrategy:
         return evidence_of(query, self.name, ranking, chunk_paths, pool)
 
 
-def _get_stemmer(query: Query) -> Callable[[str], str]:
-    return get_stemmer(query.reading.settings.stemmer)
+def _read_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int]]]:
+    """Read the names of a question, the number of chunks of each, and the number of chunks with all words of each."""
+    (seeds,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
+    stem = get_stemmer(query.reading.settings.stemmer)
+    degrees, all_words_counts = yield [make_degree_request(seeds), make_all_words_request(seeds, stem)]
+    return seeds, degrees, all_words_counts
 
 
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:

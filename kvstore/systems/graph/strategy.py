@@ -22,16 +22,30 @@ its best chunks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
 from ...derived.passage_graph.edges import Degrees
-from ...derived.passage_graph.neighborhood import NamedEntities, make_chunk_node
-from ...derived.passage_graph.pagerank import PageRank, compute_personalized_pagerank
-from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
+from ...derived.passage_graph.neighborhood import (
+    EntityDegrees,
+    NamedNeighborhoodRequest,
+    get_entity,
+    is_entity,
+    make_chunk_node,
+    make_entity_nodes,
+)
+from ...derived.passage_graph.pagerank import (
+    DEFAULT_EPSILON,
+    PageRank,
+    RowsRead,
+    compute_personalized_pagerank,
+    make_seed_request,
+)
+from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request, map_degrees
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
@@ -41,12 +55,12 @@ from ...retrieval.recognition import RecognitionRequest, Seed, record_recognized
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best, scale_to_best
-from ...structures.read_requests import Ids
+from ...structures.read_requests import Ids, ReadRequest
 from ...text.words import get_stemmer
 from .index_request import HasIndex
 from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
-from .stated_relations import StatedRelations
+from .stated_relations import RelationInWords, StatedRelations
 
 #: Candidate chunks from dense and from lexical search each, and the number of them that the walk starts at.
 NUM_NEAREST = 20
@@ -57,6 +71,8 @@ _NUM_STATING_CHUNKS = 5
 _MIN_REACHED = 100
 #: The weight of the relations that match the question, all together, as starts; the names weigh 1.
 _RELATION_WEIGHT = 0.01
+#: The maximum number of chunks of an entity that the mass of relations alone can expand; its row is read ahead.
+_MAX_RELATION_CHUNKS = int(_RELATION_WEIGHT / DEFAULT_EPSILON)
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
 _UNREACHED_MASS = 1e-5
 
@@ -114,36 +130,74 @@ def walk_graph(
     share = weights.passages if starts else 1.0
     for ranking in rankings:
         _add_starts(starts, ranking[:_MAX_STARTS], share / len(rankings))
-    terms, counts, bias = _prepare_rest(query, parts, weights.bias)
-    rarities = {term: compute_term_rarity(reading.counters.chunks, counts[term]) for term in terms}
-    for node, mass in _find_relation_starts(query, rarities, rankings).items():
-        starts[node] = starts.get(node, 0.0) + _RELATION_WEIGHT * mass
+    rest = _read_rest(query, parts, starts, names, degrees, rankings, weights.bias)
+    _add_relation_starts(query, rest, starts)
     if not starts:
         return None
     with query.trace.step("personalised PageRank") as step:
-        ranks = compute_personalized_pagerank(reading, starts, restart=weights.restart, bias=bias)
+        ranks = compute_personalized_pagerank(
+            reading, starts, restart=weights.restart, bias=rest.bias, rows_read=rest.rows_read, degrees=rest.degrees
+        )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
-        if bias is not None:
-            step.detail += f"; {len(bias.chunks)} passages weighed by {parts.remainder!r}"
+        if rest.bias is not None:
+            step.detail += f"; {len(rest.bias.chunks)} passages weighed by {parts.remainder!r}"
     chunks, masses = _select_candidates(query, ranks, rankings)
-    relevance = _score_relevance(query, parts.remainder, build_term_weights(reading.counters, terms, counts), chunks)
+    term_weights = build_term_weights(reading.counters, rest.terms, rest.counts)
+    relevance = _score_relevance(query, parts.remainder, term_weights, chunks)
     return WalkResult(chunks, masses * np.exp(weights.relevance * relevance), ranks)
 
 
-def _prepare_rest(
-    query: Query, parts: Decomposition, strength: float
-) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
-    """Return the terms of the question without its names, the number of chunks that have each, and the bias of the
-    walk."""
+@dataclass(slots=True)
+class _Rest:
+    """What a walk reads in one round, once its first starts are known.
+
+    ``terms`` are those of the question without its names, with the number of chunks that have each (``counts``), and
+    ``bias`` is the bias of the walk. ``relations`` are those stated near the nearest chunks. ``rows_read`` are rows of
+    starts and ``degrees`` those of the starts that are entities, by node.
+    """
+
+    terms: list[str]
+    counts: Mapping[str, int]
+    bias: QueryBias | None
+    relations: list[RelationInWords]
+    rows_read: list[RowsRead]
+    degrees: dict[int, int]
+
+
+def _read_rest(
+    query: Query,
+    parts: Decomposition,
+    starts: Mapping[int, float],
+    names: Sequence[Seed],
+    degrees: Sequence[Degrees],
+    rankings: Sequence[Ranking],
+    strength: float,
+) -> _Rest:
+    """Read what the walk needs in addition to its starts, which are names and chunks."""
     words = parse_question_words(parts.remainder, get_stemmer(query.reading.settings.stemmer))
-    request = make_nearest_request(query, parts, strength)
-    if request is None:
-        counts = query.reading.fetch(build_count_request(words))
-        return words.list_lookup_terms(counts), counts, None
-    with query.trace.step("passage nearest to what is asked") as step:
-        (nearest, step.detail), counts = query.reading.fetch(request, build_count_request(words))
-        step.count = len(nearest)
-    return words.list_lookup_terms(counts), counts, build_query_bias(request, nearest, strength)
+    nearest_request = make_nearest_request(query, parts, strength)
+    entity_nodes = list(filter(is_entity, starts))
+    row_request = make_seed_request(
+        starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector
+    )
+    requests: list[ReadRequest[Any]] = [
+        build_count_request(words),
+        StatedRelations([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]], MAX_RELATIONS),
+        EntityDegrees(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
+        row_request,
+    ]
+    bias = None
+    if nearest_request is None:
+        counts, relations, entity_degrees, rows = query.reading.fetch_all(requests)
+    else:
+        with query.trace.step("passage nearest to what is asked") as step:
+            (nearest, step.detail), counts, relations, entity_degrees, rows = query.reading.fetch_all(
+                [nearest_request, *requests]
+            )
+            step.count = len(nearest)
+        bias = build_query_bias(nearest_request, nearest, strength)
+    node_degrees = dict(zip(entity_nodes, entity_degrees.total.tolist(), strict=True))
+    return _Rest(words.list_lookup_terms(counts), counts, bias, relations, [(row_request, rows)], node_degrees)
 
 
 class GraphStrategy:
@@ -233,20 +287,29 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
-def _find_relation_starts(query: Query, rarities: Mapping[str, float], rankings: Sequence[Ranking]) -> dict[int, float]:
-    """Return the masses of the entities whose relations, stated near the nearest chunks, match the question."""
+def _add_relation_starts(query: Query, rest: _Rest, starts: dict[int, float]) -> None:
+    """Add the entities of the relations that match the question to the starts, and their rows to the rest."""
     reading = query.reading
+    rarities = {term: compute_term_rarity(reading.counters.chunks, rest.counts[term]) for term in rest.terms}
     with query.trace.step("relations that match") as step:
-        chunks = [chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]
-        relations = reading.fetch(StatedRelations(chunks, MAX_RELATIONS))
-        matches = match_relations(relations, rarities, get_stemmer(reading.settings.stemmer))
+        matches = match_relations(rest.relations, rarities, get_stemmer(reading.settings.stemmer))
         names = list_joined_names(matches)
-        entities = reading.fetch(NamedEntities(names)).tolist() if names else []
-        entities_by_name = dict(zip(names, entities, strict=True))
+        if not names:
+            step.detail = "none"
+            return
+        ((row_request, rows),) = rest.rows_read
+        compared = None if rows.entities is None else rows.entities.compared
+        named = reading.fetch(
+            NamedNeighborhoodRequest(names, replace(row_request, compared=compared), _MAX_RELATION_CHUNKS)
+        )
+        entities_by_name = dict(zip(names, named.entities.tolist(), strict=True))
         masses = compute_relation_masses(matches, entities_by_name)
         step.detail = ", ".join(name for name in names if entities_by_name[name]) or "none"
         step.count = len(masses)
-    return masses
+    for node, mass in masses.items():
+        starts[node] = starts.get(node, 0.0) + _RELATION_WEIGHT * mass
+    rest.rows_read.append((named.request, named.surroundings))
+    rest.degrees.update(zip(make_entity_nodes(named.distinct).tolist(), named.degrees.total.tolist(), strict=True))
 
 
 def _select_candidates(
