@@ -130,26 +130,31 @@ def walk_graph(
     share = weights.passages if starts else 1.0
     for ranking in rankings:
         _add_starts(starts, ranking[:_MAX_STARTS], share / len(rankings))
-    rest = _read_rest(query, parts, starts, names, degrees, rankings, weights.bias)
-    _add_relation_starts(query, rest, starts)
+    inputs = _read_walk_inputs(query, parts, starts, names, degrees, rankings, weights.bias)
+    _add_relation_starts(query, inputs, starts)
     if not starts:
         return None
     with query.trace.step("personalised PageRank") as step:
         ranks = compute_personalized_pagerank(
-            reading, starts, restart=weights.restart, bias=rest.bias, rows_read=rest.rows_read, degrees=rest.degrees
+            reading,
+            starts,
+            restart=weights.restart,
+            bias=inputs.bias,
+            rows_read=inputs.rows_read,
+            degrees=inputs.degrees,
         )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
-        if rest.bias is not None:
-            step.detail += f"; {len(rest.bias.chunks)} passages weighed by {parts.remainder!r}"
+        if inputs.bias is not None:
+            step.detail += f"; {len(inputs.bias.chunks)} passages weighed by {parts.remainder!r}"
     chunks, masses = _select_candidates(query, ranks, rankings)
-    term_weights = build_term_weights(reading.counters, rest.terms, rest.counts)
+    term_weights = build_term_weights(reading.counters, inputs.terms, inputs.counts)
     relevance = _score_relevance(query, parts.remainder, term_weights, chunks)
     return WalkResult(chunks, masses * np.exp(weights.relevance * relevance), ranks)
 
 
 @dataclass(slots=True)
-class _Rest:
-    """What a walk reads in one round, once its first starts are known.
+class _WalkInputs:
+    """The data that a walk reads in one round, once its first starts are known.
 
     ``terms`` are those of the question without its names, with the number of chunks that have each (``counts``), and
     ``bias`` is the bias of the walk. ``relations`` are those stated near the nearest chunks. ``rows_read`` are rows of
@@ -164,7 +169,7 @@ class _Rest:
     degrees: dict[int, int]
 
 
-def _read_rest(
+def _read_walk_inputs(
     query: Query,
     parts: Decomposition,
     starts: Mapping[int, float],
@@ -172,7 +177,7 @@ def _read_rest(
     degrees: Sequence[Degrees],
     rankings: Sequence[Ranking],
     strength: float,
-) -> _Rest:
+) -> _WalkInputs:
     """Read what the walk needs in addition to its starts, which are names and chunks."""
     words = parse_question_words(parts.remainder, get_stemmer(query.reading.settings.stemmer))
     nearest_request = make_nearest_request(query, parts, strength)
@@ -197,7 +202,7 @@ def _read_rest(
             step.count = len(nearest)
         bias = build_query_bias(nearest_request, nearest, strength)
     node_degrees = dict(zip(entity_nodes, entity_degrees.total.tolist(), strict=True))
-    return _Rest(words.list_lookup_terms(counts), counts, bias, relations, [(row_request, rows)], node_degrees)
+    return _WalkInputs(words.list_lookup_terms(counts), counts, bias, relations, [(row_request, rows)], node_degrees)
 
 
 class GraphStrategy:
@@ -287,17 +292,17 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
-def _add_relation_starts(query: Query, rest: _Rest, starts: dict[int, float]) -> None:
-    """Add the entities of the relations that match the question to the starts, and their rows to the rest."""
+def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
+    """Add the entities of the relations that match the question to the starts, and their rows to the inputs."""
     reading = query.reading
-    rarities = {term: compute_term_rarity(reading.counters.chunks, rest.counts[term]) for term in rest.terms}
+    rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
-        matches = match_relations(rest.relations, rarities, get_stemmer(reading.settings.stemmer))
+        matches = match_relations(inputs.relations, rarities, get_stemmer(reading.settings.stemmer))
         names = list_joined_names(matches)
         if not names:
             step.detail = "none"
             return
-        ((row_request, rows),) = rest.rows_read
+        ((row_request, rows),) = inputs.rows_read
         compared = None if rows.entities is None else rows.entities.compared
         named = reading.fetch(
             NamedNeighborhoodRequest(names, replace(row_request, compared=compared), _MAX_RELATION_CHUNKS)
@@ -308,8 +313,8 @@ def _add_relation_starts(query: Query, rest: _Rest, starts: dict[int, float]) ->
         step.count = len(masses)
     for node, mass in masses.items():
         starts[node] = starts.get(node, 0.0) + _RELATION_WEIGHT * mass
-    rest.rows_read.append((named.request, named.surroundings))
-    rest.degrees.update(zip(make_entity_nodes(named.distinct).tolist(), named.degrees.total.tolist(), strict=True))
+    inputs.rows_read.append((named.request, named.surroundings))
+    inputs.degrees.update(zip(make_entity_nodes(named.distinct).tolist(), named.degrees.total.tolist(), strict=True))
 
 
 def _select_candidates(

@@ -55,5 +55,5 @@ class RaptorStrategy:
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return search_by_traversal(query, self.name, width, levels)
         candidates = search_directly(query)
-        ranking = best(query.view, candidates.chunks, candidates.scores, query.reach)
+        ranking = best(query.reading, candidates.chunks, candidates.scores, query.reach)
         return evidence_of(query, self.name, ranking, candidates.format_paths(), len(candidates.chunks))
