@@ -180,19 +180,19 @@ def test_a_specific_name_leads_where_nothing_resembles_the_question(films: kvsto
     hit = next(hit for hit in films.retrieve(question, using="adaptive").hits if hit.document == "quill")
     assert "nora quill" in hit.path
     told = steps(films, question)["weigh walk"]
-    assert "blue harbour is in about 1 of 82 passages" in told
-    assert "asked beside names" in told
-    assert "the best passage has" in told
+    assert "blue harbour is in about 1 of 82 chunks" in told
+    assert "of the question is not names" in told
+    assert "the best chunk covers" in told
 
 
 @pytest.mark.parametrize(
     ("question", "reason"),
     [
         ("Which director was born in a town?", "no name to start at"),
-        ("What does the User Guide tell of the town?", "user guide is in about 40 of 82 passages"),
-        ("Can you explain Blue Harbour?", "0% is asked beside names, in 0 words"),
-        ("What town is meant by Blue Harbour?", "is asked beside names, in 1 word;"),
-        ("Is Blue Harbour a film directed by Nora Quill?", "the best passage has 100% of the question"),
+        ("What does the User Guide tell of the town?", "user guide is in about 40 of 82 chunks"),
+        ("Can you explain Blue Harbour?", "0% of the question is not names (0 words)"),
+        ("What town is meant by Blue Harbour?", "of the question is not names (1 word);"),
+        ("Is Blue Harbour a film directed by Nora Quill?", "the best chunk covers 100% of the question"),
     ],
 )
 def test_a_walk_without_information_is_ignored(films: kvstore.Store, question: str, reason: str) -> None:
@@ -223,7 +223,7 @@ def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
 def test_two_names_that_are_compared_are_two_ends_of_a_chain(films: kvstore.Store) -> None:
     films.put("pier", "Green Pier is a film directed by Ada Stone.", title="Green Pier")
     told = steps(films, "Whose town is it, Blue Harbour or Green Pier?")
-    assert "in 1 word of what is compared" in told["weigh walk"]
+    assert "(1 word); it compares names" in told["weigh walk"]
     assert "personalised PageRank" in told
 
 
@@ -233,7 +233,7 @@ def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None
     films.put("team", "The team of Industrial Design met the mayor of the town.")
     question = "Why did the director disagree with Industrial Design when they spoke of the town?"
     told = steps(films, question)
-    assert "industrial design is in about 9 of 163 passages" in told["weigh walk"]  # the root of 1 and 81
+    assert "industrial design is in about 9 of 163 chunks" in told["weigh walk"]  # the root of 1 and 81
     assert found(films, question, "adaptive") == found(films, question, "hybrid")
 
 

@@ -96,7 +96,7 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
     question = "Where did the one grow up who taught Nora Quill the craft of weaving linen?"
     assert lead(question) > 1.5 * lead(question, options={"bias": 0})
     steps = {step.name: step.detail for step in store.retrieve(question, using="graph").steps}
-    assert "passages weighed by 'Where did the one grow up who taught the craft" in steps["personalised PageRank"]
+    assert "chunks weighted by 'Where did the one grow up who taught the craft" in steps["personalised PageRank"]
     # What tells no passage from another: too little beside the name, no name, or a vector that has the names in it.
     for other in ("Who is Nora Quill's teacher?", "Where is the craft of weaving linen taught to everybody?"):
         assert lead(other) == lead(other, options={"bias": 0})

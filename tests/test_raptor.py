@@ -115,16 +115,16 @@ def test_words_of_a_question_count_in_a_cover(filled: kvstore.Store) -> None:
     assert all(one in text for one, text in found.items())
 
 
-@pytest.mark.parametrize("limit", ["_READ_WHOLE", "_MOST_ABSTRACTS", "_MOST_DOCUMENTS"])
+@pytest.mark.parametrize("limit", ["_MAX_FULL_TEXT_BYTES", "_MAX_ABSTRACTS", "_MAX_DOCUMENTS"])
 def test_documents_that_are_too_long_are_read_by_their_abstracts(
     filled: kvstore.Store, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summary, limit, 0)
-    if limit == "_MOST_ABSTRACTS":
-        monkeypatch.setattr(summary, "_READ_WHOLE", 0)
+    if limit == "_MAX_ABSTRACTS":
+        monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
     evidence = filled.retrieve(OVERVIEW, using="raptor", within=160)
     told = {step.name: step.detail for step in evidence.steps}["read documents"]
-    assert {"_READ_WHOLE": "over chunks", "_MOST_ABSTRACTS": "over documents", "_MOST_DOCUMENTS": "every"}[
+    assert {"_MAX_FULL_TEXT_BYTES": "over chunks", "_MAX_ABSTRACTS": "over documents", "_MAX_DOCUMENTS": "every"}[
         limit
     ] in told
     assert {hit.document for hit in evidence.hits} == {"long", "short"}
@@ -332,7 +332,7 @@ def test_stored_sums_of_vectors_agree_with_all_vectors(
 
 
 def _related(hit: Hit) -> bool:
-    return "what is related" in hit.path
+    return "related content" in hit.path
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -341,7 +341,7 @@ def test_topics_omit_deleted_and_include_new_documents(
     grouped: kvstore.Store, mode: str, long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if long:
-        monkeypatch.setattr(summary, "_READ_WHOLE", 0)
+        monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
     for number in range(4):
         grouped.delete(f"herons{number}")
     grouped.put("lanterns", "Lanterns light the harbour. The lanterns are lit at dusk.", title="Lanterns")
@@ -366,8 +366,8 @@ def test_of_very_many_topics_coarser_ones_are_summed_up_or_the_largest(
     counted = grouped.execute("SELECT level, count(*) FROM topics GROUP BY level ORDER BY level").fetchall()
     (_, finest), (_, coarsest) = counted
     most = {"finest": finest, "coarsest": finest - 1, "largest": coarsest - 1}[which]
-    monkeypatch.setattr(summary, "_READ_WHOLE", 0)
-    monkeypatch.setattr(summary, "_MOST_TOPICS", most)
+    monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
+    monkeypatch.setattr(summary, "_MAX_TOPICS", most)
     evidence = grouped.retrieve(OVERVIEW, using="raptor", top=50, within=5000)
     read = {step.name: step.count for step in evidence.steps}["read documents"]
     assert read == {"finest": finest, "coarsest": coarsest, "largest": coarsest - 1}[which], counted

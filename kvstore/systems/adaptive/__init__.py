@@ -13,6 +13,6 @@ def _make_strategy() -> Strategy:
 
 SYSTEM = System(
     "adaptive",
-    "of this project: it weighs hybrid against graph",
+    "designed for kvstore: combines hybrid and graph",
     strategies=(DeferredStrategy("adaptive", _make_strategy),),
 )

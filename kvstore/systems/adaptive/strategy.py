@@ -77,9 +77,9 @@ class AdaptiveStrategy:
     """Hybrid search plus the walk from the question's names, weighted by how specific they are."""
 
     name = "adaptive"
-    description = "hybrid search and the walk of graph in one ranking, the walk weighed by what its names say"
+    description = "hybrid search and the walk of graph in one ranking; rare names give the walk more weight"
     options: Mapping[str, Option] = {
-        "walk": Option(32, 0, 1000, "greatest weight of the walk, where direct search weighs 1"),
+        "walk": Option(32, 0, 1000, "maximum weight of the walk; direct search has weight 1"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -92,9 +92,9 @@ class AdaptiveStrategy:
         names = _select_start_names(query, seeds, spreads)
         parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
-            walk_weight = _weigh_walk(query, direct, seeds, parts, spreads)
-            weight = option(query, self, "walk") * walk_weight.share
-            step.detail = f"{weight:.3g}: {walk_weight}"
+            factors = _compute_walk_factors(query, direct, seeds, parts, spreads)
+            weight = option(query, self, "walk") * factors.share
+            step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
             num_chunks = max(NUM_NEAREST, query.candidate_count)
@@ -119,7 +119,8 @@ def _read_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[in
 
 
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
-    """Return the names that some chunks but not very many have, and the names that the question compares."""
+    """Return the names to start a walk at: those in some chunks but not in very many, and all that the question
+    compares."""
     compared = decompose(query.question, names).compared_keys
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
@@ -127,25 +128,25 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
     ]
 
 
-def _compute_specificity(spread: float, chunks: int) -> float:
-    """Return the value of a name as a start, from 0 to 1, given the number of chunks that have it and that of all
-    chunks."""
-    return min(1.0, math.pow(math.pow(chunks, 1 - _MIN_INFORMATION) / spread, _SPECIFICITY_EXPONENT))
+def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
+    """Return the value of a name as a start of a walk, from 0 to 1: 1 for a name in few of the store's chunks."""
+    max_chunks = math.pow(total_chunks, 1 - _MIN_INFORMATION)
+    return min(1.0, math.pow(max_chunks / name_chunks, _SPECIFICITY_EXPONENT))
 
 
 @dataclass(frozen=True, slots=True)
-class _WalkWeight:
-    """The inputs of the walk's weight.
+class _WalkFactors:
+    """The quantities that determine the weight of the walk, and that EXPLAIN shows.
 
-    ``name`` is the rarest name (None if no name is suitable), ``spread`` the number of chunks that have it, and
-    ``chunks`` the number of all chunks. ``asked_share`` and ``num_words`` are the share and the number of the
+    ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the number of chunks that have it, and
+    ``total_chunks`` the number of all chunks. ``asked_share`` and ``num_words`` are the share and the number of the
     question's words in addition to names. ``is_comparison`` is true if the question compares names. ``coverage`` is the
     share of the question that the best chunk covers.
     """
 
     name: str | None
-    spread: float
-    chunks: int
+    name_chunks: float
+    total_chunks: int
     asked_share: float
     num_words: int
     is_comparison: bool
@@ -156,49 +157,54 @@ class _WalkWeight:
         """The weight as a fraction of the maximum weight, from 0 to 1."""
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0
-        asked_factor = (
-            min(1.0, self.asked_share / _MIN_ASKED_SHARE) * min(1.0, (1 - self.asked_share) / _MIN_NAMED_SHARE) ** 2
-        )
-        return (
-            _compute_specificity(self.spread, self.chunks)
-            * asked_factor
-            * min(1.0, (1 - self.coverage) / _MIN_MISSING_SHARE)
-        )
+        asked_factor = min(1.0, self.asked_share / _MIN_ASKED_SHARE)
+        named_factor = min(1.0, (1 - self.asked_share) / _MIN_NAMED_SHARE) ** 2
+        missing_factor = min(1.0, (1 - self.coverage) / _MIN_MISSING_SHARE)
+        specificity = _compute_specificity(self.name_chunks, self.total_chunks)
+        return specificity * (asked_factor * named_factor) * missing_factor
 
     def __str__(self) -> str:
         """Return the text that EXPLAIN shows."""
         name_text = (
             "no name to start at"
             if self.name is None
-            else f"{self.name} is in about {self.spread:.3g} of {self.chunks} passages"
+            else f"{self.name} is in about {self.name_chunks:.3g} of {self.total_chunks} chunks"
         )
         words = f"{self.num_words} word{'' if self.num_words == 1 else 's'}"
-        asked_text = f"{self.asked_share:.0%} is asked beside names, in {words}"
+        asked_text = f"{self.asked_share:.0%} of the question is not names ({words})"
         if self.is_comparison:
-            asked_text += " of what is compared"
-        return f"{name_text}; {asked_text}; the best passage has {self.coverage:.0%} of the question"
+            asked_text += "; it compares names"
+        return f"{name_text}; {asked_text}; the best chunk covers {self.coverage:.0%} of the question"
 
 
-def _weigh_walk(
+def _compute_walk_factors(
     query: Query, direct: DirectResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
-) -> _WalkWeight:
-    """Compute the inputs of the walk's weight for a question."""
+) -> _WalkFactors:
+    """Compute the quantities that determine the weight of the walk for a question."""
     stem = get_stemmer(query.reading.settings.stemmer)
     informative = get_informative_terms(query.question, stem)
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
     total_rarity = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
     rest_rarities = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest_terms]
     asked_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
-    name, spread = _find_rarest_name(query, names, spreads)
-    chunks = query.chunk_count
-    return _WalkWeight(
-        name, spread, chunks, asked_share, len(rest_rarities), bool(parts.compared_keys), direct.coverage
+    name, name_chunks = _find_rarest_name(query, names, spreads)
+    return _WalkFactors(
+        name,
+        name_chunks,
+        query.chunk_count,
+        asked_share,
+        len(rest_rarities),
+        bool(parts.compared_keys),
+        direct.coverage,
     )
 
 
 def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
-    """Return the name in the fewest chunks and their number, among names that the question writes as names and that
-    some chunk has. Returns (None, 0.0) if there is no such name."""
+    """Return the name in the fewest chunks, and their number.
+
+    Considers only names that the question writes as names and that some chunk has. Returns (None, 0.0) if there is no
+    such name.
+    """
     candidates = [
         (spreads[seed.key].chunks, seed.key)
         for seed in names
@@ -211,7 +217,7 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
 
 
 def _merge_rankings(query: Query, direct: DirectResult, walk_result: WalkResult, weight: float) -> tuple[Ranking, int]:
-    """Return the ranking of all candidates by both scores, and the number of candidates."""
+    """Return the ranking of all candidates by direct search plus walk, and the number of candidates."""
     chunks = merge_distinct(direct.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
     top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT

@@ -25,12 +25,12 @@ from ...structures.read_requests import Ids, Matrix
 from ...text.words import get_informative_terms, get_stemmer
 
 #: The number of informative words, in addition to names, needed to distinguish chunks.
-_MIN_TELLING_TERMS = 3
+_MIN_INFORMATIVE_TERMS = 3
 
 
 class QueryBias:
-    """Factors of the steps from entities to chunks, from 1 to e^strength, by the cosines of chunks with ``vector``.
-    ``chunks`` are the compared chunks."""
+    """Factors of the steps from entities to chunks, from 1 to e^strength, computed from the chunks' cosines with
+    ``vector``. ``chunks`` are the chunks whose factors are known, ascending."""
 
     def __init__(self, vector: Matrix, max_cosine: float, strength: float) -> None:
         self.vector = vector
@@ -47,9 +47,9 @@ class QueryBias:
             self._factors = np.concatenate((self._factors, factors))[order]
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factors of compared chunks."""
-        found: Masses = self._factors[np.searchsorted(self.chunks, chunks)]
-        return found
+        """Return the factors of chunks, all of which :meth:`add_cosines` has added."""
+        factors: Masses = self._factors[np.searchsorted(self.chunks, chunks)]
+        return factors
 
 
 def can_distinguish_chunks(query: Query, parts: Decomposition) -> bool:
@@ -58,7 +58,7 @@ def can_distinguish_chunks(query: Query, parts: Decomposition) -> bool:
         return False
     terms = get_informative_terms(parts.remainder, get_stemmer(query.reading.settings.stemmer))
     # A single letter is the remainder of a name: "'s".
-    return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_TELLING_TERMS
+    return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_INFORMATIVE_TERMS
 
 
 def make_nearest_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:

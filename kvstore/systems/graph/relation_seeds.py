@@ -25,7 +25,7 @@ def match_relations(
 ) -> list[tuple[tuple[str, str], float]]:
     """Return the best matching relations, best first: the two names that each joins, and its score.
 
-    Relations without a word of the question are left out. ``rarities`` are those of the question's terms.
+    Relations that share no word with the question are omitted. ``rarities`` are those of the question's terms.
     """
     scores: dict[tuple[str, str], float] = {}
     for subject, words, other in relations:
@@ -38,7 +38,7 @@ def match_relations(
 
 
 def list_joined_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
-    """Return the names that relations join, without duplicates."""
+    """Return the names that some matches of :func:`match_relations` join, without duplicates."""
     return list(dict.fromkeys(name for pair, _ in matches for name in pair))
 
 

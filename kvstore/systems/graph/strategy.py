@@ -3,7 +3,7 @@
 The walk over chunks and entities starts at the entities of the question. They are weighted by how specific they are;
 compared entities get equal weight. With little weight it also starts at the best chunks by vector and by words, and at
 relations stated near them that share words with the question. From a name it prefers the chunks that match what is
-asked (:mod:`.build_query_bias`). The walk reaches the chunks along a chain of facts, whether or not they resemble the
+asked (:mod:`.query_bias`). The walk reaches the chunks along a chain of facts, whether or not they resemble the
 question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
@@ -82,9 +82,8 @@ class WalkWeights:
     """The weights of a walk.
 
     ``restart`` is the probability that the walk goes back to where it started. ``passages`` is the weight of the best
-    chunks, all together, as starts; the names weigh 1.
-    ``bias`` is how strongly the cosine with the question without its names draws the walk to a chunk, ``relevance`` how
-    much the relevance of a chunk to that rest counts in the result.
+    chunks, all together, as starts; the names weigh 1. ``bias`` is how strongly the cosine with the question without
+    its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to that rest in the result.
     """
 
     restart: float = 0.2
@@ -123,7 +122,7 @@ def walk_graph(
 ) -> WalkResult | None:
     """Walk from the names of a question and its nearest chunks. Returns None if there is nothing to start at.
 
-    ``degrees`` are those of the names, and ``rankings`` are rankings of chunks.
+    ``degrees`` has the number of chunks of each name. ``rankings`` are the results of dense and of lexical search.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)
@@ -145,7 +144,7 @@ def walk_graph(
         )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
         if inputs.bias is not None:
-            step.detail += f"; {len(inputs.bias.chunks)} passages weighed by {parts.remainder!r}"
+            step.detail += f"; {len(inputs.bias.chunks)} chunks weighted by {parts.remainder!r}"
     chunks, masses = _select_candidates(query, ranks, rankings)
     term_weights = build_term_weights(reading.counters, inputs.terms, inputs.counts)
     relevance = _score_relevance(query, parts.remainder, term_weights, chunks)
@@ -195,7 +194,7 @@ def _read_walk_inputs(
     if nearest_request is None:
         counts, relations, entity_degrees, rows = query.reading.fetch_all(requests)
     else:
-        with query.trace.step("passage nearest to what is asked") as step:
+        with query.trace.step("chunk nearest to what is asked") as step:
             (nearest, step.detail), counts, relations, entity_degrees, rows = query.reading.fetch_all(
                 [nearest_request, *requests]
             )
@@ -209,17 +208,19 @@ class GraphStrategy:
     """Retrieval by a walk from the question's names and nearest chunks over the graph."""
 
     name = "graph"
-    description = "PageRank over passages and entities from the question's names and best passages, with relevance"
+    description = "PageRank over chunks and entities from the question's names and best chunks, combined with relevance"
     options: Mapping[str, Option] = {
         "restart": Option(_DEFAULTS.restart, 0.01, 0.99, "probability that the walk goes back to where it started"),
         "passages": Option(
-            _DEFAULTS.passages, 0, 10, "weight of the best passages as starts, all together; the names weigh 1"
+            _DEFAULTS.passages, 0, 10, "weight of the best chunks as starts, all together; the names weigh 1"
         ),
         "bias": Option(
-            _DEFAULTS.bias, 0, 100, "how strongly likeness to the question without its names draws the walk"
+            _DEFAULTS.bias, 0, 100, "how strongly the walk prefers chunks similar to the question without its names"
         ),
-        "relevance": Option(_DEFAULTS.relevance, 0, 100, "weight of relevance to the question without its names"),
-        "units": Option(1, 0, 100, "how much the best path of cue to a passage counts, with an index units"),
+        "relevance": Option(
+            _DEFAULTS.relevance, 0, 100, "weight of a chunk's relevance to the question without its names"
+        ),
+        "units": Option(1, 0, 100, "weight of the best path of cue through a chunk; needs the index units"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

@@ -3,9 +3,10 @@
 The tree of a document consists of its abstracts: groups of consecutive chunks, and groups of those. It is updated in
 the commit that changes the document. There are four modes, two of them from the paper:
 
-- ``cover``: a summary of all that may answer (:mod:`.summarize`); - ``collapsed``: chunks and abstracts in one ranking
-by cosine (the paper's choice); - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`); -
-``leaves``: the chunks alone, by direct search.
+- ``cover``: a summary of all that may answer (:mod:`.summary`);
+- ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);
+- ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`);
+- ``leaves``: the chunks alone, by direct search.
 
 Abstracts are not embedded; their vector is the centroid of their chunks' vectors. Without a model's summaries, neither
 ``collapsed`` nor ``traversal`` finds details better than the chunks do, and neither summarizes as well as ``cover``.
@@ -32,20 +33,21 @@ class RaptorStrategy:
     """A strategy that reads trees of summaries, in one of several modes."""
 
     name = "raptor"
-    description = "RAPTOR: summaries over chunks, sections and documents; a question for an overview gets one"
+    description = "RAPTOR: trees of summaries over chunks, sections and documents; answers overview questions"
     overview = True
     options: Mapping[str, Option | Choice] = {
-        "mode": Choice("auto", _MODES, "how the tree is read"),
-        "width": Option(5, 1, 1000, "abstracts and chunks kept of each level, where mode is traversal"),
-        "levels": Option(0, 0, 64, "levels below the roots that are gone down, where mode is traversal (0: all)"),
+        "mode": Choice("auto", _MODES, "how the tree is searched; auto: cover for an overview question, else leaves"),
+        "width": Option(5, 1, 1000, "abstracts and chunks that mode traversal selects from each level"),
+        "levels": Option(0, 0, 64, "levels below the roots to which mode traversal descends (0: all)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Return evidence for the question, by the mode of the options."""
         mode = get_choice_option(query, self, "mode")
         if mode == "auto":
             with query.trace.step("choose mode") as step:
                 mode = "cover" if is_overview_question(query.question) else "leaves"
-                subject = "an overview" if mode == "cover" else "something in particular"
+                subject = "an overview" if mode == "cover" else "something specific"
                 step.detail = f"{mode}: the question asks for {subject}"
         if mode == "cover":
             return summarize(query, self.name)

@@ -1,6 +1,6 @@
 """Summaries: sentences of whole documents that together cover most of their content, within a length.
 
-In: a query. Out: hits of kind ``summarize``, in order of document key and offset, each with the spans of its sentences.
+In: a query. Out: hits of kind ``summary``, in order of document key and offset, each with the spans of its sentences.
 :mod:`~kvstore.retrieval.cover` chooses the sentences from everything that may answer, as from one text, so content that
 several documents share is stated once. Words of a question about something specific count twice.
 
@@ -39,14 +39,15 @@ from ...text.greedy_cover import extract_sentence_words
 from .topic_index import TOPICS
 from .topics import Topics
 
-#: The maximum bytes of text read in full for one question, about a second's work; and of abstracts read instead.
-_READ_WHOLE = 2_000_000
-_MOST_ABSTRACTS = 20_000
-#: If there are more documents than the first, only those of the nearest chunks are used; the second is their number.
-_MOST_DOCUMENTS = 20_000
+#: The maximum size of the documents (in bytes) that are read in full for one question, about a second's work.
+_MAX_FULL_TEXT_BYTES = 2_000_000
+#: The maximum number of lowest abstracts read instead; if there are more, those over whole documents are read.
+_MAX_ABSTRACTS = 20_000
+#: If more documents than this may answer, only the documents of the nearest chunks are used.
+_MAX_DOCUMENTS = 20_000
 _NUM_NEAREST_CHUNKS = 2_000
 #: The maximum number of topics whose summaries are read; processing their sentences takes about a second.
-_MOST_TOPICS = 4_000
+_MAX_TOPICS = 4_000
 #: The minimum number of tokens of a part, so that it is not a single sentence without context.
 _MIN_PART_TOKENS = 30
 
@@ -63,8 +64,8 @@ def summarize(query: Query, strategy: str) -> Evidence:
     with query.trace.step("cover") as step:
         selected, share = _select_sentences(query, sentences, room, source.get_group)
         step.detail = (
-            f"{len(selected)} of {len(sentences):,} sentences, in at most {room:,} tokens, have {share:.0%} of what "
-            "their words weigh"
+            f"{len(selected)} of {len(sentences):,} sentences, in at most {room:,} tokens, cover {share:.0%} of the "
+            "weight of all words"
         )
         step.count = len(selected)
     with query.trace.step("read chunks") as step:
@@ -75,7 +76,7 @@ def summarize(query: Query, strategy: str) -> Evidence:
 
 
 def _select_sentences(
-    query: Query, sentences: Sequence[CoverSentence], room: int, group: Callable[[CoverSentence], int | None]
+    query: Query, sentences: Sequence[CoverSentence], room: int, get_group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
     """Return the sentences to show, by document key and offset, and the share of the total word weight that they cover.
 
@@ -87,11 +88,12 @@ def _select_sentences(
     group_weights: dict[int | None, float] = {}
     for sentence in selected:
         weight = math.fsum(weights[word] for word in set(sentence.words.words))
-        group_weights[group(sentence)] = group_weights.get(group(sentence), 0.0) + weight
+        group = get_group(sentence)
+        group_weights[group] = group_weights.get(group, 0.0) + weight
     if len(group_weights) > query.top:
-        kept_groups = set(sorted(group_weights, key=lambda one: -group_weights[one])[: query.top])
+        top_groups = set(sorted(group_weights, key=lambda group: -group_weights[group])[: query.top])
         selected = select_cover(
-            [sentence for sentence in sentences if group(sentence) in kept_groups], room, weights=weights
+            [sentence for sentence in sentences if get_group(sentence) in top_groups], room, weights=weights
         )
     covered_words = {word for sentence in selected for word in sentence.words.words}
     return selected, math.fsum(map(weights.__getitem__, covered_words)) / (math.fsum(weights.values()) or 1)
@@ -116,8 +118,8 @@ class _DocumentOverview:
 
     def collect_sentences(self) -> tuple[list[CoverSentence], str, int]:
         """Return the candidate sentences by document key and offset, a description of their source, and its size."""
-        found, detail = _read_document_sentences(self._state, self._documents)
-        return found, detail, len(self._documents)
+        sentences, detail = _read_document_sentences(self._state, self._documents)
+        return sentences, detail, len(self._documents)
 
     def get_group(self, sentence: CoverSentence) -> int:
         return sentence.document
@@ -134,7 +136,9 @@ class _DocumentOverview:
             for part in parts:
                 first, last = ordinals[part.first_chunk], ordinals[part.last_chunk]
                 part_sentences = [
-                    one for one in sentences_by_document[record.id] if first <= ordinals[one.chunk] <= last
+                    sentence
+                    for sentence in sentences_by_document[record.id]
+                    if first <= ordinals[sentence.chunk] <= last
                 ]
                 if not part_sentences:
                     continue
@@ -162,24 +166,25 @@ class _TopicOverview:
     def collect_sentences(self) -> tuple[list[CoverSentence], str, int]:
         """Return the candidate sentences by document key and offset, a description of their source, and its size."""
         state = self._state
-        if state.counters.text_bytes <= _READ_WHOLE:
+        if state.counters.text_bytes <= _MAX_FULL_TEXT_BYTES:
             all_sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
             return all_sentences, "every sentence", state.counters.documents
-        topics = self._topics.select_largest(_MOST_TOPICS)
+        topics = self._topics.select_largest(_MAX_TOPICS)
         self._topics.load_topics(topics)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for topic in topics:
             for span in self._topics.list_summary_spans(topic):
                 ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
-        found = [
+        sentences = [
             *_read_sentences(state, ranges_by_document),
             *collect_cover_sentences(state, sort_chunks(state, self._topics.list_newer_chunks())[:_NUM_NEAREST_CHUNKS]),
         ]
-        keys = {sentence.document: state.documents.get_key(sentence.document) for sentence in found}
-        found.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
-        return found, "the summaries of topics, and newer chunks: all is too long", len(topics)
+        keys = {sentence.document: state.documents.get_key(sentence.document) for sentence in sentences}
+        sentences.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
+        return sentences, "the summaries of topics, and newer chunks: the full texts are too long", len(topics)
 
     def get_group(self, sentence: CoverSentence) -> int | None:
+        """Return the largest topic with the chunk of a sentence, or None if the chunk has no topic yet."""
         return next(reversed(self._topics.find_topics(sentence.chunk)), None)
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
@@ -195,10 +200,11 @@ class _TopicOverview:
             title = None if topic is None else self._topics.get_title(topic) or None
             documents = len({sentence.document for sentence in topic_sentences})
             path = f"{_format_sentence_count(topic_sentences)} of {documents} document{'' if documents == 1 else 's'}"
-            yield _build_hit_fields(self._state, topic_sentences, f"{path} on {title or 'other things'}", "", title)
+            yield _build_hit_fields(self._state, topic_sentences, f"{path} on {title or 'other subjects'}", "", title)
 
     def _select_cut(self, roots: set[int | None], limit: int) -> set[int]:
-        """Split root topics, the largest first, as long as at most ``limit`` topics result."""
+        """Return a cut through the tree of topics: the roots, the largest repeatedly replaced by its children while
+        at most ``limit`` topics result."""
         cut = {root for root in roots if root is not None}
         heap = [(-self._topics.get(topic).chunk_count, topic) for topic in cut]
         heapq.heapify(heap)
@@ -231,7 +237,7 @@ def _list_documents(query: Query) -> list[DocumentRecord]:
         records: Iterable[DocumentRecord] = map(state.documents.get, query.allowed.documents.tolist())
     else:
         records = state.documents.scan()
-    if (len(query.allowed) if query.allowed is not None else state.counters.documents) > _MOST_DOCUMENTS:
+    if (len(query.allowed) if query.allowed is not None else state.counters.documents) > _MAX_DOCUMENTS:
         nearest = state.chunks.get_many(chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST_CHUNKS))
         records = map(state.documents.get, {chunk.document for chunk in nearest})
     return sorted((record for record in records if record.groups), key=lambda record: record.key)
@@ -239,23 +245,22 @@ def _list_documents(query: Query) -> list[DocumentRecord]:
 
 def _read_document_sentences(state: State, documents: Sequence[DocumentRecord]) -> tuple[list[CoverSentence], str]:
     """Return the sentences of documents, and a description of what was read."""
-    if sum(record.size for record in documents) <= _READ_WHOLE:
+    if sum(record.size for record in documents) <= _MAX_FULL_TEXT_BYTES:
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         return collect_cover_sentences(state, chunks), "every sentence"
-    leaves = sum(len(record.groups) for record in documents) <= _MOST_ABSTRACTS
+    leaves = sum(len(record.groups) for record in documents) <= _MAX_ABSTRACTS
     ranges_by_document = {
         record.id: [
             span for number in _list_abstracts(record, leaves=leaves) for span in state.abstracts.get(number).summary
         ]
         for record in documents
     }
-    return _read_sentences(
-        state, ranges_by_document
-    ), f"the abstracts over {'chunks' if leaves else 'documents'}: all is too long"
+    detail = f"the abstracts over {'chunks' if leaves else 'documents'}: the full texts are too long"
+    return _read_sentences(state, ranges_by_document), detail
 
 
 def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
-    """Return the abstracts over the chunks of a document, or the one over the whole document."""
+    """Return the lowest abstracts of a document (if ``leaves``), or only the one over the whole document."""
     numbers = list(record.iter_abstract_ids())
     return numbers[: len(record.groups)] if leaves else numbers[-1:]
 
@@ -289,26 +294,27 @@ def _split_documents(state: State, documents: Sequence[DocumentRecord], limit: i
     adjacent children are merged.
     """
     parts: list[list[_DocumentPart]] = [[] for _ in documents]
-    heap = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(documents)]
+    heap = [(-record.chunk_count, index, record.root or 0) for index, record in enumerate(documents)]
     heapq.heapify(heap)
     part_count = len(heap)
     while heap:
-        _, number, abstract = heapq.heappop(heap)
+        _, index, abstract = heapq.heappop(heap)
         record = state.abstracts.get(abstract)
         children = [state.abstracts.get(child) for child in record.children] if record.level else [record]
         group_count = min(len(children), limit - part_count + 1)
         part_count += max(1, group_count) - 1
         if group_count < 2:
-            parts[number].append(_DocumentPart(record.first_chunk, record.last_chunk, record.section))
+            parts[index].append(_DocumentPart(record.first_chunk, record.last_chunk, record.section))
         elif group_count == len(children):
             for child, node in zip(record.children, children, strict=True):
-                heapq.heappush(heap, (node.first_chunk - node.last_chunk - 1, number, child))
+                chunk_count = node.last_chunk - node.first_chunk + 1
+                heapq.heappush(heap, (-chunk_count, index, child))
         else:
             groups = [
                 children[len(children) * n // group_count : len(children) * (n + 1) // group_count]
                 for n in range(group_count)
             ]
-            parts[number] += [
+            parts[index] += [
                 _DocumentPart(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
             ]
     return [sorted(document_parts) for document_parts in parts]

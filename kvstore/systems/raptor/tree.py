@@ -193,7 +193,7 @@ class _TopicNode(_TreeNode):
         title = self.topics.get_title(self.number) or None
         label = f"topic of {self.chunk_count} chunks"
         if self.topics.is_related(self.number):
-            label += " on what is related"
+            label += " on related content"
         path = f"{label}: cosine {self.cosine:.3f}"
         return _build_summary_hit(rank, self.cosine, self.topics.get_text(self.number), path, "", title, self._spans)
 
@@ -293,7 +293,8 @@ class _TreeNodeCache:
 
     def _read_documents(self, documents: Sequence[int]) -> None:
         """Read documents not read yet, and the vectors of their chunks."""
-        records = self._state.documents.get_many(one for one in documents if one not in self._trees)
+        missing = (document for document in documents if document not in self._trees)
+        records = self._state.documents.get_many(missing)
         ids = {document: list(record.chunk_ids()) for document, record in records.items()}
         chunks = [*chain(*ids.values())]
         self._read_vectors(chunks)
@@ -319,7 +320,7 @@ class _TreeNodeCache:
 
 def search_collapsed(query: Query, strategy: str) -> Evidence:
     """Return chunks and their ancestors in one ranking."""
-    cache, topics, nearest = _find_near(query)
+    cache, topics, nearest = _find_nearest_chunks(query)
     with query.trace.step("collapse tree") as step:
         nodes: dict[_TreeNode, None] = {}
         rows = zip(nearest, cache.find_abstracts_above(nearest), _find_topics_above(topics, nearest), strict=True)
@@ -327,7 +328,7 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
             nodes.update(dict.fromkeys((node, *abstracts)))
             if topics is not None:
                 nodes.update(dict.fromkeys(cache.get_topic(topics, number) for number in numbers))
-        step.detail = f"of {len(nearest)} the nearest chunks and the nodes above them"
+        step.detail = f"the {len(nearest)} nearest chunks and the nodes above them"
         step.count = len(nodes)
     candidates = [node for node in nodes if not (isinstance(node, _TopicNode) and node.is_broad)]
     cache.score_nodes(candidates)
@@ -340,7 +341,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     Descends at most ``levels`` levels (0: down to the chunks). The roots are topics if there are any, otherwise the
     abstracts over documents.
     """
-    cache, topics, nearest = _find_near(query)
+    cache, topics, nearest = _find_nearest_chunks(query)
     selected: list[_TreeNode] = []
     with query.trace.step("go down") as step:
         roots: dict[_TreeNode, None] = {}
@@ -366,10 +367,10 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     return _build_evidence(query, strategy, selected)
 
 
-def _find_near(query: Query) -> tuple[_TreeNodeCache, Topics | None, list[_ChunkNode]]:
-    """Return the chunks near a question, and the trees and topics above them.
+def _find_nearest_chunks(query: Query) -> tuple[_TreeNodeCache, Topics | None, list[_ChunkNode]]:
+    """Return a cache of tree nodes, the topics, and the nodes of the chunks nearest to a question.
 
-    There are no topics if the query is filtered, since topics include text of other documents.
+    There are no topics (None) if the query is filtered, since topics include text of other documents.
     """
     cache = _TreeNodeCache(query)
     chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NUM_NEAREST, query.reach))]
