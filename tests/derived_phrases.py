@@ -41,14 +41,14 @@ class PhraseCounts:
     def make_maintainer(self, state: State, write: WriteView) -> PhraseCountFollower:
         return PhraseCountFollower(write)
 
-    def dump(self, read: View, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        rows = read.scan("phrase_counts")
+    def dump(self, content: View, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        rows = content.scan("phrase_counts")
         return {
             "phrase_counts": ((names.name_document(int.from_bytes(key, "big")), bytes(value)) for key, value in rows)
         }
 
-    def compute_statistics(self, read: View) -> Mapping[str, int]:
-        return {"documents": read.count("phrase_counts")}
+    def compute_statistics(self, content: View) -> Mapping[str, int]:
+        return {"documents": content.count("phrase_counts")}
 
 
 class PhraseCountFollower:

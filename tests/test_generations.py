@@ -148,7 +148,7 @@ class ToyLengths(FileIndex["ToyLengths.Read", list[int]]):
     name = "toy_lengths"
     description = "how many documents each group has"
     options: Mapping[str, Option | Choice] = {}
-    beside = "toy_groups"
+    companion_of = "toy_groups"
 
     class Read:
         def __init__(self, change: int, lengths: list[int]) -> None:

@@ -178,7 +178,7 @@ kvstore.open(sys.argv[1]).refresh(sys.argv[4])
 def stated(kind: str) -> str:
     """The kind that statements name to make one and refresh it."""
     known = INDEXES[kind]
-    return (known.beside if isinstance(known, FileIndex) else "") or kind
+    return (known.companion_of if isinstance(known, FileIndex) else "") or kind
 
 
 def stands(store: kvstore.Store, kind: str) -> str | None:

@@ -174,10 +174,8 @@ def test_blocks_that_cannot_be_among_the_best_are_not_read(tmp_path: Path) -> No
         bound = search.compute_bound(rarities["common"], damaged)  # the first bytes of a block say it
         search.add(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
         candidates = np.frombuffer(search.chunks(), np.uint64)
-        needed = {
-            block[0]
-            for block in state.postings.get_blocks_around("common", candidates, state.postings.get_sizes(["common"])[0])
-        }
+        (size,) = state.postings.get_sizes(["common"])
+        needed = {block[0] for block in state.postings.get_candidate_blocks("common", candidates, size)}
         assert len(needed) == 3
         with pytest.raises(ValueError, match="fails its checksum"):
             search.add(rarities["common"], damaged, bound, 0.0)

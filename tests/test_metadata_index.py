@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.derived.metadata_index import document_sets
+from kvstore.derived.metadata_index import columns, document_sets
 from kvstore.derived.metadata_index.metadata_structure import METADATA
 from kvstore.derived.metadata_index.value_keys import (
     FIELD,
     decode_value,
-    encode_names,
+    encode_field_prefix,
     encode_number,
     encode_number_bound,
 )
@@ -350,8 +350,18 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 assert found.allowed.count == int((found.allowed.documents % 5).sum())
 
 
+def test_columns_of_distant_numbers_stay_exact() -> None:
+    row = (3, 1, 1, 5, (1 << 53) + 1, 0, 0)
+    other = (4, 2, 1, 5, -(1 << 62), 0, 0)
+    key = bytes(4)
+    stored = memoryview(columns.pack_rows({3: row, 4: other}))
+    unpacked = columns.unpack_columns(0, stored, "t", key)
+    assert [column.dtype for column in unpacked] == [np.int64] * len(columns.COLUMN_NAMES)
+    assert list(zip(*(column.tolist() for column in unpacked), strict=True)) == [row, other]
+
+
 def test_the_worked_examples_of_the_format_hold() -> None:
     text = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
-    key = (encode_names(FIELD, ["year"]) or b"") + encode_number(2024) + bytes(4)
+    key = (encode_field_prefix(FIELD, ["year"]) or b"") + encode_number(2024) + bytes(4)
     assert f"`{key[:1].hex()} {key[1:5].hex()} 00 10 {key[7:15].hex()} {key[15:17].hex()} 00 00000000`" in text
     assert f"`{document_sets.pack_container([7])[:-4].hex(' ')}`" in text

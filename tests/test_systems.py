@@ -94,14 +94,14 @@ class LengthStructure:
     def make_maintainer(self, state: State, write: WriteView) -> LengthFollower:
         return LengthFollower(state, write)
 
-    def dump(self, read: Lengths, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, content: Lengths, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         return {
-            "toy_lengths": ((names.name_document(document), *row) for document, *row in read.rows("toy_lengths")),
-            "toy_words": read.rows("toy_words"),
+            "toy_lengths": ((names.name_document(document), *row) for document, *row in content.rows("toy_lengths")),
+            "toy_words": content.rows("toy_words"),
         }
 
-    def compute_statistics(self, read: Lengths) -> Mapping[str, int]:
-        return {"lengths": sum(1 for _ in read.rows("toy_words"))}
+    def compute_statistics(self, content: Lengths) -> Mapping[str, int]:
+        return {"lengths": sum(1 for _ in content.rows("toy_words"))}
 
 
 LENGTHS = LengthStructure()

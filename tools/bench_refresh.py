@@ -104,7 +104,7 @@ def contents(store: kvstore.Store, kind: str) -> set[bytes]:
     (known,) = (index for index in list_generation_kinds() if index.name == kind)
     with store.state() as state:
         bound = bind_generation(state, known)
-        return set() if bound is None else {writing.content for writing in known.list_writing_tasks(bound)}
+        return set() if bound is None else {writing.digest for writing in known.list_writing_tasks(bound)}
 
 
 def contents_after(store: kvstore.Store, kind: str, key: str) -> set[bytes]:

@@ -346,8 +346,8 @@ class _Checker:
         for generation_kind in list_generation_kinds():
             yield from check_generation(self._state, generation_kind)
         written_texts = WrittenTexts(self._state.lmdb)
-        for content in written_texts.iter_contents():
-            written_texts.get(content)
+        for digest in written_texts.iter_digests():
+            written_texts.get(digest)
 
     def _check_counters(self) -> Iterator[str]:
         counters = Counters.load(self._state.lmdb)

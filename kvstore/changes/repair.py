@@ -158,10 +158,10 @@ class _Rebuilder:
         """Carry over texts written by language models: they are keyed by content, so they are still right, and they
         cost money."""
         old_texts, new_texts = WrittenTexts(self._old_state.lmdb), WrittenTextWriter(self._view)
-        for content in old_texts.iter_contents():
-            text = self._try_read("a text that a model wrote", old_texts.get, content)
+        for digest in old_texts.iter_digests():
+            text = self._try_read("a text that a model wrote", old_texts.get, digest)
             if text is not None:
-                new_texts.copy(content, text)
+                new_texts.copy(digest, text)
 
     def _load_counters(self) -> Counters:
         """Return the ids and hits to continue from; every total begins at 0."""

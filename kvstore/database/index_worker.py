@@ -141,7 +141,7 @@ class IndexManager:
         Raises InputError if there is no index of the named kind.
         """
         if kind is None:
-            named_indexes = [index for index in INDEXES.values() if not getattr(index, "beside", "")]
+            named_indexes = [index for index in INDEXES.values() if not getattr(index, "companion_of", "")]
         else:
             named_indexes = [_get_named_index(kind)]
             with self._environment.snapshot() as snapshot:
@@ -205,7 +205,7 @@ class IndexManager:
         record = self._builder.find_needed_record(kind)
         if record is None:
             return False
-        next_chunk, self._next_due_chunk[kind.name] = self._builder.find_extension(kind, record)
+        next_chunk, self._next_due_chunk[kind.name] = self._builder.compute_next_extension(kind, record)
         is_due = self._next_due_chunk[kind.name] <= next_chunk
         return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
 
@@ -230,14 +230,14 @@ class IndexManager:
 
 def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:
     """Return the companion kinds, whose files are created, refreshed and dropped with this kind."""
-    return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
+    return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.companion_of == kind.name]
 
 
 def _get_named_index(kind: str) -> Index:
     """Return the kind with this name; raises InputError if it is unknown or a companion of another kind."""
     index = get_index_kind(kind)
-    if isinstance(index, FileIndex) and index.beside:
-        raise InputError(f"index {index.name} is made, refreshed and dropped with {index.beside}; name that one")
+    if isinstance(index, FileIndex) and index.companion_of:
+        raise InputError(f"index {index.name} is made, refreshed and dropped with {index.companion_of}; name that one")
     return index
 
 

@@ -153,8 +153,10 @@ class Structure(Protocol[Read]):
         """Return the maintainer for a write transaction. ``state`` sees the changes made so far."""
         ...
 
-    def dump(self, read: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, content: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of each table by its name, with ``names`` in place of every internal id.
+
+        ``content`` is what :meth:`read` returned.
 
         CHECK compares tables record by record, and compares these rows if records differ. The rows must hide
         differences of form on disk, such as blocks that were split when they were full, and must show all others. They
@@ -162,8 +164,8 @@ class Structure(Protocol[Read]):
         """
         ...
 
-    def compute_statistics(self, read: Read) -> Mapping[str, int]:
-        """Return figures for SHOW STATS."""
+    def compute_statistics(self, content: Read) -> Mapping[str, int]:
+        """Return figures for SHOW STATS, given what :meth:`read` returned."""
         ...
 
 

@@ -114,7 +114,7 @@ def find_best_by_words(
             if blocks is None and search.may_enter(bound + remaining_bound):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:
-                blocks = state.postings.get_blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
+                blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.chunks(), np.uint64), size)
             search.add(weights.rarities[term], blocks, bound, remaining_bound)
         return _to_arrays(search)
     except ValueError as error:
@@ -132,7 +132,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             weight = weights.rarities[term]
             search.add(
-                weight, state.postings.get_blocks_around(term, ascending, size), search.bound_any_term(weight), 0.0
+                weight, state.postings.get_candidate_blocks(term, ascending, size), search.bound_any_term(weight), 0.0
             )
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]

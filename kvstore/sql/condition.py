@@ -1,8 +1,8 @@
 """SQL conditions inside statements: where a condition ends, and its text with the parameter values.
 
 In: tokens of a statement, or a condition alone (``where=`` of the Python API). Out: the condition's end and its text
-    for SQLite. An unclosed or stray quote or parenthesis, or an invalid character, raises a
-    :class:`~kvstore.errors.StatementError` that shows the place. SQLite validates the rest of the condition.
+for SQLite. An unclosed or stray quote or parenthesis, or an invalid character, raises a
+:class:`~kvstore.errors.StatementError` that points at it. SQLite validates the rest of the condition.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ def check_token(text: str, token: Token) -> None:
 
 
 def find_condition_end(text: str, script: Sequence[Token], position: int) -> int:
-    """Return the position after the condition that begins at ``position``: that of the next clause, or the statement's
-    end."""
+    """Return the position of the token after the condition that begins at ``position``.
+
+    It is that of the next clause, or the end of the statement ``script``, whose source is ``text``.
+    """
     open_parentheses: list[Token] = []
     while position < len(script):
         token = script[position]
@@ -84,11 +86,12 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
 
 def map_offset(offset: int, offset_map: OffsetMap) -> int:
     """Return the offset in the statement's text of the part at character ``offset`` of the condition."""
-    piece_start, source_start = max((pair for pair in offset_map if pair[0] <= offset), default=offset_map[0])
-    return source_start + max(0, offset - piece_start)
+    part_start, statement_start = max((pair for pair in offset_map if pair[0] <= offset), default=offset_map[0])
+    return statement_start + max(0, offset - part_start)
 
 
 def _format_sql_literal(value: SqlValue) -> str:
+    """Return a value as a SQL expression; a text with a NUL, which no SQL literal can contain, as a CAST."""
     if isinstance(value, str) and "\0" in value:  # SQLite ends a statement at the first NUL
         return f"CAST(X'{value.encode().hex()}' AS TEXT)"
     return literal(value)

@@ -12,19 +12,23 @@ from dataclasses import asdict, dataclass
 from ..storage import records
 from ..storage.environment import View, WriteView
 from . import tables
-from .documents.chunks import GROUP_SIZE
+from .documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE
 
 _KEY = b"counters"
 
 
 @dataclass(slots=True)
 class Counters:
-    """The next ids (``next_*``), the change number, and totals over the stored documents."""
+    """The next ids (``next_*``), the change number, and totals over the stored documents.
+
+    ``next_group`` is the next leaf abstract, whose id determines the ids of its chunks; ``next_upper`` is the next
+    upper abstract. ``words`` is the sum of the lengths of all chunks, ``hits`` that of the temperatures of all names.
+    """
 
     change: int = 0
     next_document: int = 1
     next_group: int = 1
-    next_upper: int = 1 << 40
+    next_upper: int = FIRST_UPPER_ABSTRACT
     next_entity: int = 1
     next_tree: int = 1
     next_node: int = 1
@@ -46,6 +50,7 @@ class Counters:
 
     @classmethod
     def load(cls, view: View) -> Counters:
+        """Return the stored counters, or those of an empty store."""
         packed = view.get(tables.META, _KEY)
         return cls() if packed is None else cls(**records.unpack(packed, tables.META, _KEY))
 

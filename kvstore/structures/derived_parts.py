@@ -101,7 +101,7 @@ class DerivedParts:
 
 
 class DerivedPartWriter(DerivedParts):
-    """The parts of one write transaction. Their vectors are private until :meth:`flush`."""
+    """The parts of one write transaction. Their vectors are visible to other views after :meth:`VectorWriter.flush`."""
 
     vectors: VectorWriter
 
@@ -116,8 +116,9 @@ class DerivedPartWriter(DerivedParts):
         """Store the part of a new document, and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
-            locations.append(self.vectors.add(to_vector_id(document, text_index), vector, self._next_block))
-            self._next_block = max(self._next_block, locations[-1][0] + 1)
+            block, row = self.vectors.add(to_vector_id(document, text_index), vector, self._next_block)
+            locations.append((block, row))
+            self._next_block = max(self._next_block, block + 1)  # a free row of an older block may have been used
         self._put(document, DerivedPart(part, locations))
 
     def remove(self, document: int) -> None:
@@ -127,7 +128,7 @@ class DerivedPartWriter(DerivedParts):
         self._write_view.delete(self._table, records.encode_u64(document))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
-        """Update the locations of vectors that were moved: id, block, row."""
+        """Update the stored locations of vectors that were moved; a move is the vector's id, new block and new row."""
         moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         for id, block, row in moves:
             document, text_index = split_vector_id(id)

@@ -12,21 +12,26 @@ from .state import State
 
 
 class DisplayEntities:
-    """The entity that each entity is shown as, according to the aliases."""
+    """The entity that each entity is shown as, according to the aliases.
+
+    ``display_by_entity`` maps the id of each entity with an alias to the id of the entity it is shown as.
+    """
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
         self._display_by_entity = display_by_entity
-        self._sources = np.array(sorted(display_by_entity), np.uint32)
-        self._displayed = np.array([display_by_entity[entity] for entity in sorted(display_by_entity)], np.uint32)
+        self._mapped_entities = np.array(sorted(display_by_entity), np.uint32)
+        self._display_entities = np.array(
+            [display_by_entity[entity] for entity in sorted(display_by_entity)], np.uint32
+        )
 
     def resolve_entity(self, entity: int) -> int:
         """Return the entity that an entity is shown as."""
         return self._display_by_entity.get(entity, entity)
 
-    def list_names(self, entity: int) -> list[int]:
-        """Return the entities that are shown as this one: first itself."""
-        names = (name for name, display_entity in self._display_by_entity.items() if display_entity == entity)
-        return [entity, *(name for name in names if name != entity)]
+    def list_merged_entities(self, entity: int) -> list[int]:
+        """Return the entities that are shown as this one: first itself, then its aliases."""
+        merged = (other for other, display_entity in self._display_by_entity.items() if display_entity == entity)
+        return [entity, *(other for other in merged if other != entity)]
 
     @property
     def targets(self) -> set[int]:
@@ -34,11 +39,12 @@ class DisplayEntities:
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Return the entities that the given ones are shown as."""
-        if not len(self._sources):
+        """Return for each of ``entities`` the entity that it is shown as."""
+        if not len(self._mapped_entities):
             return entities
-        positions = np.minimum(np.searchsorted(self._sources, entities), len(self._sources) - 1)
-        return np.where(self._sources[positions] == entities, self._displayed[positions], entities).astype(np.uint32)
+        positions = np.minimum(np.searchsorted(self._mapped_entities, entities), len(self._mapped_entities) - 1)
+        is_mapped = self._mapped_entities[positions] == entities
+        return np.where(is_mapped, self._display_entities[positions], entities).astype(np.uint32)
 
 
 def load_display_entities(state: State) -> DisplayEntities:

@@ -51,6 +51,6 @@ def check_language_version(state: State) -> Iterator[str]:
 
 
 def list_fixed_settings(state: State) -> list[tuple[str, Any, bool]]:
-    """Return the settings fixed when the store was created, as rows of the table ``settings``."""
+    """Return the settings fixed when the store was created, as rows of the table ``settings``: name, value, True."""
     settings = {**asdict(state.settings), "language_version": get_stored_language_version(state.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

@@ -31,6 +31,8 @@ _MAX_TERM_BYTES = 200
 _TERM_BATCH = 1024
 #: A key suffix above the first chunk of every block.
 _END = b"\xff" * 9
+#: The bytes of a key after the term: 0x00 and the first chunk of the block.
+_SUFFIX_BYTES = 9
 #: Blocks that can be listed in the time of one search for the block of a chunk.
 _BLOCKS_PER_SEEK = 4
 
@@ -119,7 +121,7 @@ class Postings:
     def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """Return the number of postings and blocks of each term.
 
-        For a term with a single block, read from that block.
+        The size of a term with a single block is not stored; its postings are counted in the block.
         """
         keys = [encode_term(term) for term in terms]
         term_sizes = []
@@ -161,7 +163,8 @@ class Postings:
         return chunks
 
     def _intersect_chunks(self, chunks: Ids, term: str, size: TermSize) -> Ids:
-        blocks = self.get_blocks_around(term, chunks, size)
+        """Return those of ``chunks`` that contain a term of the given size, ascending."""
+        blocks = self.get_candidate_blocks(term, chunks, size)
         try:
             return np.frombuffer(select_chunks_with_postings(chunks, blocks), np.uint64)
         except ValueError as error:
@@ -177,8 +180,8 @@ class Postings:
         """Return all blocks of a term, ascending: keys and sealed values."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
-    def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Return the blocks of a term that may contain some chunks (ascending), or all its blocks if it has few.
+    def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+        """Return the blocks of a term that may contain one of ``chunks`` (ascending), or all its blocks if it has few.
 
         ``size`` is the size of the term.
         """
@@ -197,7 +200,7 @@ class Postings:
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """Yield all blocks in order of their keys: the term's bytes (see :func:`encode_term`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):
-            yield key[:-9], _decode(key, value)
+            yield key[:-_SUFFIX_BYTES], _decode(key, value)
 
     def scan_sizes(self) -> Iterator[tuple[bytes, TermSize]]:
         """Yield the stored sizes of terms with more than one block, in order of the terms' bytes."""
@@ -248,25 +251,27 @@ class PostingWriter(Postings):
         self.flush([term])
         return super().get_blocks(term)
 
-    def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+    def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         self.flush([term])
-        return super().get_blocks_around(term, chunks, size)
+        return super().get_candidate_blocks(term, chunks, size)
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
         self.flush()
         return super().find_chunks_by_prefix(prefix)
 
     def flush(self, only_terms: Iterable[str] | None = None) -> None:
-        """Write the collected changes, or those of some terms. Each block is written once, removals before additions.
+        """Write the collected changes of ``only_terms`` (default: all terms), each block once.
 
-        A document that replaces another has most of its terms, so a term that is not read meanwhile is changed once for
-        both.
+        A replaced document and its new version share most terms. Collecting the changes of both writes each shared
+        block once.
         """
         changed_terms = self._changes.terms(only_terms)
         for start in range(0, len(changed_terms), _TERM_BATCH):
             terms = batch = changed_terms[start : start + _TERM_BATCH]
             prefixes = [encode_term(term) for term in terms]
             stops = [prefix + _END for prefix in prefixes]
+            # Each pass changes the last block below ``stops`` of each term, and returns the terms with changes in
+            # earlier blocks.
             while terms:
                 block_changes: dict[bytes, bytes | None] = {}
                 blocks = self._view.last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
@@ -283,11 +288,14 @@ class PostingWriter(Postings):
         keys = [encode_term(term) for term in terms]
         stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
         size_changes: dict[bytes, bytes | None] = {}
-        for key, value, (old_count, postings, blocks) in zip(
+        for key, value, (last_block_postings, added_postings, added_blocks) in zip(
             keys, stored_values, self._changes.counts(terms), strict=True
         ):
-            old_size = TermSize(old_count, min(old_count, 1)) if value is None else _decode_size(key, value)
-            new_size = TermSize(old_size.postings + postings, old_size.blocks + blocks)
+            if value is None:  # the term had at most one block
+                old_size = TermSize(last_block_postings, min(last_block_postings, 1))
+            else:
+                old_size = _decode_size(key, value)
+            new_size = TermSize(old_size.postings + added_postings, old_size.blocks + added_blocks)
             if new_size.blocks > 1 and (value is None or new_size != old_size):
                 size_changes[key] = records.pack(new_size)
             elif new_size.blocks <= 1 and value is not None:

@@ -50,8 +50,8 @@ def best(
     order = np.argsort(-scores, kind="stable")
     ids, scores = ids[order], scores[order]
     ordered_chunks = ids.tolist()
-    starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered_chunks)]
-    tied_ranges = [(start, end) for start, end in pairwise(starts) if end - start > 1 and start < top]
+    group_starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered_chunks)]
+    tied_ranges = [(start, end) for start, end in pairwise(group_starts) if end - start > 1 and start < top]
     if tied_ranges:
         tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
         sort_keys = iter(state.get_sort_keys(tied_chunks))

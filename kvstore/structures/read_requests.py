@@ -24,7 +24,7 @@ from .vectors.vectors import Ids, Matrix
 
 __all__ = ["BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "StateReader"]
 
-Wanted = TypeVar("Wanted", covariant=True)
+Answer = TypeVar("Answer", covariant=True)
 First = TypeVar("First")
 Second = TypeVar("Second")
 Third = TypeVar("Third")
@@ -32,13 +32,13 @@ Fourth = TypeVar("Fourth")
 Result = TypeVar("Result")
 
 
-class ReadRequest(ABC, Generic[Wanted]):
+class ReadRequest(ABC, Generic[Answer]):
     """A request for data of a state; a subclass is a frozen dataclass of its parameters."""
 
     __slots__ = ()
 
     @abstractmethod
-    def fetch(self, state: State) -> Wanted:
+    def fetch(self, state: State) -> Answer:
         """Return the answer of a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:

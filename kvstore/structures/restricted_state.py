@@ -241,8 +241,8 @@ class RestrictedFilter(EntityFilter):
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}
 
     def find(self, key: str) -> FilterEntry | None:
-        record = self._look_up(key, None, 0)
-        return record[0] if record else None
+        visible_entry = self._look_up(key, None, 0)
+        return visible_entry[0] if visible_entry else None
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         return self.lookup_many(keys)[0]
@@ -250,18 +250,16 @@ class RestrictedFilter(EntityFilter):
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         for position, key in enumerate(keys):
-            record = self._look_up(key, None, 0)
-            if record:
-                entry, name_addresses = record
-                entities[position], first_addresses[position] = (
-                    entry.entity,
-                    name_addresses[0] if len(name_addresses) else 0,
-                )
+            visible_entry = self._look_up(key, None, 0)
+            if visible_entry:
+                entry, visible_addresses = visible_entry
+                entities[position] = entry.entity
+                first_addresses[position] = visible_addresses[0] if len(visible_addresses) else 0
         return entities, first_addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        address_arrays = (np.array(numbers, np.uint64) for numbers in super().get_addresses_below(keys, stop))
-        return [tuple(numbers[self._compute_visible_mask(numbers)].tolist()) for numbers in address_arrays]
+        address_arrays = (np.array(row, np.uint64) for row in super().get_addresses_below(keys, stop))
+        return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
         matches = super().recognize(folded, max_words)
@@ -278,31 +276,33 @@ class RestrictedFilter(EntityFilter):
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
         if key not in self._visible_entries:
-            self._visible_entries[key] = self._read_visible(key)
-        record = self._visible_entries[key]
-        if not record:
+            self._visible_entries[key] = self._read_visible_entry(key)
+        visible_entry = self._visible_entries[key]
+        if not visible_entry:
             return None
-        entry, visible_addresses = record
+        entry, visible_addresses = visible_entry
         return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
 
-    def _read_visible(self, key: str) -> tuple[FilterEntry, Ids] | None:
+    def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
         """Return the entry of a name with its visible addresses, or None if the name is not visible."""
         record = super()._look_up(key, None, 0)
         if not record:
             return None
-        entry, numbers = record
-        visible_addresses = numbers[self._compute_visible_mask(numbers)]
-        if not len(visible_addresses) and self._aliases.get(key) is None and not self._aliases.list_direct_aliases(key):
+        entry, entity_addresses = record
+        visible_addresses = entity_addresses[self._compute_visible_mask(entity_addresses)]
+        has_alias = self._aliases.get(key) is not None or bool(self._aliases.list_direct_aliases(key))
+        if not len(visible_addresses) and not has_alias:
             return None
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
-    def _compute_visible_mask(self, numbers: Ids) -> npt.NDArray[np.bool_]:
+    def _compute_visible_mask(self, entity_addresses: Ids) -> npt.NDArray[np.bool_]:
         """Return a mask of the addresses that are nodes with a visible edge, or abstracts of allowed documents."""
-        ranks, targets = numbers >> np.uint64(addresses.RANK_SHIFT), numbers & np.uint64(addresses.TARGET_MASK)
+        ranks = entity_addresses >> np.uint64(addresses.RANK_SHIFT)
+        targets = entity_addresses & np.uint64(addresses.TARGET_MASK)
         nodes = ranks == addresses.NODE_RANK
         leaves = ~nodes & (targets < FIRST_UPPER_ABSTRACT)
         upper = ~nodes & ~leaves
-        visible = np.zeros(len(numbers), np.bool_)
+        visible = np.zeros(len(entity_addresses), np.bool_)
         visible[leaves] = self._allowed.get_chunk_mask(targets[leaves] * np.uint64(GROUP_SIZE))
         visible[upper] = [
             abstract.document in self._allowed for abstract in self._abstracts.get_many(targets[upper].tolist())

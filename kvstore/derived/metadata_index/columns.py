@@ -1,8 +1,8 @@
 """Numeric columns of documents, in blocks of documents.
 
 In: the records of documents. On disk: blocks of 256 documents. Each column is stored as distances from its minimum, in
-    as few bytes as the greatest distance needs (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out:
-    arrays with one row per document. A block that fails its checksum is a CorruptionError.
+as few bytes as the greatest distance needs (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out: arrays
+with one row per document. A block that fails its checksum raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
 def to_row(record: DocumentRecord) -> DocumentColumns:
-    """Return the row of a document."""
+    """Return the numeric columns of a document, in the order of :data:`COLUMN_NAMES`."""
     return (
         record.id,
         record.first_group,
@@ -67,22 +67,25 @@ def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
 def unpack_columns(
     number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Decode some columns of block ``number``, in order. ``names`` is a subset of :data:`COLUMN_NAMES` in the same
-    order, beginning with ``document``."""
+    """Decode some columns of block ``number``, in order.
+
+    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``.
+    """
     body = records.unseal(stored, table, key)
     try:
         (count,) = _COUNT.unpack_from(body)
-        position = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size
+        data_offset = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size
         columns: list[ColumnValues] = []
         for index, name in enumerate(COLUMN_NAMES):
             minimum, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
             if name in names:
-                kind = _TYPES[width]
-                distances = None if kind is None else np.frombuffer(body, kind, count, position)
-                columns.append(
-                    np.full(count, minimum, np.int64) if distances is None else distances + np.int64(minimum)
-                )
-            position += width * count
+                number_type = _TYPES[width]
+                if number_type is None:
+                    columns.append(np.full(count, minimum, np.int64))
+                else:
+                    distances = np.frombuffer(body, number_type, count, data_offset).astype(np.int64)
+                    columns.append(distances + np.int64(minimum))
+            data_offset += width * count
     except (struct.error, ValueError, KeyError) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: not a block of columns: {error}") from error
     columns[0] += number * DOCUMENTS_PER_BLOCK

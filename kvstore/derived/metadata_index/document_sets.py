@@ -1,8 +1,8 @@
 """Sets of documents, as bitmaps divided into containers.
 
 In: the document numbers below 8,192 of one container. On disk: the smallest of three forms, as in roaring bitmaps
-    (Chambi, Lemire et al. 2016): the numbers, runs of numbers, or one bit each. Equal sets have equal bytes. Out: the
-    numbers, or a mask over all documents. A container that fails its checksum is a CorruptionError.
+(Chambi, Lemire et al. 2016): the numbers, runs of numbers, or one bit each. Equal sets have equal bytes. Out: the
+numbers, or a mask over all documents. A container that fails its checksum raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -39,28 +39,29 @@ def pack_container(numbers: Iterable[int]) -> bytes:
 
 
 def _pack_array(numbers: ContainerNumbers) -> bytes:
+    """Encode ascending numbers as a sealed container, in the smallest of the three forms."""
     breaks = np.flatnonzero(np.diff(numbers) > 1)
-    runs = len(breaks) + 1
-    list_bytes, run_bytes = 2 * len(numbers), 4 * runs
+    num_runs = len(breaks) + 1
+    list_bytes, run_bytes = 2 * len(numbers), 4 * num_runs
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
         flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
         flags[numbers] = True
         return records.seal(bytes((_BITS,)) + np.packbits(flags, bitorder="little").tobytes())
     if list_bytes <= run_bytes:
         return records.seal(bytes((_LISTED,)) + numbers.astype("<u2").tobytes())
-    bounds = np.empty((runs, 2), "<u2")
-    bounds[:, 0] = numbers[np.concatenate(([0], breaks + 1))]
-    bounds[:, 1] = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
-    return records.seal(bytes((_RUNS,)) + bounds.tobytes())
+    runs = np.empty((num_runs, 2), "<u2")
+    runs[:, 0] = numbers[np.concatenate(([0], breaks + 1))]
+    runs[:, 1] = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
+    return records.seal(bytes((_RUNS,)) + runs.tobytes())
 
 
 def change_container(
     stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
-    """Return a container with numbers added and removed, or None if it is empty."""
+    """Return a stored container with some numbers removed and others added, or None if it is empty."""
     if stored is None:
         return pack_container(added - removed) if added - removed else None
-    # Bits in any case: numpy's set operations sort and hash all numbers, which takes ten times as long.
+    # Use bits whatever the form: numpy's set operations sort and hash all numbers, which takes ten times as long.
     flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
     flags[unpack_container(stored, table, key)] = True
     flags[list(removed)] = False
@@ -70,13 +71,15 @@ def change_container(
 
 
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
-    """Return the documents below ``size`` in any of the containers. The last four bytes of a container's key are its
-    number."""
+    """Return the documents below ``size`` in any of the containers.
+
+    ``stored`` are the containers with their keys, whose last four bytes are the number of the container.
+    """
     mask = np.zeros(size, np.bool_)
     single_ids: list[int] = []
     for key, value in stored:
         first = records.U32.unpack_from(key, len(key) - 4)[0] * DOCUMENTS_PER_CONTAINER
-        if len(value) == _SINGLE_NUMBER_BYTES and value[0] == _LISTED:
+        if len(value) == _SINGLE_NUMBER_BYTES and value[0] == _LISTED:  # decoded here, because most are
             body, checksum = value[: _SINGLE_NUMBER.size], records.CHECKSUM.unpack_from(value, _SINGLE_NUMBER.size)[0]
             if zlib.crc32(body) == checksum:
                 single_ids.append(first + body[1] + (body[2] << 8))
@@ -89,14 +92,14 @@ def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str
 def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
     """Decode the numbers of a container, ascending."""
     body = records.unseal(stored, table, key)
-    kind = body[0] if len(body) else -1
+    form = body[0] if len(body) else -1
     try:
-        if kind == _LISTED:
+        if form == _LISTED:
             return np.frombuffer(body, "<u2", offset=1)
-        if kind == _BITS and len(body) == 1 + _BITMAP_BYTES:
+        if form == _BITS and len(body) == 1 + _BITMAP_BYTES:
             bits = np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little")
             return np.flatnonzero(bits).astype(np.uint16)
-        if kind == _RUNS:
+        if form == _RUNS:
             return _expand_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
     except ValueError:
         pass
@@ -104,6 +107,7 @@ def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNum
 
 
 def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
+    """Return the numbers of runs, given as the first and last number of each, shape (runs, 2)."""
     lengths = runs[:, 1] - runs[:, 0] + 1
     offsets = np.cumsum(lengths) - lengths
     return (np.repeat(runs[:, 0] - offsets, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

@@ -1,10 +1,9 @@
 """Evaluation of conditions by the index: the documents that certainly match, and those that possibly match.
 
 In: a condition and the values of documents. Out: two sets, the first a subset of the second. They are equal if the
-    index can evaluate the condition exactly. A document in the second only has an unclear value, or the condition has a
-    part that the index cannot evaluate; SQLite decides about those. Each set contains the documents for which a
-    condition is true or, below NOT, false. Neither contains documents for which it is unknown (Kleene's logic, as in
-    SQL).
+index can evaluate the condition exactly. A document in the second only has an unclear value, or the condition has a
+part that the index cannot evaluate; SQLite decides about those. Each set contains the documents for which a condition
+is true or, below NOT, false. Neither contains documents for which it is unknown (Kleene's logic, as in SQL).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from ...storage import records
 from ...structures import tables
 from ...structures.documents.chunks import GROUP_SIZE
-from ...structures.documents.documents import TEXT_COLUMNS
+from ...structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS
 from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
 from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
@@ -53,16 +52,16 @@ from .document_sets import DocumentMask
 from .metadata_structure import METADATA, MetadataIndex
 from .value_keys import (
     AFTER_TEXT,
-    CROWDED,
     ELEMENT,
     FIELD,
     NUMBER,
     PRESENT,
     TEXT,
     UNCLEAR,
+    UNINDEXED_KEY,
     decode_value,
-    encode_column,
-    encode_names,
+    encode_column_prefix,
+    encode_field_prefix,
     encode_number_bound,
     encode_value,
     is_exact_decimal,
@@ -90,10 +89,8 @@ NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
 _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
 #: The most case variants of a pattern's prefix that are searched.
 _MAX_PATTERN_CASES = 64
-#: The number of adjacent doubles within which a number can be parsed as another.
-_NUM_ADJACENT_DOUBLES = 16
-#: The bytes of a long key that ``document_keys`` stores, followed by a digest.
-_MAX_STORED_KEY_BYTES = 400
+#: A parser of decimal numbers reads a double that is at most this many doubles away from the nearest one.
+_MAX_PARSE_ERROR = 16
 #: The longest pattern, in characters, that is evaluated here.
 MAX_PATTERN_CHARS = 1000
 #: The longest prefix of a pattern, in characters, that is used to find values.
@@ -126,11 +123,11 @@ class Evaluation:
             case Unsupported():
                 return Bounds(self._index.make_empty_mask(), self._all_documents)
             case Present(field):
-                presence = self._find_present(field)
+                presence = self._find_non_null(field)
                 if presence is None:
                     return self.evaluate(Unsupported())
-                present, unclear = presence
-                selected = self._all_documents & ~present if negated else present
+                non_null, unclear = presence
+                selected = self._all_documents & ~non_null if negated else non_null
                 return _make_exact(selected) if unclear is None else Bounds(selected & ~unclear, selected | unclear)
             case EmptyList(field):
                 # A list has no key for its value, so only the document can decide; it is not NULL.
@@ -156,8 +153,9 @@ class Evaluation:
         return self._make_mask(self.columns["document"])
 
     @cached_property
-    def _crowded_documents(self) -> DocumentMask:
-        return self._index.find_key(CROWDED + b"\x00" + UNCLEAR)
+    def _unindexed_documents(self) -> DocumentMask:
+        """The documents whose metadata has too many values to be indexed, so that all of it is unclear."""
+        return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
         mask = self._index.make_empty_mask()
@@ -177,57 +175,61 @@ class Evaluation:
             return self.evaluate(Unsupported())
         if not negated:
             return bounds
-        presence = self._find_present(field)
+        presence = self._find_non_null(field)
         if presence is None:
             return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain)
-        present, unclear = presence
-        certain = present & ~bounds.possible
+        non_null, unclear = presence
+        certain = non_null & ~bounds.possible
         if bounds.is_exact and unclear is None:
             return _make_exact(certain)
-        possible = (present if unclear is None else present | unclear) & ~bounds.certain
+        possible = (non_null if unclear is None else non_null | unclear) & ~bounds.certain
         return Bounds(certain, possible)
 
-    def _find_present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
-        """Return the documents whose field is not NULL, and those for which that is unclear (None if there
-        are none).
+    def _find_non_null(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
+        """Return the documents whose field is not NULL, and those for which that is unclear (None: no document).
+
+        Returns None if the index does not know whether the field is NULL.
         """
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return self._index.find_key(encode_column(field.name) + PRESENT), None
+                return self._index.find_key(encode_column_prefix(field.name) + PRESENT), None
             return (self._all_documents, None) if field.name in _NEVER_NULL else None
-        start = encode_names(FIELD, field.names)
-        if start is None or field.elements:
+        prefix = encode_field_prefix(FIELD, field.names)
+        if prefix is None or field.elements:
             return None
-        crowded = self._crowded_documents
-        return self._index.find_key(start + PRESENT), crowded if crowded.any() else None
+        unindexed = self._unindexed_documents
+        return self._index.find_key(prefix + PRESENT), unindexed if unindexed.any() else None
 
     # Words -----------------------------------------------------------------------------------------------------------
 
     def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
-        """Return the documents that have the words of a query anywhere. A phrase can continue from one chunk into the
-        next."""
-        return find_candidates(query, self._find_with_words, np.logical_and, np.logical_or)
+        """Return the documents that have the words of a query anywhere in their texts.
 
-    def _find_with_words(self, leaf: Phrase | Proximity) -> DocumentMask:
+        They need not be in one chunk: a phrase can continue from one chunk into the next.
+        """
+        return find_candidates(query, self._find_with_all_words, np.logical_and, np.logical_or)
+
+    def _find_with_all_words(self, leaf: Phrase | Proximity) -> DocumentMask:
         return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(leaf))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
-        # Documents and their groups are numbered in the same order. A document without groups has the number of the
-        # next.
+        # Groups are numbered in the order of their documents, so a group belongs to the last document whose first group
+        # is not after it. A document without groups has the same first group as the next, and is not the last.
         owners = self.columns["first_group"].searchsorted(groups, "right") - 1
         return self._make_mask(self.columns["document"][np.unique(owners)])
 
     # Comparisons ------------------------------------------------------------------------------------------------------
 
     def _evaluate_comparison(self, condition: Compare) -> Bounds | None:
+        """Return the bounds of a comparison, or None if the index cannot evaluate it."""
         field, operator, value = condition.field, condition.operator, condition.value
         is_text = isinstance(value, str)
         if is_text and operator != "=" and encode_value(value) is None:
-            return None  # too long for a bound
+            return None  # the text is too long to be compared with keys
         if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and is_text):
             same_kind = condition.same_kind
-            return self._evaluate_values(field, lambda start: self._compare_values(start, operator, value, same_kind))
+            return self._evaluate_values(field, lambda prefix: self._compare_values(prefix, operator, value, same_kind))
         if field.name in NUMBER_COLUMNS and not isinstance(value, str):
             is_matching = _compare_column(self.columns[field.name], operator, value)
             return _make_exact(self._make_mask(self.columns["document"][is_matching]))
@@ -238,6 +240,7 @@ class Evaluation:
         return None
 
     def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
+        """Return the bounds of a match with a pattern or a substring, or None if the index cannot evaluate it."""
         field = condition.field
         if isinstance(condition, HasText):
             prefixes, matches, include_numbers = [""], make_substring_matcher(condition.text, condition.any_case), False
@@ -252,7 +255,7 @@ class Evaluation:
             )
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
             return self._evaluate_values(
-                field, lambda start: self._match_texts(start, prefixes, matches, include_numbers)
+                field, lambda field_prefix: self._match_texts(field_prefix, prefixes, matches, include_numbers)
             )
         if field.name == "changed":
             return self._match_changed(matches)
@@ -261,26 +264,27 @@ class Evaluation:
         return None
 
     def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
-        """Return the bounds found among the values of a field, whose keys share a prefix. Unclear values possibly
-        match."""
+        """Return the bounds that ``evaluate_prefix`` finds among the values of a field, whose keys share a prefix.
+
+        Documents with an unclear value possibly match. Returns None if the field is not indexed.
+        """
         if isinstance(field, ColumnField):
-            start = encode_column(field.name)
+            prefixes = [encode_column_prefix(field.name)]
         else:
-            field_key = encode_names(FIELD, field.names)
-            if field_key is None:
+            field_prefix = encode_field_prefix(FIELD, field.names)
+            if field_prefix is None:
                 return None
-            start = field_key
+            # A text or a number is found as the field itself, list elements in their own space.
+            prefixes = [field_prefix, ELEMENT + field_prefix[1:]] if field.elements else [field_prefix]
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
-        # A text or a number is found as the field itself, list elements in their own space.
-        starts = [start, ELEMENT + start[1:]] if isinstance(field, MetaField) and field.elements else [start]
-        for start in starts:
-            new_certain, new_possible = evaluate_prefix(start)
+        for prefix in prefixes:
+            new_certain, new_possible = evaluate_prefix(prefix)
             certain |= new_certain
             possible |= new_possible
-        # A list is unclear as a field but has no elements in that space, so the last space decides what is unclear.
-        possible |= self._index.find_key(start + UNCLEAR)
+        # A list is unclear as a field, but its elements may all have keys, so only the last space decides.
+        possible |= self._index.find_key(prefixes[-1] + UNCLEAR)
         if isinstance(field, MetaField):
-            possible |= self._crowded_documents
+            possible |= self._unindexed_documents
         possible |= certain
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
@@ -294,9 +298,11 @@ class Evaluation:
         return self._compare_numbers(start, operator, value, TEXT if same_kind else AFTER_TEXT)
 
     def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents with texts that compare this way with ``text``, and with values from the kind
-        ``lowest_kind`` up to those texts."""
-        # The end marker of a text is the lowest byte: longer texts with the same prefix sort after it.
+        """Return the documents with a text that compares this way with ``text``.
+
+        For < and <=, numbers match too if ``lowest_kind`` is NUMBER.
+        """
+        # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
         bound = start + TEXT + text.encode()
         if operator == "=":
             key = encode_value(text)
@@ -307,9 +313,12 @@ class Evaluation:
         return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Return the bounds of the numbers that compare this way with ``number``, and of values between them and the
-        kind ``end``."""
-        low, high = (start + encode_number_bound(edge) for edge in _get_parse_range(number))
+        """Return the bounds of the numbers that compare this way with ``number``.
+
+        For > and >=, texts match too if ``end`` is AFTER_TEXT. Stored numbers so close to ``number`` that SQLite may
+        read the decimal form of one as the other match possibly, unless both decimal forms are exact.
+        """
+        low, high = (start + encode_number_bound(edge) for edge in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
             certain |= self._index.find_range(start + NUMBER, low)
@@ -319,7 +328,7 @@ class Evaluation:
 
         def is_certain(key: bytes) -> bool:
             stored = decode_value(key[len(start) :])
-            return is_exact and is_exact_decimal(stored) and _is_true(stored, operator, number)  # type: ignore[arg-type]
+            return is_exact and is_exact_decimal(stored) and _compare(stored, operator, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
             return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
@@ -330,6 +339,11 @@ class Evaluation:
     def _match_texts(
         self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
     ) -> Bounds:
+        """Return the bounds of the texts, and perhaps numbers, with key prefix ``start`` for which ``matches`` is true.
+
+        Every matching text begins with one of ``prefixes``.
+        """
+
         # A number is matched as SQLite converts it to text, which equals Python's text only for whole numbers.
         def is_matching_number(key: bytes) -> bool:
             number = decode_value(key[len(start) :])
@@ -343,7 +357,7 @@ class Evaluation:
             certain |= self._index.find_matching(start + NUMBER, start + TEXT, is_matching_number)
         for prefix in prefixes:
             bound = start + TEXT + prefix.encode()
-            certain |= self._index.find_matching(bound, _get_upper_bound(bound), is_matching_text)
+            certain |= self._index.find_matching(bound, _make_end_key(bound), is_matching_text)
         if not include_numbers:
             return _make_exact(certain)
         real_numbers = self._index.find_matching(
@@ -352,6 +366,7 @@ class Evaluation:
         return Bounds(certain, certain | real_numbers)
 
     def _compare_changed(self, operator: str, text: str) -> Bounds:
+        """Return the bounds of the documents whose time of change compares this way with a text."""
         # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
@@ -365,6 +380,7 @@ class Evaluation:
         return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
     def _match_changed(self, matches: Callable[[str], bool]) -> Bounds:
+        """Return the bounds of the documents whose time of change, as a text, matches."""
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
         is_matching = np.fromiter(
             (matches(_format_time(second)) for second in seconds.tolist()), np.bool_, len(seconds)
@@ -374,39 +390,44 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
+        """Return the bounds of the documents whose key compares this way with ``key``."""
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
         low, high = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
-        return self._scan_keys(low, high, lambda stored: _is_true(stored, operator, key))
+        return self._scan_keys(low, high, lambda stored: _compare(stored, operator, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
+        """Return the bounds of the documents whose key matches, and so begins with one of ``prefixes``."""
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
         for prefix in prefixes:
             low = prefix.encode()
-            bounds = self._scan_keys(low, _get_upper_bound(low) if low else None, matches)
+            bounds = self._scan_keys(low, _make_end_key(low) if low else None, matches)
             certain |= bounds.certain
             possible |= bounds.possible
         return Bounds(certain, possible)
 
     def _scan_keys(self, low: bytes, high: bytes | None, matches: Callable[[str], bool]) -> Bounds:
-        """Return the bounds of the documents whose keys match, given that all matching keys are between ``low`` and
-        ``high`` (None: no limit). Whether the key of a document in ``truncated`` matches is unclear."""
-        documents: list[int] = []
-        truncated: list[int] = []
-        last_key = None if high is None else high[:_MAX_STORED_KEY_BYTES]
-        for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:_MAX_STORED_KEY_BYTES]):
+        """Return the bounds of the documents whose keys match.
+
+        All matching keys are between ``low`` and ``high`` (None: no limit). A long key is stored only in part, so that
+        it is unclear whether it matches.
+        """
+        matching_documents: list[int] = []
+        unclear_documents: list[int] = []
+        last_key = None if high is None else high[:LONG_KEY_PREFIX]
+        for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:LONG_KEY_PREFIX]):
             key = bytes(stored)
-            if last_key is not None and key[:_MAX_STORED_KEY_BYTES] > last_key:
+            if last_key is not None and key[:LONG_KEY_PREFIX] > last_key:
                 break
-            if b"\xff" in key:
-                truncated.append(records.U64.unpack(value)[0])
+            if b"\xff" in key:  # the beginning of a long key and a digest
+                unclear_documents.append(records.U64.unpack(value)[0])
             elif matches(key.decode()):
-                documents.append(records.U64.unpack(value)[0])
-        certain = self._make_mask(np.array(documents, np.int64))
-        if not truncated:
+                matching_documents.append(records.U64.unpack(value)[0])
+        certain = self._make_mask(np.array(matching_documents, np.int64))
+        if not unclear_documents:
             return _make_exact(certain)
-        return Bounds(certain, certain | self._make_mask(np.array(truncated, np.int64)))
+        return Bounds(certain, certain | self._make_mask(np.array(unclear_documents, np.int64)))
 
 
 def _combine_bounds(
@@ -428,16 +449,16 @@ def _format_time(second: int) -> str:
     return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 
-def _get_parse_range(number: float) -> tuple[float, float]:
+def _compute_parse_range(number: float) -> tuple[float, float]:
     """Return the least and the greatest number that a parser could read for the decimal form of ``number``."""
     low = high = float(number)
-    for _ in range(_NUM_ADJACENT_DOUBLES):
+    for _ in range(_MAX_PARSE_ERROR):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     return low, high
 
 
-def _is_true(left: FieldValue, operator: str, right: FieldValue) -> bool:
-    """Compare two values of the same kind."""
+def _compare(left: FieldValue, operator: str, right: FieldValue) -> bool:
+    """Apply a comparison operator to two values of the same kind."""
     match operator:
         case "=":
             return left == right
@@ -500,6 +521,6 @@ def _list_prefixes(pattern: str, glob: bool) -> list[str]:
     return list(map("".join, product(*cases)))
 
 
-def _get_upper_bound(bound: bytes) -> bytes:
-    """Return a key after all keys with a prefix: no byte of UTF-8 is 255."""
-    return bound + b"\xff"
+def _make_end_key(prefix: bytes) -> bytes:
+    """Return a key after all keys that continue a prefix with UTF-8, which has no byte 0xFF."""
+    return prefix + b"\xff"

@@ -1,8 +1,8 @@
 """The metadata and columns of documents as a structure: read by conditions, maintained in the commit.
 
 On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → the documents that have it, see
-    :mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns,
-    see :mod:`.columns`). Out: sets of documents, as masks by id, and columns.
+:mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns, see
+:mod:`.columns`). Out: sets of documents, as masks by id, and columns.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ from ...structures.state import State
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
-from .value_keys import NUMBER, TEXT, decode_value, encode_column, encode_text, list_document_keys
+from .value_keys import NUMBER, TEXT, decode_value, encode_column_prefix, encode_text, list_document_keys
 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
 #: The columns that locate a document's chunks.
 _EXTENT_COLUMNS = columns.COLUMN_NAMES[:4]
+#: A key suffix above the number of every container.
+_END = b"\xff" * 5
 
 
 class MetadataIndex:
-    """The values of documents in one state. ``size`` is greater than every document id. ``cache`` caches columns by
-    change."""
+    """The values of documents in one state.
+
+    ``size`` is greater than every document id. ``cache`` caches the columns under the change number ``change``.
+    """
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
         self._view = view
@@ -47,21 +51,21 @@ class MetadataIndex:
 
     def find_key(self, key: bytes) -> DocumentMask:
         """Return the documents that have the value with a key."""
-        return self.find_range(key, key + b"\xff\xff\xff\xff\xff")
+        return self.find_range(key, key + _END)
 
     def find_text(self, column: str, text: str) -> list[int] | None:
         """Return the documents that have a text in a column, ids ascending, or None if the text has no key."""
         key = encode_text(text)
-        return None if key is None else np.flatnonzero(self.find_key(encode_column(column) + key)).tolist()
+        return None if key is None else np.flatnonzero(self.find_key(encode_column_prefix(column) + key)).tolist()
 
     def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
         """Return the documents that have any value with ``start`` <= key < ``stop``."""
         return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
-    def find_matching(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
-        """Return the documents that have a value with ``start`` <= key < ``stop`` whose key ``choose`` accepts."""
+    def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
+        """Return the documents that have a value with ``start`` <= key < ``stop`` for which ``accepts`` is true."""
         stored = self._view.scan(METADATA_SETS, start, stop)
-        selected = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
+        selected = ((key, value) for key, value in stored if accepts(bytes(key[:-4])))
         return document_sets.build_mask(selected, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
@@ -86,19 +90,20 @@ class MetadataIndex:
             blocks = (self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored if value is not None)
             values = columns.join_blocks(blocks, _EXTENT_COLUMNS)
         rows = np.flatnonzero(np.isin(values["document"], documents, assume_unique=True))
-        ids, first, groups = (values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
-        return AllowedDocuments(ids, first, groups, int(values["chunks"][rows].sum()))
+        ids, first_groups, group_counts = (
+            values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups")
+        )
+        return AllowedDocuments(ids, first_groups, group_counts, int(values["chunks"][rows].sum()))
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Yield every value's key with the ids of documents that have it. A value can occur several times."""
         for key, value in self._view.scan(METADATA_SETS):
-            first = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
-            yield (
-                bytes(key[:-4]),
-                (document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64) + first).tolist(),
-            )
+            first_document = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
+            numbers = document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64)
+            yield bytes(key[:-4]), (numbers + first_document).tolist()
 
     def count_records(self) -> dict[str, int]:
+        """Return the number of stored sets of documents, for SHOW STATS."""
         return {"values": self._view.count(METADATA_SETS)}
 
     def _read_block(
@@ -108,64 +113,67 @@ class MetadataIndex:
 
 
 class MetadataMaintainer:
-    """The writer of the structure: collects added and deleted documents, and changes each set and block once
-    per batch.
-    """
+    """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
     def __init__(self, write: WriteView) -> None:
-        self._write = write
+        self._write_view = write
         #: By key of a container, the numbers that are added to it and removed from it.
-        self._sets: dict[bytes, tuple[set[int], set[int]]] = {}
-        self._rows: dict[int, dict[int, DocumentColumns | None]] = {}
+        self._set_changes: dict[bytes, tuple[set[int], set[int]]] = {}
+        #: By number of a block, the new rows of its documents; None for a deleted document.
+        self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}
 
     def remove_document(self, record: DocumentRecord) -> None:
-        self._record_change(record, is_removed=True)
-        self._rows.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
+        self._collect_set_changes(record, is_removed=True)
+        self._row_changes.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
         for added in delta.added:
-            self._record_change(added.record, is_removed=False)
+            self._collect_set_changes(added.record, is_removed=False)
             row = columns.to_row(added.record)
-            self._rows.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
+            self._row_changes.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()
 
-    def _record_change(self, record: DocumentRecord, *, is_removed: bool) -> None:
+    def _collect_set_changes(self, record: DocumentRecord, *, is_removed: bool) -> None:
+        """Collect the changes of the sets of all values of a document that is added or removed."""
         container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
         end = records.encode_u32(container)
         for key in list_document_keys(record):
-            added_numbers, removed_numbers = self._sets.setdefault(key + end, (set(), set()))
+            added_numbers, removed_numbers = self._set_changes.setdefault(key + end, (set(), set()))
             (removed_numbers if is_removed else added_numbers).add(number)
 
     def _flush_sets(self) -> None:
-        keys = sorted(self._sets)
+        """Write the collected changes of sets."""
+        keys = sorted(self._set_changes)
         changes: dict[bytes, bytes | None] = {}
-        for key, value in zip(keys, self._write.get_many(METADATA_SETS, keys), strict=True):
-            added, removed = self._sets[key]
+        for key, value in zip(keys, self._write_view.get_many(METADATA_SETS, keys), strict=True):
+            added, removed = self._set_changes[key]
             container = document_sets.change_container(value, added, removed, METADATA_SETS, key)
             if container is not None or value is not None:
                 changes[key] = container
-        self._write.change_many(METADATA_SETS, changes)
-        self._sets.clear()
+        self._write_view.change_many(METADATA_SETS, changes)
+        self._set_changes.clear()
 
     def _flush_columns(self) -> None:
-        numbers = sorted(self._rows)
-        keys = [records.encode_u32(number) for number in numbers]
+        """Write the collected rows into their blocks."""
+        block_numbers = sorted(self._row_changes)
+        keys = [records.encode_u32(number) for number in block_numbers]
+        values = self._write_view.get_many(METADATA_COLUMNS, keys)
         changes: dict[bytes, bytes | None] = {}
-        for number, key, value in zip(numbers, keys, self._write.get_many(METADATA_COLUMNS, keys), strict=True):
+        for block_number, key, value in zip(block_numbers, keys, values, strict=True):
             rows: dict[int, DocumentColumns] = {}
             if value is not None:
-                stored = columns.unpack_columns(number, value, METADATA_COLUMNS, key)
+                stored = columns.unpack_columns(block_number, value, METADATA_COLUMNS, key)
                 rows = {row[0]: row for row in zip(*(column.tolist() for column in stored), strict=True)}
-            for document, row in self._rows[number].items():
+            for document, row in self._row_changes[block_number].items():
                 if row is None:
                     rows.pop(document, None)
                 else:
                     rows[document] = row
             if rows or value is not None:
                 changes[key] = columns.pack_rows(rows) if rows else None
-        self._write.change_many(METADATA_COLUMNS, changes)
-        self._rows.clear()
+        self._write_view.change_many(METADATA_COLUMNS, changes)
+        self._row_changes.clear()
 
 
 class MetadataStructure:
@@ -183,29 +191,22 @@ class MetadataStructure:
     def make_maintainer(self, state: State, write: WriteView) -> MetadataMaintainer:
         return MetadataMaintainer(write)
 
-    def dump(self, read: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        values = content.read_columns()
+        # Ids of chunks, and the time when a document was stored, are not part of its content.
+        dumped_names = [name for name in columns.COLUMN_NAMES if name not in ("first_group", "changed")]
+        document_rows = zip(*(values[name].tolist() for name in dumped_names), strict=True)
         return {
             METADATA_SETS: (
                 (*_describe_key(key), names.name_document(document))
-                for key, documents in read.iter_sets()
+                for key, documents in content.iter_sets()
                 for document in documents
             ),
-            # The time when a document was stored is not part of its content.
-            METADATA_COLUMNS: (
-                (names.name_document(document), *row)
-                for document, *row in zip(
-                    *(
-                        read.read_columns()[name].tolist()
-                        for name in columns.COLUMN_NAMES
-                        if name not in ("first_group", "changed")
-                    ),
-                    strict=True,
-                )
-            ),
+            METADATA_COLUMNS: ((names.name_document(document), *row) for document, *row in document_rows),
         }
 
-    def compute_statistics(self, read: MetadataIndex) -> Mapping[str, int]:
-        return read.count_records()
+    def compute_statistics(self, content: MetadataIndex) -> Mapping[str, int]:
+        return content.count_records()
 
 
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:

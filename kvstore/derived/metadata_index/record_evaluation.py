@@ -1,7 +1,7 @@
 """Evaluation of a condition on the document itself, if the index of values cannot decide.
 
 In: a condition from a mapping (:mod:`kvstore.sql.condition_mapping`), and a document's record. Out: True if the
-    document fulfills it; such a condition is never unknown. SQLite evaluates conditions written in SQL.
+document fulfills it; such a condition is never unknown. SQLite evaluates conditions written in SQL.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
 
 def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate for the documents of a state, given a condition that is never unknown. Raises ValueError for
-    any other condition."""
+    """Return a predicate for the documents of a state, given a condition that is never unknown.
+
+    Raises ValueError for any other condition.
+    """
     match condition:
         case Not(part):
             negated = make_predicate(part, state)
@@ -63,6 +65,7 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
 
 
 def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
+    """Return a predicate that is true if a condition on a field is true for its value, or for an element of a list."""
     match part:
         case Compare(field, operator, value, same_kind=True):
             compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)

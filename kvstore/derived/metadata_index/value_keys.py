@@ -1,10 +1,10 @@
 """Values of documents as keys that sort in the order in which SQLite compares values.
 
 In: a document's record. Out: a key for each value that a condition can ask for: its title and source, the fields of its
-    metadata, and the elements of lists in these. A key is the location of the value (a space, and the path of field
-    names), followed by the value. Numbers sort before texts. Numbers, whole or not, sort by size, and texts by their
-    UTF-8 bytes. A value without such a key (a long text, a list, an object, a text with a NUL) is *unclear*: a separate
-    key lists the documents that have one, and SQLite evaluates conditions on it.
+metadata, and the elements of lists in these. A key is the location of the value (a space, and the path of field names),
+followed by the value. Numbers sort before texts. Numbers, whole or not, sort by size, and texts by their UTF-8 bytes. A
+value without such a key (a long text, a list, an object, a text with a NUL) is *unclear*: a separate key lists the
+documents that have one, and SQLite evaluates conditions on it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,25 @@ COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
 PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
 #: Sorts after every kind of value.
 AFTER_TEXT = b"\x21"
-#: Documents with more values than :data:`_MAX_VALUES`: all their metadata is unclear.
-CROWDED = b"\x04"
-
+#: The end of a path or text, and the separator of the names in a path.
 _TERMINATOR, _SEPARATOR = b"\x00", b"\x1f"
+#: The key of the documents with more values than :data:`_MAX_VALUES`: all their metadata is unclear.
+UNINDEXED_KEY = b"\x04" + _TERMINATOR + UNCLEAR
+
+#: The limits of indexed fields: the length of a path and of a text in bytes, the nesting, the values per document.
 _MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200
 _MAX_DEPTH = 4
 _MAX_VALUES = 512
+#: A number in a key: the sortable bits of the nearest double, the difference from it plus :data:`_REMAINDER_ZERO`, and
+#: 0 for an integer or 1 for a float.
 _NUMBER = struct.Struct(">QHB")
+_REMAINDER_ZERO = 1 << 15
 _DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
-_SIGN = 1 << 63
-_MIDDLE = 1 << 15
+_SIGN_BIT, _ALL_BITS = 1 << 63, (1 << 64) - 1
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def encode_names(space: bytes, names: Sequence[str]) -> bytes | None:
+def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
     """Return the prefix of the keys of a field's values, or None if the field is not indexed.
 
     A field is not indexed if a name on its path is empty or needs escapes in JSON, or if it is nested too deeply.
@@ -47,7 +51,7 @@ def encode_names(space: bytes, names: Sequence[str]) -> bytes | None:
     return space + joined + _TERMINATOR if len(joined) <= _MAX_NAME_BYTES else None
 
 
-def encode_column(name: str) -> bytes:
+def encode_column_prefix(name: str) -> bytes:
     """Return the prefix of the keys of a column's values."""
     return COLUMN + name.encode() + _TERMINATOR
 
@@ -75,11 +79,11 @@ def encode_number(number: float) -> bytes:
     nearest_double = float(number)
     # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double.
     remainder = int(number) - int(nearest_double) if is_whole else 0
-    return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _MIDDLE, 0 if is_whole else 1)
+    return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _REMAINDER_ZERO, 0 if is_whole else 1)
 
 
 def encode_number_bound(number: float) -> bytes:
-    """Return the common prefix of the keys of all numbers equal to one. Smaller numbers sort before it."""
+    """Return the prefix that the keys of an integer and of an equal float share. Smaller numbers sort before it."""
     return encode_number(number)[:-1]
 
 
@@ -87,9 +91,9 @@ def decode_value(key: bytes) -> str | float:
     """Decode the value at the end of a key."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
-    bits, remainder, is_real = _NUMBER.unpack(key[1:])
-    number: float = _DOUBLE.unpack(_U64.pack(bits ^ _SIGN if bits & _SIGN else bits ^ ((1 << 64) - 1)))[0]
-    return number if is_real else int(number) + remainder - _MIDDLE
+    bits, remainder, is_float = _NUMBER.unpack(key[1:])
+    number: float = _DOUBLE.unpack(_U64.pack(bits ^ (_SIGN_BIT if bits & _SIGN_BIT else _ALL_BITS)))[0]
+    return number if is_float else int(number) + remainder - _REMAINDER_ZERO
 
 
 def is_exact_decimal(number: float) -> bool:
@@ -110,40 +114,43 @@ def list_document_keys(record: DocumentRecord) -> set[bytes]:
     for name in TEXT_COLUMNS:
         value = getattr(record, name)
         if value is not None:
-            keys.update(_make_value_keys(encode_column(name), value))
+            keys.update(_make_value_keys(encode_column_prefix(name), value))
     metadata_keys = set[bytes]()
     for key in _iter_metadata_keys(record.meta, ()):
         metadata_keys.add(key)
         if len(metadata_keys) > _MAX_VALUES:
-            metadata_keys = {CROWDED + _TERMINATOR + UNCLEAR}
+            metadata_keys = {UNINDEXED_KEY}
             break
     return keys | metadata_keys
 
 
 def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[bytes]:
+    """Yield the keys of all values of metadata, or of an object in it that the path ``parents`` leads to."""
     for name, value in fields.items():
         names = (*parents, name)
-        field = encode_names(FIELD, names)
-        if field is None or value is None:
+        field_prefix = encode_field_prefix(FIELD, names)
+        if field_prefix is None or value is None:
             continue
-        element = ELEMENT + field[1:]
-        yield from _make_value_keys(field, value)
+        element_prefix = ELEMENT + field_prefix[1:]
+        yield from _make_value_keys(field_prefix, value)
         if isinstance(value, list):
             for item in value:
                 key = encode_value(item)
-                yield element + (UNCLEAR if key is None else key)
+                yield element_prefix + (UNCLEAR if key is None else key)
         elif encode_value(value) is None:
-            yield element + UNCLEAR
+            yield element_prefix + UNCLEAR
         if isinstance(value, dict):
             yield from _iter_metadata_keys(value, names)
 
 
-def _make_value_keys(field: bytes, value: Any) -> tuple[bytes, bytes]:
+def _make_value_keys(field_prefix: bytes, value: Any) -> tuple[bytes, bytes]:
+    """Return the key that says that a field is not null, and the key of its value."""
     key = encode_value(value)
-    return field + PRESENT, field + (UNCLEAR if key is None else key)
+    return field_prefix + PRESENT, field_prefix + (UNCLEAR if key is None else key)
 
 
 def _is_plain(name: str) -> bool:
+    """True if a field name is not empty and needs no escapes in JSON."""
     return bool(name) and min(name) > "\x1f" and not {'"', "\\"} & set(name)
 
 
@@ -152,4 +159,4 @@ def _to_sortable_bits(number: float) -> int:
     if not math.isfinite(number):
         number = math.copysign(math.inf, number)
     bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
-    return bits ^ ((1 << 64) - 1) if bits & _SIGN else bits ^ _SIGN
+    return bits ^ (_ALL_BITS if bits & _SIGN_BIT else _SIGN_BIT)

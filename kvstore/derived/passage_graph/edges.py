@@ -54,8 +54,10 @@ class EntityRows(NamedTuple):
 
 
 class LinkRows(NamedTuple):
-    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the multiplicity: the
-    number of documents that state the link, or 1 for an accepted edge."""
+    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the multiplicity.
+
+    The multiplicity is the number of documents that state the link, or 1 for an accepted edge.
+    """
 
     entities: npt.NDArray[np.uint32]
     others: npt.NDArray[np.uint32]
@@ -64,14 +66,17 @@ class LinkRows(NamedTuple):
 
 
 class Degrees(Protocol):
-    """Counts for some entities without their rows: for each, the number of chunks that name it (``total``), and the
-    number of those that mention it not only in lower case (``informative``)."""
+    """Counts for some entities, read without their rows.
+
+    ``total`` is the number of chunks that name each entity, ``informative`` the number of those that do not only
+    mention it in lower case.
+    """
 
     total: npt.NDArray[np.int64]
     informative: npt.NDArray[np.int64]
 
     @property
-    def linked(self) -> npt.NDArray[np.bool_]:
+    def has_links(self) -> npt.NDArray[np.bool_]:
         """The mask of entities with links."""
         ...
 

@@ -1,11 +1,11 @@
 """The passage graph: the chunks that name an entity and how, and the entities linked with each other.
 
 In: for a chunk its entities, with the *features* of each edge (counted by :mod:`.rows`); links between entities. On
-    disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of
-    :mod:`~kvstore.structures.filter.block_lists`), ``entity_heads`` (by entity: its only chunk, or the number of its
-    chunks, and a flag for links) and ``entity_links`` (entity, other entity, kind → count, in both directions). Out:
-    rows as packed arrays, in batches. Counts are stored, and weights are computed per question, since rarity changes
-    with every document. Damage is a CorruptionError.
+disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of
+:mod:`~kvstore.structures.filter.block_lists`), ``entity_heads`` (by entity: its *degree*, that is its only chunk, or
+the number of its chunks, and a flag for links) and ``entity_links`` (entity, other entity, kind → count, in both
+directions). Out: rows as packed arrays, in batches. Counts are stored, and weights are computed per question, since
+rarity changes with every document. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import groupby, islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +48,14 @@ _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
 #: Entities per page of degrees.
 ENTITIES_PER_PAGE = (records.compute_page_value_size(1) - _PAGE_HEADER.size) // 8
-# A degree is 0, or the entity's only chunk, or MANY with the number of chunks and the number of informative chunks.
-# LINKED is set if the entity has links.
+# A degree, as it is stored: 0 for an entity without chunks; the entry of its only chunk (see below); or _MANY_FLAG, the
+# number of its chunks and the number of the informative ones. _LINKED_FLAG is set if the entity has links.
 _MANY_FLAG = 1 << 63
 _LINKED_FLAG = 1 << 62
 _CHUNK_MASK = _LINKED_FLAG - 1
 _TOTAL_MASK = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
+# An entry is a chunk shifted left, with the features of the edge from the entity to it in the low bits.
 _ENTRY_FEATURE_BITS = 16
 _ENTRY_FEATURE_MASK = (1 << _ENTRY_FEATURE_BITS) - 1
 
@@ -66,33 +68,50 @@ _COUNT = struct.Struct("<I")
 
 
 class StoredDegrees:
-    """Counts for some entities without their rows, see :class:`.edges.Degrees`. ``values`` are as stored."""
+    """The degrees of some entities, see :class:`.edges.Degrees`. ``values`` are as stored."""
 
-    __slots__ = ("_chunk", "_many", "informative", "total", "values")
+    __slots__ = ("_has_several", "_payloads", "informative", "total", "values")
 
     def __init__(self, values: Numbers) -> None:
         self.values = values
-        self._many: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
-        self._chunk: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK_MASK)).astype(np.int64)
+        self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
+        #: The values without flags: two counts of chunks, or the entry of the only chunk.
+        self._payloads: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK_MASK)).astype(np.int64)
         #: The number of chunks of each entity.
-        self.total: npt.NDArray[np.int64] = np.where(self._many, self._chunk & _TOTAL_MASK, self._chunk > 0)
+        self.total: npt.NDArray[np.int64] = np.where(
+            self._has_several, self._payloads & _TOTAL_MASK, self._payloads > 0
+        )
         #: The number of those chunks that mention it not only in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
-            self._many, self._chunk >> _INFORMATIVE_SHIFT, _mask_informative(self._chunk & _ENTRY_FEATURE_MASK)
+            self._has_several,
+            self._payloads >> _INFORMATIVE_SHIFT,
+            _mask_informative(self._payloads & _ENTRY_FEATURE_MASK),
         )
 
     @property
-    def only_chunks(self) -> npt.NDArray[np.int64]:
-        """The only chunk of each entity with its features, as :class:`PassageGraph` stores them; 0 if it has
-        several.
-        """
-        return np.where(self._many, 0, self._chunk)
+    def only_entries(self) -> npt.NDArray[np.int64]:
+        """The only chunk of each entity with its features, as one number; 0 for an entity with several chunks."""
+        return np.where(self._has_several, 0, self._payloads)
 
     @property
-    def linked(self) -> npt.NDArray[np.bool_]:
+    def has_links(self) -> npt.NDArray[np.bool_]:
         """The mask of entities with links."""
-        linked: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED_FLAG)) != 0
-        return linked
+        has_links: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED_FLAG)) != 0
+        return has_links
+
+
+class EntityFigures(NamedTuple):
+    """The stored degree of an entity: its numbers of chunks, and its only chunk with the features there.
+
+    ``only_chunk`` and ``features`` are 0 if the entity has several chunks.
+    """
+
+    entity: int
+    total: int
+    informative: int
+    has_links: bool
+    only_chunk: int
+    features: int
 
 
 class PassageGraph:
@@ -101,7 +120,7 @@ class PassageGraph:
     def __init__(self, view: View) -> None:
         self._view = view
         self._lists = BlockLists(view, ENTITY_PASSAGES)
-        # The pages of degrees that were read, and the index of each.
+        # The pages of degrees that were read, and the index of each by its number.
         self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
         self._page_indexes: dict[int, int] = {}
 
@@ -120,9 +139,9 @@ class PassageGraph:
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the number of chunks of entities and their link flags, without reading their rows."""
-        blocks = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
-        self._read_pages(set(blocks))
-        indexes = [self._page_indexes[block] for block in blocks]
+        page_numbers = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
+        self._read_pages(set(page_numbers))
+        indexes = [self._page_indexes[number] for number in page_numbers]
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
@@ -130,15 +149,17 @@ class PassageGraph:
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks of entities, ascending, given their ``degrees``. An entity with more than
-        ``max_chunks`` chunks has an empty row."""
+        """Return the chunks of entities, ascending, given their ``degrees``.
+
+        An entity with more than ``max_chunks`` chunks has an empty row.
+        """
         totals = degrees.total
         is_multiple = (totals > 1) & (totals <= max_chunks)
         blocks = self._lists.read_many(entities[is_multiple].tolist())
-        numbers = np.array([entity for entity, _ in blocks], np.uint32)
+        block_entities = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
         is_single = totals == 1
-        owners = np.concatenate((entities[is_single], np.repeat(numbers, sizes)))
+        owners = np.concatenate((entities[is_single], np.repeat(block_entities, sizes)))
         entries = np.concatenate((degrees.values[is_single] & np.uint64(_CHUNK_MASK), *(block for _, block in blocks)))
         rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
         order = np.argsort(rows, kind="stable")
@@ -147,9 +168,7 @@ class PassageGraph:
         return EntityRows(bounds, entries >> np.uint64(_ENTRY_FEATURE_BITS), entries.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, in the given order of entities, then in order of the other entity and
-        the kind.
-        """
+        """Return the links of entities, in the order of ``entities``, then of the other entity and the kind."""
         entries = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in entries), _LINK_KEYS)
         counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in entries)
@@ -165,9 +184,9 @@ class PassageGraph:
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """Return the chunks with a stated triple that joins an entity to another."""
-        number = np.array([entity], np.uint32)
-        _, chunks, features = self.read_entity_rows(number, self.read_degrees(number), max_chunks=1 << 62)
+        """Return the chunks of documents with an imported triple that names an entity."""
+        entities = np.array([entity], np.uint32)
+        _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), max_chunks=1 << 62)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
         return triple_chunks
 
@@ -176,26 +195,19 @@ class PassageGraph:
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_iter_pairs(_decode_row(key, value)))
 
-    def iter_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
-        """Yield every entity that has chunks or links: its number, its counts of chunks and of informative chunks, its
-        link flag, and its only chunk with the features there (0, 0 if it has several)."""
+    def iter_entities(self) -> Iterator[EntityFigures]:
+        """Yield the figures of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
-            numbers = np.arange(first, first + ENTITIES_PER_PAGE, dtype=np.uint32)
-            degrees = self.read_degrees(numbers)
-            columns = (numbers, degrees.total, degrees.informative, degrees.linked, degrees.only_chunks)
-            for number, total, informative, linked, only_chunk in zip(
+            entities = np.arange(first, first + ENTITIES_PER_PAGE, dtype=np.uint32)
+            degrees = self.read_degrees(entities)
+            columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_entries)
+            for entity, total, informative, has_links, entry in zip(
                 *(column.tolist() for column in columns), strict=True
             ):
-                if total or linked:
-                    yield (
-                        number,
-                        total,
-                        informative,
-                        linked,
-                        only_chunk >> _ENTRY_FEATURE_BITS,
-                        only_chunk & _ENTRY_FEATURE_MASK,
-                    )
+                if total or has_links:
+                    only_chunk, features = entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
+                    yield EntityFigures(entity, total, informative, has_links, only_chunk, features)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
         """Yield every link, with the entity it belongs to."""
@@ -209,9 +221,9 @@ class PassageGraph:
             for entry in block.tolist():
                 yield entity, entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
 
-    def _read_pages(self, blocks: Set[int]) -> None:
-        """Load the pages of degrees of some blocks of entities into memory."""
-        missing = sorted(blocks - self._page_indexes.keys())
+    def _read_pages(self, page_numbers: Set[int]) -> None:
+        """Read the pages of degrees with these numbers, unless they are in memory."""
+        missing = sorted(page_numbers - self._page_indexes.keys())
         if not missing:
             return
         first, num_pages = len(self._page_indexes), len(self._page_indexes) + len(missing)
@@ -227,29 +239,33 @@ class PassageGraph:
 
 
 class GraphWriter(PassageGraph):
-    """The graph of one write transaction. Changes to the rows of entities are collected, and written by
-    :meth:`flush`.
+    """The graph of one write transaction.
+
+    Rows of chunks are written at once. Changes to the rows of entities are collected, and written by :meth:`flush`.
     """
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write = view
+        self._write_view = view
+        #: By entity, the entries of chunks (with features) added to its row and removed from it.
         self._added: dict[int, list[int]] = {}
         self._removed: dict[int, list[int]] = {}
+        #: By entity, other entity and kind, the change of the count of a link.
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks; an empty row deletes the entry."""
-        self._change_chunks(rows, lambda chunk, before: set(rows[chunk].items()))
+        """Replace the rows of chunks; a chunk with an empty row is not stored."""
+        self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
         """Remove some entities from the rows of some chunks."""
         self._change_chunks(
-            removed_entities, lambda chunk, before: {pair for pair in before if pair[0] not in removed_entities[chunk]}
+            removed_entities,
+            lambda chunk, old_row: {pair for pair in old_row if pair[0] not in removed_entities[chunk]},
         )
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
-        """Replace the entities that the texts of chunks name, and keep those above the text."""
+        """Replace the entities that the texts of chunks name, and keep those of titles, headings and triples."""
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             row = dict(counts[chunk])
@@ -282,7 +298,7 @@ class GraphWriter(PassageGraph):
                         changes.setdefault(entity, []).append(chunk << _ENTRY_FEATURE_BITS | features)
                 packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in new_row))
                 values[key] = records.seal(packed) if new_row else None
-            self._write.change_many(PASSAGE_ENTITIES, values)
+            self._write_view.change_many(PASSAGE_ENTITIES, values)
 
     def change_link(self, entity: int, other: int, kind: int, change: int) -> None:
         """Change the count of a link between two entities by ``change``."""
@@ -291,29 +307,30 @@ class GraphWriter(PassageGraph):
 
     def flush(self) -> None:
         """Write the collected changes of entities."""
-        has_links = {entity: self._flush_links(entity, changes) for entity, changes in self._group_links().items()}
+        changes_by_entity = self._group_link_changes()
+        has_links = {entity: self._flush_links(entity, changes) for entity, changes in changes_by_entity.items()}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
         pages: dict[bytes, bytes | None] = {}
-        for block, block_entities in groupby(entities, lambda entity: entity // ENTITIES_PER_PAGE):
-            page = self._pages[self._page_indexes[block]]
+        for page_number, page_entities in groupby(entities, lambda entity: entity // ENTITIES_PER_PAGE):
+            page = self._pages[self._page_indexes[page_number]]
             has_degrees = False
-            for entity in block_entities:
-                degree = degrees[entity] | (
-                    _LINKED_FLAG if has_links.get(entity, old_degrees[entity] & _LINKED_FLAG) else 0
-                )
+            for entity in page_entities:
+                is_linked = has_links.get(entity, old_degrees[entity] & _LINKED_FLAG)
+                degree = degrees[entity] | (_LINKED_FLAG if is_linked else 0)
                 page[entity % ENTITIES_PER_PAGE] = degree
                 has_degrees |= degree > 0
-            pages[records.encode_u32(block)] = _encode_page(page) if has_degrees or page.any() else None
-        self._write.change_many(ENTITY_HEADS, pages)
+            pages[records.encode_u32(page_number)] = _encode_page(page) if has_degrees or page.any() else None
+        self._write_view.change_many(ENTITY_HEADS, pages)
         self._added.clear()
         self._removed.clear()
         self._link_changes.clear()
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
-        """Write the changed chunks of entities, given their degrees. Returns their new degrees without the
-        link flag.
+        """Write the changed chunks of entities, given their degrees; return their new degrees without the link flag.
+
+        An entity with one chunk has it in its degree; one with several has them in a block list.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
@@ -331,19 +348,15 @@ class GraphWriter(PassageGraph):
                 if not degree & _MANY_FLAG:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
                 continue
-            current = {degree & _CHUNK_MASK} if degree & _CHUNK_MASK else set[int]()
-            remaining = sorted(current.difference(removed).union(added))
-            if not current.issuperset(removed):
+            old_entries = {degree & _CHUNK_MASK} if degree & _CHUNK_MASK else set[int]()
+            if not old_entries.issuperset(removed):
                 raise _make_chunk_error(entity)
-            if len(remaining) > 1:
-                lists[entity] = [], remaining
-            degrees[entity] = (
-                encode_degree(len(remaining), _count_informative(remaining))
-                if len(remaining) > 1
-                else remaining[0]
-                if remaining
-                else 0
-            )
+            new_entries = sorted(old_entries.difference(removed).union(added))
+            if len(new_entries) > 1:
+                lists[entity] = [], new_entries
+                degrees[entity] = encode_degree(len(new_entries), _count_informative(new_entries))
+            else:
+                degrees[entity] = new_entries[0] if new_entries else 0
         for entity, list_change in self._lists.change_many(lists).items():
             if entity in degrees:
                 continue
@@ -355,11 +368,11 @@ class GraphWriter(PassageGraph):
             degrees[entity] = encode_degree(
                 total, informative + _count_informative(added) - _count_informative(removed)
             )
-            if total < 2:
+            if total < 2:  # move the only entry from the list to the degree
                 degrees[entity] = int.from_bytes(self._lists.take(entity), "little")
         return degrees
 
-    def _group_links(self) -> dict[int, dict[tuple[int, int], int]]:
+    def _group_link_changes(self) -> dict[int, dict[tuple[int, int], int]]:
         """Return the changes of links by entity, and by other entity and kind."""
         changes: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other, kind), change in self._link_changes.items():
@@ -368,27 +381,27 @@ class GraphWriter(PassageGraph):
         return changes
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
-        """Write the changed links of an entity. Returns True if it still has any."""
+        """Write the changed links of an entity, and return True if it has any link afterwards."""
         for (other, kind), change in sorted(changes.items()):
             key = _LINK_KEY.pack(entity, other, kind)
             value = self._view.get(ENTITY_LINKS, key)
             count = change if value is None else _decode_link_count(key, value) + change
             if count:
-                self._write.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
+                self._write_view.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
             else:
-                self._write.delete(ENTITY_LINKS, key)
-        return (
-            next(self._view.scan(ENTITY_LINKS, records.encode_u32(entity), records.encode_u32(entity + 1)), None)
-            is not None
-        )
+                self._write_view.delete(ENTITY_LINKS, key)
+        remaining_links = self._view.scan(ENTITY_LINKS, records.encode_u32(entity), records.encode_u32(entity + 1))
+        return next(remaining_links, None) is not None
 
 
 def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the edges that do not only mention the entity in lower case."""
     informative: npt.NDArray[np.bool_] = (features & ~LOWER) != 0
     return informative
 
 
 def _count_informative(entries: list[int]) -> int:
+    """Count the entries of chunks that do not only mention the entity in lower case."""
     return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 
@@ -402,6 +415,7 @@ def encode_degree(total: int, informative: int) -> int:
 
 
 def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each row starts in the concatenation of rows, and its end."""
     bounds = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
@@ -410,6 +424,7 @@ def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _decode_row(key: bytes, value: memoryview) -> bytes:
     """Return the numbers of a chunk's row, packed as u64."""
     try:
+        # The first unpacked number is the base 0, which is not part of the row.
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
     except ValueError as error:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error

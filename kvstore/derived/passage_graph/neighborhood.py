@@ -1,7 +1,7 @@
 """Requests of a walk to the passage graph: degrees of entities, neighborhoods of nodes, and names of nodes.
 
 In: batches of nodes. A node is an entity's number with the highest bit set, or a chunk's id. Out: rows as they are
-    stored, with the degrees of all nodes that they lead to, so that a step of a walk needs one request.
+stored, with the degrees of all nodes that they lead to, so that a step of a walk needs one request.
 """
 
 from __future__ import annotations
@@ -76,13 +76,10 @@ class NameDegrees(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        values = (
-            state.get_part(GRAPH)
-            .read_visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32))
-            .values
-        )
+        all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
+        degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))
-        return [StoredDegrees(name_values) for name_values in np.split(values, ends)[:-1]]
+        return [StoredDegrees(values) for values in np.split(degrees.values, ends)[:-1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +100,15 @@ class ChunkSurroundings(NamedTuple):
 
 
 class EntitySurroundings(NamedTuple):
-    """Rows of entities with their degrees, their links with the degrees of the other entities, and the requested
-    cosines of chunks, ids ascending."""
+    """Rows of entities with their degrees, their links with the degrees of the other entities, and requested cosines.
+
+    ``compared`` are the chunks, ids ascending, that ``cosines`` belong to.
+    """
 
     rows: EntityRows
     degrees: Degrees
     links: LinkRows | None
-    linked: Degrees | None
+    other_degrees: Degrees | None
     compared: Ids
     cosines: Matrix
 
@@ -151,20 +150,23 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         rows = graph.read_entity_rows(self.entities, degrees, self.max_chunks)
-        links = linked = None
-        if self.with_links and degrees.linked.any():
-            links = graph.read_link_rows(self.entities[degrees.linked])
-            linked = graph.read_degrees(links.others)
+        links = other_degrees = None
+        if self.with_links and degrees.has_links.any():
+            links = graph.read_link_rows(self.entities[degrees.has_links])
+            other_degrees = graph.read_degrees(links.others)
         compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
             compared = rows.chunks if self.compared is None else subtract_ids(rows.chunks, self.compared)
             cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
-        return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
+        return EntitySurroundings(rows, degrees, links, other_degrees, compared, cosines)
 
 
 class NamedNeighborhoods(NamedTuple):
-    """The entity of each requested name, 0 if unknown; the distinct entities with their degrees; and those of them
-    whose rows were read, with the rows."""
+    """The entity of each requested name, 0 if unknown, and the rows of these entities.
+
+    ``distinct`` are the distinct entities, with their ``degrees``. ``surroundings`` answers ``request``, which asks for
+    the rows of those that are in few enough chunks.
+    """
 
     entities: EntityNumbers
     distinct: EntityNumbers

@@ -1,7 +1,7 @@
 """Neighbors of an entity: the names with the strongest connection to it in the stored graph.
 
 In: one state and a name. Out: :class:`Neighbour` rows, strongest first, from three sources: the names directly above or
-    below the entity in a tree, the entities linked with it, and the names in the same chunks.
+below the entity in a tree, the entities linked with it, and the names in the same chunks.
 
 The score of two names is c / sqrt(d · d'), as in the graph of communities
 (:mod:`kvstore.systems.graphrag.entity_graph`). Here c is the number of chunks that name both plus the weights of their
@@ -114,8 +114,10 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
 
 
 def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
-    """Return the chunks that name any of some entities, ascending. Chunks that do so only in lower case are left out
-    unless there are no others."""
+    """Return the chunks that name any of some entities, ascending.
+
+    Omits chunks that do so only in lower case, unless there are no others.
+    """
     _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), max_chunks=1 << 62)
     is_informative = (features & ~np.uint16(LOWER)) != 0
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
@@ -126,24 +128,22 @@ def _list_cooccurrences(
 ) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
     """Return the other entities that chunks name, once per chunk, and the index of the chunk of each."""
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
-    pairs = [np.empty(0, np.int64)]
+    code_arrays = [np.empty(0, np.int64)]
     for first in range(0, len(chunks), CHUNKS_PER_BATCH):
         bounds, entities, features = graph.read_chunk_rows(chunks[first : first + CHUNKS_PER_BATCH])
         chunk_indexes = np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
         is_informative = (features & ~np.uint16(LOWER)) != 0
         others = display_entities.resolve(entities[is_informative])
         codes = others.astype(np.int64) << 32 | chunk_indexes[is_informative]
-        pairs.append(np.unique(codes[others != entity]))
-    all_codes = np.concatenate(pairs)
+        code_arrays.append(np.unique(codes[others != entity]))
+    all_codes = np.concatenate(code_arrays)
     return (all_codes >> 32).astype(np.uint32), all_codes & 0xFFFFFFFF
 
 
 def _collect_links(
     graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityNumbers, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
-    """Return the weight of the links of an entity to each other entity, and the names of the links that are
-    in no tree.
-    """
+    """Return the weight of an entity's links to each other entity, and the kinds of those that are not in a tree."""
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
     _, others, kinds, multiplicities = graph.read_link_rows(own_entities)
@@ -191,7 +191,8 @@ def _count_chunks(
     targets = display_entities.targets
     for index, entity in enumerate(entities.tolist()):
         if entity in targets:
-            counts[index] = len(_list_chunks(graph, np.array(sorted(display_entities.list_names(entity)), np.uint32)))
+            merged_entities = np.array(sorted(display_entities.list_merged_entities(entity)), np.uint32)
+            counts[index] = len(_list_chunks(graph, merged_entities))
     return counts
 
 

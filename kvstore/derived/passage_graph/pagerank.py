@@ -1,10 +1,10 @@
 """Personalized PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
 
 In: seeds (chunks and entities with masses), and the weights of the kinds of edges. Out: the masses of all chunks and
-    entities that the walk reached. The kernel (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are read
-    from the store in batches and weighted with the counts of this snapshot. More distant rows are never read, so the
-    cost depends on the neighborhood and on the error bound. The result does not depend on internal ids. Seeds without
-    mass, and options out of range, are InputErrors.
+entities that the walk reached. The kernel (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are read from
+the store in batches and weighted with the counts of this snapshot. More distant rows are never read, so the cost
+depends on the neighborhood and on the error bound. The result does not depend on internal ids. Seeds without mass, and
+options out of range, raise InputError.
 
 A walk goes from a chunk to an entity with a probability in proportion to body weight · rarity, from an entity to a
 chunk in proportion to body and heading weight, and from an entity to a linked one in proportion to weight · rarity of
@@ -31,7 +31,7 @@ from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.id_sets import merge_distinct
 from ...structures.read_requests import BatchedReader, Ids, Matrix
 from . import edges
-from .edges import Degrees
+from .edges import Degrees, LinkRows
 from .neighborhood import (
     ChunkSurroundings,
     EntityDegrees,
@@ -45,7 +45,7 @@ from .neighborhood import (
 )
 
 #: The cost of a chunk's row, in neighbors: the typical number of entities that a chunk names.
-_CHUNK_SIZE = 16.0
+_CHUNK_ROW_COST = 16.0
 
 #: The mass per edge that a node may leave unspread. A tenth of it gives the same rankings and takes longer.
 DEFAULT_EPSILON = 1e-4
@@ -134,7 +134,7 @@ class PageRank:
 
     @property
     def cost(self) -> str:
-        """A description of the cost, for EXPLAIN."""
+        """The cost in words, for EXPLAIN."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
@@ -148,7 +148,7 @@ class PageRank:
 
 
 def compute_personalized_pagerank(
-    reading: BatchedReader,
+    reader: BatchedReader,
     seeds: Mapping[int, float],
     *,
     restart: float = 0.2,
@@ -170,11 +170,11 @@ def compute_personalized_pagerank(
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon must be between 0 and 1, not {restart} and {epsilon}")
-    rows = _WeightedRows(reading, weights, bias)
+    rows = _WeightedRows(reader, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
-    push = ForwardPush(nodes, masses, rows.compute_sizes(nodes, degrees or {}), restart, epsilon)
-    rows_ahead = [kernel_rows for request, answer in rows_read for kernel_rows in rows.weigh_rows(request, answer)]
+    push = ForwardPush(nodes, masses, rows.compute_costs(nodes, degrees or {}), restart, epsilon)
+    rows_ahead = [kernel_rows for request, answer in rows_read for kernel_rows in rows.weight_rows(request, answer)]
     rounds = 0
     while len(pending_nodes := push.run()):
         rounds += 1
@@ -185,12 +185,12 @@ def compute_personalized_pagerank(
             for kernel_rows in rows.read_rows(pending_nodes):
                 push.add_rows(*kernel_rows)
     reached_nodes, masses, missing = push.masses()
-    entities = mask_entities(reached_nodes)
+    is_reached_entity = mask_entities(reached_nodes)
     return PageRank(
-        reached_nodes[~entities],
-        masses[~entities],
-        reached_nodes[entities].astype(np.uint32),
-        masses[entities],
+        reached_nodes[~is_reached_entity],
+        masses[~is_reached_entity],
+        reached_nodes[is_reached_entity].astype(np.uint32),
+        masses[is_reached_entity],
         missing,
         push.pushes,
         push.rows,
@@ -202,7 +202,7 @@ def compute_personalized_pagerank(
 #: A request for rows, and its answer.
 RowsRead = tuple[NeighborhoodRequest, Surroundings]
 
-#: Rows in the form of the kernel: nodes, bounds, neighbors, weights, sizes of the neighbors.
+#: Rows in the form of the kernel: nodes, bounds, neighbors, weights, costs of the neighbors' rows.
 _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 
 
@@ -219,14 +219,18 @@ def make_seed_request(
     It can be sent before all seeds are known. ``degrees`` are those of the entities, by node; ``vector`` is the bias's.
     """
     total = math.fsum(seeds.values())
-    expanded = [node for node, mass in seeds.items() if mass > epsilon * total * degrees.get(node, _CHUNK_SIZE)]
+    expanded = [node for node, mass in seeds.items() if mass > epsilon * total * degrees.get(node, _CHUNK_ROW_COST)]
     return _make_row_request(np.array(expanded, np.uint64), weights, vector)
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None) -> NeighborhoodRequest:
-    entities = mask_entities(nodes)
+    is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(
-        np.sort(nodes[~entities]), nodes[entities].astype(np.uint32), weights.max_chunks, weights.has_links, vector
+        np.sort(nodes[~is_entity_node]),
+        nodes[is_entity_node].astype(np.uint32),
+        weights.max_chunks,
+        weights.has_links,
+        vector,
     )
 
 
@@ -250,98 +254,103 @@ def _take_rows(rows_ahead: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]
 
 
 def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
-    """Return some of the rows."""
-    nodes, bounds, neighbors, weights, sizes = rows
+    """Return the rows for which ``mask`` is true."""
+    nodes, bounds, neighbors, weights, costs = rows
     lengths = np.diff(bounds)
     selected = np.repeat(mask, lengths)
     selected_bounds = np.concatenate(([0], np.cumsum(lengths[mask])))
-    return nodes[mask], selected_bounds, neighbors[selected], weights[selected], sizes[selected]
+    return nodes[mask], selected_bounds, neighbors[selected], weights[selected], costs[selected]
 
 
 class _WeightedRows:
-    """Weighted rows of one snapshot's graph."""
+    """Reads rows of one snapshot's graph, and weights their edges."""
 
-    def __init__(self, reading: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
-        self._reading = reading
+    def __init__(self, reader: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
+        self._reader = reader
         self._bias = bias
-        self._num_chunks = max(1, reading.counters.chunks)
+        self._num_chunks = max(1, reader.counters.chunks)
         self._weights = weights
+        #: The weights of steps from a chunk to an entity, and back, see :func:`_compute_feature_weights`.
         self._outward, self._inward = _compute_feature_weights(weights)
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
         self._link_weights[TRIPLE_LINK] = weights.triple_link
         self._link_weights[RELATION_LINK] = weights.relation_link
 
-    def compute_sizes(self, nodes: Nodes, degrees: Mapping[int, int]) -> Masses:
-        """Return the cost of the rows of nodes; ``degrees`` are those of the entities, as far as they are known."""
-        sizes = np.array([max(1.0, degrees.get(node, _CHUNK_SIZE)) for node in nodes.tolist()])
-        unknown = [number for number, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
+    def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Masses:
+        """Return the cost of the rows of nodes, in neighbors; ``degrees`` are those of the entities, if known."""
+        costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
+        unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
         if unknown:
             request = EntityDegrees(nodes[unknown].astype(np.uint32))
-            sizes[unknown] = self._get_row_sizes(self._reading.fetch(request))
-        return sizes
+            costs[unknown] = self._compute_entity_costs(self._reader.fetch(request))
+        return costs
 
     def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
         """Yield the rows of nodes, read in one round: first those of chunks, then those of entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
             request = replace(request, compared=self._bias.chunks)
-        return self.weigh_rows(request, self._reading.fetch(request))
+        return self.weight_rows(request, self._reader.fetch(request))
 
-    def weigh_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
+    def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
         """Yield the rows of an answer with weights: first those of chunks, then those of entities."""
         if surroundings.chunks is not None:
-            yield self._weigh_chunk_rows(request.chunks, surroundings.chunks)
+            yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:
-            yield self._weigh_entity_rows(request.entities, surroundings.entities)
+            yield self._weight_entity_rows(request.entities, surroundings.entities)
 
-    def _weigh_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
+    def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
         """Return the rows of chunks with the weights of the steps to their entities."""
         (bounds, entities, features), degrees = surroundings
-        weights = self._outward[_mask_lower_only(degrees), features] * self._compute_rarity(degrees)
-        return nodes, bounds, make_entity_nodes(entities), weights, self._get_row_sizes(degrees)
+        weights = self._outward[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
+        return nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees)
 
-    def _weigh_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
+    def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
         """Return the rows of entities with the weights of the steps to their chunks and linked entities."""
         nodes = make_entity_nodes(entities)
         (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
-        weights = self._inward[np.repeat(_mask_lower_only(degrees), np.diff(bounds)), features]
+        weights = self._inward[np.repeat(_flag_lower_only(degrees), np.diff(bounds)), features]
         if self._bias is not None:
             self._bias.add_cosines(surroundings.compared, surroundings.cosines)
             weights = weights * self._bias.get_factors(chunks)
-        sizes = np.full(len(chunks), _CHUNK_SIZE)
-        if surroundings.links is None or surroundings.linked is None:
-            return nodes, bounds, chunks, weights, sizes
-        # The links of an entity follow its chunks.
-        links = surroundings.links
-        order = np.argsort(entities, kind="stable")
-        linking_rows = order[np.searchsorted(entities, links.entities, sorter=order)]
-        distinct = merge_distinct(links.multiplicities)
-        powers = np.array([multiplicity**self._weights.count_exponent for multiplicity in distinct.tolist()])
-        link_weights = self._link_weights[links.kinds] * powers[np.searchsorted(distinct, links.multiplicities)]
-        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking_rows))
-        order = np.argsort(rows, kind="stable")
+        costs = np.full(len(chunks), _CHUNK_ROW_COST)
+        links, other_degrees = surroundings.links, surroundings.other_degrees
+        if links is None or other_degrees is None:
+            return nodes, bounds, chunks, weights, costs
+        entity_order = np.argsort(entities, kind="stable")
+        link_rows = entity_order[np.searchsorted(entities, links.entities, sorter=entity_order)]
+        link_weights = self._compute_link_weights(links) * self._compute_rarity(other_degrees)
+        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), link_rows))
+        order = np.argsort(rows, kind="stable")  # within a row, chunks precede links
         return (
             nodes,
             np.searchsorted(rows[order], np.arange(len(entities) + 1)),
             np.concatenate((chunks, make_entity_nodes(links.others)))[order],
-            np.concatenate((weights, link_weights * self._compute_rarity(surroundings.linked)))[order],
-            np.concatenate((sizes, self._get_row_sizes(surroundings.linked)))[order],
+            np.concatenate((weights, link_weights))[order],
+            np.concatenate((costs, self._compute_entity_costs(other_degrees)))[order],
         )
+
+    def _compute_link_weights(self, links: LinkRows) -> Masses:
+        """Return the weight of each link: that of its kind, times its multiplicity to the power ``count_exponent``."""
+        distinct = merge_distinct(links.multiplicities)
+        powers = np.array([multiplicity**self._weights.count_exponent for multiplicity in distinct.tolist()])
+        link_weights: Masses = self._link_weights[links.kinds] * powers[np.searchsorted(distinct, links.multiplicities)]
+        return link_weights
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:
         """Return the rarity of entities, 0 for those in too many chunks."""
-        lower = np.where(_mask_lower_only(degrees), 1.0, self._weights.lower)
-        totals = degrees.informative + lower * (degrees.total - degrees.informative)
-        rarity = np.log1p(self._num_chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
+        lower_weights = np.where(_flag_lower_only(degrees), 1.0, self._weights.lower)
+        weighted_counts = degrees.informative + lower_weights * (degrees.total - degrees.informative)
+        rarity = np.log1p(self._num_chunks / np.maximum(weighted_counts, 1)) ** self._weights.rarity_exponent
         return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
-    def _get_row_sizes(self, degrees: Degrees) -> Masses:
+    def _compute_entity_costs(self, degrees: Degrees) -> Masses:
         """Return the cost of the rows of entities: the number of their chunks, at least 1."""
         return np.maximum(degrees.total, 1).astype(np.float64)
 
 
-def _mask_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
+def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
     """Return 1 for each entity that chunks mention only in lower case, else 0."""
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
@@ -349,14 +358,14 @@ def _mask_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
 
 @lru_cache(maxsize=8)
 def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
-    """Return the weight of each set of features away from a chunk and towards it.
+    """Return the weights of steps from a chunk to an entity, and from the entity to the chunk, by the edge's features.
 
-    Shape (2, features) each: the second row is for entities that are only mentioned in lower case.
+    Shape (2, sets of features) each: the second row is for entities that are only mentioned in lower case.
     """
     features = np.arange(edges.FEATURE_SETS)
-    capitalised = features & edges.CAPITALIZED
-    lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
-    counts = capitalised + np.array([[weights.lower], [1.0]]) * lower
+    num_capitalized = features & edges.CAPITALIZED
+    num_lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
+    counts = num_capitalized + np.array([[weights.lower], [1.0]]) * num_lower
     inside = np.where(features & edges.INSIDE, weights.inside, 0.0)
     outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
     outward += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)

@@ -1,8 +1,8 @@
 """The passage graph restricted by a condition on documents.
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks that may answer, and links
-    that an allowed document or the user states. Degrees are those of the whole store, since they are only weights.
-    Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
+that an allowed document or the user states. Degrees are those of the whole store, since they are only weights. Counts
+that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class RestrictedPassageGraph(PassageGraph):
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
-        self._related_entities: dict[int, frozenset[int]] = {}
-        self._joined_entities: dict[int, frozenset[int]] = {}
+        #: By entity, the entities that visible edges of a tree, and visible triples, join to it.
+        self._tree_neighbors: dict[int, frozenset[int]] = {}
+        self._triple_neighbors: dict[int, frozenset[int]] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
         bounds, entities, features = super().read_chunk_rows(chunks)
@@ -50,11 +51,9 @@ class RestrictedPassageGraph(PassageGraph):
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         degrees = self.read_degrees(entities)
         bounds, _, features = self.read_entity_rows(entities, degrees, max_chunks=1 << 62)
-        informative = np.concatenate(([0], np.cumsum((features & ~np.uint16(LOWER)) != 0)))[bounds]
-        counts = zip(np.diff(bounds).tolist(), np.diff(informative).tolist(), strict=True)
-        return StoredDegrees(
-            np.array([encode_degree(total, num_informative) for total, num_informative in counts], np.uint64)
-        )
+        informative_bounds = _shrink_bounds(bounds, (features & ~np.uint16(LOWER)) != 0)
+        counts = zip(np.diff(bounds).tolist(), np.diff(informative_bounds).tolist(), strict=True)
+        return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         links = super().read_link_rows(entities)
@@ -66,17 +65,17 @@ class RestrictedPassageGraph(PassageGraph):
     def _is_stated(self, entity: int, other: int, kind: int) -> bool:
         """True if an allowed document or the user states a link. A link between titles follows from the names alone."""
         if kind == RELATION_LINK:
-            if entity not in self._related_entities:
-                self._related_entities[entity] = frozenset(self._iter_related(entity))
-            return other in self._related_entities[entity]
+            if entity not in self._tree_neighbors:
+                self._tree_neighbors[entity] = frozenset(self._iter_tree_neighbors(entity))
+            return other in self._tree_neighbors[entity]
         if kind == TRIPLE_LINK:
-            if entity not in self._joined_entities:
-                self._joined_entities[entity] = frozenset(self._iter_joined(entity))
-            return other in self._joined_entities[entity]
+            if entity not in self._triple_neighbors:
+                self._triple_neighbors[entity] = frozenset(self._iter_triple_neighbors(entity))
+            return other in self._triple_neighbors[entity]
         return other in self._state.entities
 
-    def _iter_related(self, entity: int) -> Iterator[int]:
-        """Yield the entities that visible edges join to one."""
+    def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
+        """Yield the entities directly above or below an entity in a tree, by visible edges."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
         # The forest leaves out the nodes without visible edges.
@@ -85,8 +84,8 @@ class RestrictedPassageGraph(PassageGraph):
             for other in chain(forest.iter_parents(node), forest.iter_children(node)):
                 yield forest.get_node(other).entity
 
-    def _iter_joined(self, entity: int) -> Iterator[int]:
-        """Yield the entities that statements of allowed documents join to one."""
+    def _iter_triple_neighbors(self, entity: int) -> Iterator[int]:
+        """Yield the entities that triples of allowed documents join to an entity, and the entity itself."""
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
             for pair in list_stated_pairs(self._state.unrestricted, document):
@@ -95,5 +94,5 @@ class RestrictedPassageGraph(PassageGraph):
 
 
 def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the bounds of rows that keep only their visible entries."""
+    """Return the bounds of rows after all entries are removed that are not ``visible``."""
     return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]

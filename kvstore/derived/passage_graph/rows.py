@@ -1,8 +1,8 @@
 """The rows of the graph as a function of a document and the known names.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
-    entities with features, and the pairs of entities that the document links. The follower maintains exactly this
-    function.
+entities with features, and the pairs of entities that the document links. :mod:`.structure` maintains exactly this
+function in every commit.
 
 Function words are left out, and a mention inside a longer one ("York" in "New York") is counted separately. The names
 in titles and headings belong to every chunk below them. The names of a triple belong to the chunks that mention either
@@ -38,8 +38,10 @@ _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
 def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None:
-    """Return the normal forms of a title and of the same title without the bracket at its end, or None unless both are
-    names."""
+    """Return the normal forms of a title and of the same title without the bracket at its end.
+
+    Returns None unless both are names, and differ.
+    """
     if title is None:
         return None
     keys = tuple(to_entity_key(form) for form in get_title_forms(title))
@@ -49,9 +51,7 @@ def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None
 
 
 def iter_stated_relations(state: State, document: int, max_relations: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the first relations stated for a document: the normal forms of two names, with the relation in
-    the middle.
-    """
+    """Yield the first relations imported for a document: the normal form of the subject, the relation, the object."""
     for triple in Triples(state.lmdb).get(document).triples[:max_relations]:
         yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
 
@@ -81,8 +81,10 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities of a chunk with their features. ``unmentioned`` are the pairs of which no chunk of the
-        document mentions a name."""
+        """Return the entities of a chunk with their features.
+
+        ``unmentioned`` are the pairs of which no chunk of the document mentions a name.
+        """
         features = count_mentions(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
@@ -107,14 +109,16 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        """Return the entities that a title or heading names, each with one of two features: it is the whole text, or a
-        part of it."""
+        """Return the entities that a title or heading names, each with one of two features.
+
+        The features are ``whole_flag`` if the name is the whole text, else ``part_flag``.
+        """
         names, parts = find_heading_names(text, self._filter, self._max_words)
         return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
-    """Return the names that a title or heading equals, and the names that it contains."""
+    """Return the entities that a title or heading equals, and those that it contains outside of longer names."""
     mentions = list(find_mentions(entity_filter, fold(text), max_words)) if text else []
     whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}

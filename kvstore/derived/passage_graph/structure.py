@@ -25,9 +25,7 @@ from .rows import DocumentRows, count_mentions, find_title_pair, find_unmentione
 
 
 class GraphMaintainer:
-    """The writer of the structure: rebuilds the rows of all chunks whose mentions, title, headings or triples
-    changed.
-    """
+    """The writer of the graph: rebuilds the rows of all chunks whose mentions, title, headings or triples changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
         self._state = state
@@ -68,6 +66,7 @@ class GraphMaintainer:
     def _build_stored_rows(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
+        """Return the rows of some chunks of a stored document."""
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
 
@@ -86,6 +85,7 @@ class GraphMaintainer:
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:
+        """Change the count of the link between a document's title and its form without a bracket, if it has both."""
         pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
         if pair is not None:
             full_title, short_title = map(int, self._state.filter.find_many(pair))
@@ -110,29 +110,33 @@ class GraphStructure:
     def make_maintainer(self, state: State, write: WriteView) -> GraphMaintainer:
         return GraphMaintainer(state, write)
 
-    def dump(self, read: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         return {
             PASSAGE_ENTITIES: (
                 (names.name_chunk(chunk), names.name_entity(entity), features)
-                for chunk, row in read.iter_chunk_rows()
+                for chunk, row in content.iter_chunk_rows()
                 for entity, features in row.items()
             ),
             ENTITY_PASSAGES: (
                 (names.name_entity(entity), names.name_chunk(chunk), features)
-                for entity, chunk, features in read.iter_listed_chunks()
+                for entity, chunk, features in content.iter_listed_chunks()
             ),
             ENTITY_HEADS: (
-                (names.name_entity(entity), *degree, names.name_chunk(chunk) if chunk else None, features)
-                for entity, *degree, chunk, features in read.iter_entities()
+                (
+                    *(names.name_entity(figures.entity), figures.total, figures.informative, figures.has_links),
+                    names.name_chunk(figures.only_chunk) if figures.only_chunk else None,
+                    figures.features,
+                )
+                for figures in content.iter_entities()
             ),
             ENTITY_LINKS: (
                 (names.name_entity(entity), names.name_entity(link.other), link.kind, link.multiplicity)
-                for entity, link in read.iter_links()
+                for entity, link in content.iter_links()
             ),
         }
 
-    def compute_statistics(self, read: PassageGraph) -> Mapping[str, int]:
-        return read.count_records()
+    def compute_statistics(self, content: PassageGraph) -> Mapping[str, int]:
+        return content.count_records()
 
 
 GRAPH = GraphStructure()

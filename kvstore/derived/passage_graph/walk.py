@@ -41,11 +41,11 @@ def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, 
 def compute_name_masses(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
-    """Return the nodes of entities in chunks, with masses that sum to 1 or less. Empty if there are none.
+    """Return the nodes of the names of a question, with masses that sum to 1 or less; empty if no chunk names any.
 
     ``degrees`` answers :func:`make_degree_request`. A name counts by its specificity: 1 / the number of chunks that
-    name it (HippoRAG, section 2.3, node specificity). Compared names count equally. If even the rarest name is in very
-    many chunks, the total mass is smaller.
+    name it (HippoRAG, section 2.3, node specificity). The names ``compared`` with each other in the question count
+    equally. If even the rarest name is in very many chunks, the total mass is smaller.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -65,16 +65,17 @@ def compute_name_masses(
 
 
 class Spread(NamedTuple):
-    """The approximate number of chunks that are about a name (0 if no chunk names it), and True if most of the chunks
-    that name it write it with capitals."""
+    """The approximate number of chunks that are about a name; 0 if no chunk names it.
+
+    ``is_proper`` is true if most of the chunks that name it write it with capitals.
+    """
 
     chunks: float
     is_proper: bool
 
 
 def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
-    """Return a request for the number of chunks that have every word of each name in a question, without function
-    words."""
+    """Return a request for the number of chunks that have every word, except function words, of each name."""
     return TermSetCountRequest(
         [
             {stem(word) for word in segment_words(key) if word not in FUNCTION_WORDS}
@@ -87,8 +88,9 @@ def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) ->
 def compute_spreads(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """Return the spread of each name, by its key, from the results of :func:`make_degree_request` and
-    :func:`make_all_words_request`.
+    """Return the spread of each name by its key, from the answers to the two requests made by this module.
+
+    ``degrees`` answers :func:`make_degree_request`, ``all_words_counts`` :func:`make_all_words_request`.
 
     The spread is the geometric mean of the number of chunks that have it as a name and of the number that have all its
     words. The former is itself the geometric mean of the number of chunks that name it and the number of its addresses.
@@ -106,7 +108,7 @@ def compute_spreads(
     return spreads
 
 
-def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
+def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
     """Return for each node the likeliest walk to it from a seed, both included, and the names of the nodes before it.
 
     Both are empty if no walk leads there. Of equally likely walks, the one that begins later is taken, then the first
@@ -124,7 +126,7 @@ def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) ->
     named_nodes = list(
         dict.fromkeys(other for node, others in predecessors.items() for other in others if other != node)
     )
-    names = dict(zip(named_nodes, reading.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
+    names = dict(zip(named_nodes, reader.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
     walks = {}
     for node in targets:
         walk = [node]
@@ -137,14 +139,17 @@ def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) ->
 
 
 def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
+    """Return a node in words, for the path of a hit."""
     return f"chunk {ordinal} of {name}" if is_chunk else name
 
 
-def describe_paths(reading: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """Return for each chunk the likeliest walk to it, in words, from the question's names or from a chunk near the
-    question. The chunk itself is not named again."""
+def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+    """Return for each chunk the likeliest walk to it, in words, without the chunk itself.
+
+    The walk begins at a name of the question, or at a chunk near the question.
+    """
     descriptions = {}
-    for node, (walk, names) in find_walks(reading, ranks, map(make_chunk_node, chunks)).items():
-        is_near = not walk or not is_entity(walk[0])
-        descriptions[node] = " → ".join([*(["near the question"] if is_near else []), *names])
+    for node, (walk, names) in find_walks(reader, ranks, map(make_chunk_node, chunks)).items():
+        begins_at_chunk = not walk or not is_entity(walk[0])
+        descriptions[node] = " → ".join([*(["near the question"] if begins_at_chunk else []), *names])
     return descriptions

@@ -13,7 +13,9 @@ from .synonym_index import SYNONYMS
 @dataclass(frozen=True, slots=True)
 class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
     """A request for the entities whose names are nearest to a unit vector, at most ``max_names``, with their cosines.
-    Returns None if the store has no index of kind ``synonyms``."""
+
+    The answer is None if the store has no index of kind ``synonyms``.
+    """
 
     vector: Matrix
     max_names: int

@@ -51,6 +51,7 @@ class SynonymGraph:
 
     @cached_property
     def _entity_order(self) -> tuple[npt.NDArray[np.intp], EntityNumbers]:
+        """The rows in order of their entities, and the entities in this order."""
         order = np.argsort(self.entities)
         return order, self.entities[order]
 
@@ -63,8 +64,7 @@ class Synonyms:
         self._entities = entities
 
     def list_neighbors(self, entity: int) -> list[tuple[int, float]]:
-        """Return the entities whose names mean nearly the same as that of ``entity``, with their cosines, nearest
-        first."""
+        """Return the synonyms of an entity: entities with their cosines, nearest first."""
         row = self._index.find_row(entity)
         if row is None:
             return []
@@ -72,7 +72,7 @@ class Synonyms:
         start, stop = np.searchsorted(index.first, [row, row + 1])
         others = index.entities[index.second[start:stop]].tolist()
         pairs = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
-        return self._sort_pairs(self._filter_present(pairs))
+        return self._sort_pairs(self._select_existing(pairs))
 
     def find_nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
         """Return the ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
@@ -81,7 +81,7 @@ class Synonyms:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
             # The graph only proposes rows: their cosines are computed exactly, as for chunks.
             entities, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
-            pairs = self._filter_present(list(zip(entities, scores, strict=True)))
+            pairs = self._select_existing(list(zip(entities, scores, strict=True)))
             if len(pairs) >= count or len(rows) < num_candidates:
                 return self._sort_pairs(pairs)[:count]
             num_candidates *= 4
@@ -90,5 +90,6 @@ class Synonyms:
         """Sort entities by cosine, equals by name."""
         return sorted(pairs, key=lambda item: (-item[1], self._entities.get(item[0]).key))
 
-    def _filter_present(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    def _select_existing(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Return the entities, with their cosines, that exist in the state."""
         return [(entity, cosine) for entity, cosine in pairs if entity and entity in self._entities]

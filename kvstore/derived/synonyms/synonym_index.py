@@ -1,8 +1,8 @@
 """The build and refresh of the index of kind ``synonyms``.
 
 In: the names of a store's entities, and its embedder. Out: the content of the index file, see :mod:`.synonym_graph`. A
-    name is embedded once, in the form that the store shows; existing vectors are kept. The graph finds the pairs, so
-    their number and the time grow linearly with the number of names.
+name is embedded once, in the form that the store shows; existing vectors are kept. The graph finds the pairs, so their
+number and the time grow linearly with the number of names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from ...structures.state import State
-from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DEAD_SHARE, CodedRows, HnswBuilder, HnswGraph
+from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DELETED_SHARE, CodedRows, HnswBuilder, HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
 from .synonym_graph import MIN_CANDIDATES, EntityNumbers, SynonymGraph, Synonyms
 
@@ -45,7 +45,12 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     }
 
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
-        """Build the content from all names. A new name takes two steps: embedding it and finding its neighbors."""
+        """Build the content from all names.
+
+        The graph and the pairs of the old file are extended, unless too many of its names were removed or changed;
+        then only its vectors are reused. A new name takes two steps of progress: embedding it, and finding its
+        neighbors.
+        """
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension
             names = {entity: stored.name for entity, stored in state.entities.scan()}
@@ -59,11 +64,8 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         pairs = _NO_PAIRS
         base_graph: HnswGraph | None = None
         vectors, coded_rows = np.empty((0, dimension), np.float32), []
-        if (
-            old is not None
-            and old.options == options
-            and len(is_unchanged) - is_unchanged.sum() <= MAX_DEAD_SHARE * len(is_unchanged)
-        ):
+        num_outdated = len(is_unchanged) - is_unchanged.sum()
+        if old is not None and old.options == options and num_outdated <= MAX_DELETED_SHARE * len(is_unchanged):
             base_graph, vectors, coded_rows = old.graph, old.vectors, [old.graph.rows]
             is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
             pairs = old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged]
@@ -78,12 +80,12 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         while builder.advance(_GRAPH_BATCH):
             pass
         graph = builder.build_graph()
-        done = len(new_entities)
+        num_embedded = len(new_entities)
         pair_groups = [pairs]
         for row in range(start, len(vectors)):
             pair_groups.append(_find_near_rows(graph, vectors, row, entities, similarity))
             if (row - start + 1) % _GRAPH_BATCH == 0:
-                tools.progress(done + row - start + 1, steps)
+                tools.progress(num_embedded + row - start + 1, steps)
         tools.progress(steps, steps)
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
         column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
@@ -91,8 +93,8 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         head = {"options": options, "change": change, "entry": graph.entry}
         return IndexContent(head, {**graph.arrays, **columns})
 
-    def read(self, content: IndexContent) -> SynonymGraph:
-        head, arrays = content.head, content.arrays
+    def read(self, stored: IndexContent) -> SynonymGraph:
+        head, arrays = stored.head, stored.arrays
         return SynonymGraph(
             graph=HnswGraph(arrays, head["entry"]),
             change=head["change"],
@@ -100,14 +102,15 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
             **{name: arrays[name] for name in _COLUMNS},
         )
 
-    def bind(self, read: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
-        return Synonyms(read, state.entities)
+    def bind(self, content: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
+        return Synonyms(content, state.entities)
 
-    def describe(self, read: SynonymGraph) -> str:
-        return f"{np.count_nonzero(read.entities):,} names, {len(read.first) // 2:,} pairs"
+    def describe(self, content: SynonymGraph) -> str:
+        return f"{np.count_nonzero(content.entities):,} names, {len(content.first) // 2:,} pairs"
 
 
 def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
+    """Return the vectors of names in batches, and report the progress as a part of ``steps``."""
     parts = []
     for first in range(0, len(names), _EMBED_BATCH):
         parts.append(tools.embed(names[first : first + _EMBED_BATCH]))
@@ -116,6 +119,7 @@ def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Ma
 
 
 def _hash_name(name: str) -> int:
+    """Return a 64-bit digest that identifies the form of a name."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
@@ -136,11 +140,12 @@ def _find_near_rows(
 def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
     """Return all pairs in both directions without duplicates, in order of the first row and then the second."""
     first, second, cosines = (np.concatenate(column) for column in zip(*pair_groups, strict=True))
-    codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
-    unique, indexes = np.unique(codes, return_index=True)
+    # Both rows of a pair in one number, so that sorting the numbers sorts the pairs.
+    pair_codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
+    distinct_codes, indexes = np.unique(pair_codes, return_index=True)
     return (
-        (unique >> np.uint64(32)).astype(np.uint32),
-        (unique & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        (distinct_codes >> np.uint64(32)).astype(np.uint32),
+        (distinct_codes & np.uint64(0xFFFFFFFF)).astype(np.uint32),
         np.concatenate([cosines, cosines])[indexes],
     )
 

@@ -52,7 +52,7 @@ def cluster_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) 
     volumes = _compute_volumes(count, edges)
     cluster_of_node: Partition = np.arange(count)
     while len(partitions) < levels and len(edges.weights):
-        clusters = _run_round(len(volumes), _compute_strengths(edges, volumes), size)
+        clusters = _join_strongest_neighbors(len(volumes), _compute_strengths(edges, volumes), size)
         if clusters.max(initial=-1) + 1 == len(volumes):
             break
         volumes = np.bincount(clusters, volumes).astype(np.int64)
@@ -92,9 +92,9 @@ def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edg
     ends = np.concatenate([edges.first, edges.second])
     others = np.concatenate([edges.second, edges.first])
     order = np.lexsort((others, -np.tile(edges.weights, 2), ends))
-    starts = np.searchsorted(ends[order], np.arange(count))
-    position = np.arange(len(order)) - starts[ends[order]]
-    is_selected[np.tile(numbers, 2)[order[position < max_edges]]] = True
+    first_of_node = np.searchsorted(ends[order], np.arange(count))
+    rank_at_node = np.arange(len(order)) - first_of_node[ends[order]]
+    is_selected[np.tile(numbers, 2)[order[rank_at_node < max_edges]]] = True
     return Edges(*(column[is_selected] for column in edges))
 
 
@@ -112,6 +112,7 @@ def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> 
 
 
 def _compute_volumes(count: int, edges: Edges) -> Partition:
+    """Return the volume of each of ``count`` nodes: the sum of the weights of its edges."""
     volumes: Partition = np.zeros(count, np.int64)
     np.add.at(volumes, edges.first, edges.weights)
     np.add.at(volumes, edges.second, edges.weights)
@@ -130,7 +131,8 @@ def _compute_strengths(edges: Edges, volumes: Partition) -> Edges:
     return edges._replace(weights=np.rint(shares).astype(np.int64))
 
 
-def _run_round(count: int, edges: Edges, size: int) -> Partition:
+def _join_strongest_neighbors(count: int, edges: Edges, size: int) -> Partition:
+    """Return the clusters after each of ``count`` nodes has joined the neighbor at its strongest edge."""
     ends = np.concatenate([edges.first, edges.second])
     others = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)
@@ -170,15 +172,15 @@ def contract_edges(clusters: Partition, edges: Edges) -> Edges:
     is_between = left != right
     low, high = np.minimum(left, right)[is_between], np.maximum(left, right)[is_between]
     num_clusters = int(clusters.max(initial=-1)) + 1
-    codes, code_positions = np.unique(low * num_clusters + high, return_inverse=True)
-    weights: Partition = np.zeros(len(codes), np.int64)
-    np.add.at(weights, code_positions, edges.weights[is_between])
-    return Edges(codes // max(num_clusters, 1), codes % max(num_clusters, 1), weights)
+    pair_codes, pair_positions = np.unique(low * num_clusters + high, return_inverse=True)
+    weights: Partition = np.zeros(len(pair_codes), np.int64)
+    np.add.at(weights, pair_positions, edges.weights[is_between])
+    return Edges(pair_codes // max(num_clusters, 1), pair_codes % max(num_clusters, 1), weights)
 
 
 def renumber_clusters(labels: Sequence[int] | Partition) -> Partition:
     """Renumber clusters in the order of their smallest nodes."""
-    _, first, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
-    rank: Partition = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
+    _, first_nodes, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
+    new_numbers: Partition = np.empty(len(first_nodes), np.int64)
+    new_numbers[np.argsort(first_nodes)] = np.arange(len(first_nodes))
+    return new_numbers[inverse]

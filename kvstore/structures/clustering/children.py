@@ -16,6 +16,7 @@ class ChildIndex:
 
     def __init__(self, parents: Partition) -> None:
         order = np.argsort(parents, kind="stable")
+        #: All nodes with a parent, sorted by parent; those of parent p are at ``_bounds[p]`` to ``_bounds[p + 1]``.
         self._by_parent = order[np.searchsorted(parents[order], 0) :]
         self._bounds = np.searchsorted(parents[self._by_parent], np.arange(len(parents) + 1))
 
@@ -26,8 +27,8 @@ class ChildIndex:
 
     def get_children(self, node: int) -> Partition:
         """Return the children of a node."""
-        first, last = self._bounds[node : node + 2]
-        return self._by_parent[first:last]
+        start, stop = self._bounds[node : node + 2]
+        return self._by_parent[start:stop]
 
     def get_children_of_all(self, nodes: Partition) -> Partition:
         """Return the children of several nodes, concatenated in the order of the nodes."""

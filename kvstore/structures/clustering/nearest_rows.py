@@ -30,6 +30,8 @@ _ROWS_PER_CELL, _CELLS_PER_ROW = 256, 3
 _BATCH_ROWS, _MAX_PRODUCTS, _NUM_CANDIDATES = 1024, 1 << 25, 4
 #: Components are multiples of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
+#: The multiplier of multiplicative hashing: 2^64 divided by the golden ratio.
+_HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
@@ -41,19 +43,19 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     hashes = _hash_rows(rows)
     # Equal rows are nearest to each other. One of them represents all, so duplicates cost no more than one row.
     _, first, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-    order = np.sort(first)
-    if len(order) <= _MAX_EXACT_ROWS:
-        cells: Sequence[RowNumbers] = [order]
+    distinct_rows = np.sort(first)
+    if len(distinct_rows) <= _MAX_EXACT_ROWS:
+        cells: Sequence[RowNumbers] = [distinct_rows]
     else:
-        cells = _find_cells(rows, order, hashes)
+        cells = _find_cells(rows, distinct_rows, hashes)
     for members in cells:
         units = _normalize_rows(rows, members)
         for part in _iter_slices(len(members)):
             _update_nearest(units, members, part, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
-        equal = np.flatnonzero(group_of_row == group)
-        nearest[equal[0]], nearest[equal[1:]] = equal[1], equal[:-1]
-        cosines[equal] = 10_000
+        equal_rows = np.flatnonzero(group_of_row == group)
+        nearest[equal_rows[0]], nearest[equal_rows[1:]] = equal_rows[1], equal_rows[:-1]
+        cosines[equal_rows] = 10_000
     return nearest, cosines
 
 
@@ -68,17 +70,17 @@ def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
     for members in [all_rows] if len(all_rows) <= _MAX_EXACT_ROWS else _find_cells(rows, all_rows, _hash_rows(rows)):
         units = _normalize_rows(rows, members)
         for part in _iter_slices(len(members)):
-            _update_near(units, members, part, neighbors, cosines)
+            _update_neighbors(units, members, part, neighbors, cosines)
     return neighbors
 
 
 def _iter_slices(count: int) -> Iterator[slice]:
-    """Return slices of rows to compare at once with ``count`` rows."""
+    """Return slices that split ``count`` rows into batches, each small enough to compare with all of them at once."""
     step = max(1, min(_BATCH_ROWS, _MAX_PRODUCTS // max(count, 1)))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def _update_near(units: Matrix, members: RowNumbers, part: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
+def _update_neighbors(units: Matrix, members: RowNumbers, part: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
     """Update the neighbors of a ``part`` of the rows ``members`` with those rows of ``members`` that are nearer.
 
     ``members`` is ascending, and ``units`` holds its unit vectors.
@@ -123,9 +125,8 @@ def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         units = _normalize_rows(rows, np.arange(start, min(start + _BATCH_ROWS, len(rows))))
         part_hashes = np.zeros(len(units), np.uint64)
         for column in units.T:
-            part_hashes = (part_hashes ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(
-                0x9E3779B97F4A7C15
-            )
+            components = (column * _SCALE).astype(np.int64).view(np.uint64)
+            part_hashes = (part_hashes ^ components) * _HASH_MULTIPLIER
             part_hashes ^= part_hashes >> np.uint64(29)
         hashes[start : start + _BATCH_ROWS] = part_hashes
     return hashes
@@ -139,9 +140,9 @@ def _find_cells(
     if len(cell_rows) <= _CELLS_PER_ROW:
         return [row_numbers]
     cells = np.empty((len(row_numbers), _CELLS_PER_ROW), np.int64)
-    centres = _normalize_rows(rows, cell_rows).T
+    centers = _normalize_rows(rows, cell_rows).T
     for start in range(0, len(row_numbers), _BATCH_ROWS):
-        products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centres
+        products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centers
         cells[start : start + _BATCH_ROWS] = _take_largest(products, _CELLS_PER_ROW)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))

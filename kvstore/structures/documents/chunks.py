@@ -16,9 +16,9 @@ import numpy.typing as npt
 from ...storage import number_records, records
 from ...storage.environment import View, WriteView
 from .. import tables
+from .documents import GROUP_SIZE as GROUP_SIZE
 from .documents import Documents, build_heading_path
 
-GROUP_SIZE = 5
 #: The first id of upper abstracts, so that an id alone distinguishes leaf and upper abstracts.
 FIRST_UPPER_ABSTRACT = 1 << 40
 
@@ -54,11 +54,11 @@ class Chunks:
         """Return the record of each chunk id, or None if the id is a hole."""
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.CHUNKS, keys)
-        present = [position for position, value in enumerate(values) if value is not None]
+        positions = [position for position, value in enumerate(values) if value is not None]
         chunk_records: list[ChunkRecord | None] = [None] * len(values)
-        rows = _decode_rows([values[position] for position in present], [keys[position] for position in present])
-        for position, numbers in zip(present, rows.tolist(), strict=True):
-            chunk_records[position] = ChunkRecord._make(numbers)
+        rows = _decode_rows([values[position] for position in positions], [keys[position] for position in positions])
+        for position, row in zip(positions, rows.tolist(), strict=True):
+            chunk_records[position] = ChunkRecord._make(row)
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
@@ -111,7 +111,7 @@ class ChunkWriter(Chunks):
         self._write_view.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
-        """Update the locations of vectors that were moved: chunk, block, row."""
+        """Update the stored locations of vectors that were moved; a move is a chunk, its new block and its new row."""
         for chunk, block, row in moves:
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 

@@ -21,6 +21,11 @@ from .. import tables
 
 #: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
 MAX_PLAIN_KEY = 480
+#: The number of bytes of a longer key that are stored before its digest.
+LONG_KEY_PREFIX = 400
+
+#: The number of consecutive chunk ids that belong to one leaf abstract, or group (Bridge-RAG §4.1).
+GROUP_SIZE = 5
 
 #: The maximum size of a compressed text. Slices of longer texts are served without reading the whole text.
 MAX_COMPRESSED_TEXT = 1 << 16
@@ -66,7 +71,7 @@ class DocumentRecord:
     def chunk_ids(self) -> Iterator[int]:
         """Yield the ids of the document's chunks, in order of the text."""
         for group, size in enumerate(self.groups, self.first_group):
-            yield from range(5 * group, 5 * group + size)
+            yield from range(GROUP_SIZE * group, GROUP_SIZE * group + size)
 
     def iter_abstract_ids(self) -> Iterator[int]:
         """Yield the ids of the leaf abstracts, then of the upper ones."""
@@ -120,7 +125,7 @@ def encode_key(key: str) -> bytes:
         return plain
     import hashlib  # imported here because it loads all of OpenSSL, and such keys are rare
 
-    return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
+    return plain[:LONG_KEY_PREFIX] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
 def encode_text(text: bytes) -> bytes:
@@ -218,7 +223,7 @@ class Documents:
         return self._view.get(tables.DOCUMENTS, records.encode_u64(document)) is not None
 
     def get_key(self, document: int) -> str:
-        """Return the key of a document id that must exist, cached after the first read; raise CorruptionError."""
+        """Return the key of a document that must exist, cached after the first read; raise CorruptionError if not."""
         key = self._key_cache.get(document)
         if key is None:
             key = self._key_cache[document] = self.get(document).key
@@ -227,7 +232,7 @@ class Documents:
     def get_keys(self, documents: Iterable[int]) -> Mapping[int, str]:
         """Return the keys of document ids that must exist, by id, and possibly of other documents.
 
-        Raises CorruptionError.
+        Raises CorruptionError if one of ``documents`` does not exist.
         """
         missing = [document for document in documents if document not in self._key_cache]
         if missing:
@@ -264,7 +269,7 @@ class Documents:
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
         """Yield the document keys that begin with ``prefix``, in byte order."""
-        start = prefix.encode()[:400]
+        start = prefix.encode()[:LONG_KEY_PREFIX]
         for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
             plain = bytes(stored_key)
             if not plain.startswith(start):
@@ -379,13 +384,13 @@ class OutlineEntry(Protocol):
 def build_heading_path(outline: Sequence[OutlineEntry], section: int) -> list[str]:
     """Return the titles from the outermost section down to ``section``; empty for -1.
 
-    Raises CorruptionError if the outline has no such section, or if a section is below a later one.
+    Raises CorruptionError if the outline has no such section, or if a section's parent does not precede it.
     """
     path: list[str] = []
-    upper_bound = len(outline)
+    index_limit = len(outline)
     while section >= 0:
-        if section >= upper_bound:
+        if section >= index_limit:
             raise CorruptionError(f"section {section} is missing in the outline of its document; run CHECK")
         path.append(outline[section].title)
-        section, upper_bound = outline[section].parent, section
+        section, index_limit = outline[section].parent, section
     return path[::-1]

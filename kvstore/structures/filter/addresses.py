@@ -11,6 +11,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
+#: The ranks: a tree node; a title or heading that is the entity's name, or contains it as a part; the body of the text.
 NODE_RANK = 0x00
 TITLE_WHOLE_RANK = 0x10
 TITLE_PART_RANK = 0x18

@@ -144,14 +144,19 @@ class BlockLists:
         min_block: int,
         block_changes: dict[bytes, bytes | None],
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
-        """Call :func:`change_blocks`, and raise CorruptionError if a block is damaged."""
+        """Apply changes of numbers, by entity, to one block of each entity; see the kernel's :func:`change_blocks`.
+
+        Adds the resulting blocks to ``block_changes``. Returns the counts of removed and of new numbers per entity, the
+        changes that belong to earlier blocks, and the key and size of blocks that now have fewer than ``min_block``
+        numbers. Raises CorruptionError if a block is damaged.
+        """
         try:
             return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)
         except ValueError as error:
             raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 
     def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
-        """Yield the blocks of an entity that begin at ``start`` or later: the first number in the key, and all."""
+        """Yield the blocks of an entity that begin at ``start`` or later: the first number, and all numbers."""
         for key, value in self._view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
             yield _get_first_number(key), _decode(self._table, key, value)
 

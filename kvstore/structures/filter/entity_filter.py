@@ -62,7 +62,7 @@ __all__ = [
 Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 _MAX_U32 = (1 << 32) - 1
-_MAX_ADDRESS = (1 << 64) - 1
+_MAX_U64 = (1 << 64) - 1
 #: Addresses read at once from a long list that is read only as far as needed.
 _ADDRESS_BATCH = 256
 #: Depth, entries, prefix, kicks and splits in the header of a bucket page, and their offset.
@@ -124,7 +124,8 @@ class FilterStatistics:
 
 @lru_cache(maxsize=8)
 def _get_hasher(seed: int) -> NameHash:
-    return NameHash(seed)
+    """Return the shared hash function of names for a seed."""
+    return NameHash(seed & _MAX_U64)
 
 
 def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
@@ -152,10 +153,10 @@ class EntityFilter:
         self._temperature_sort = temperature_sort
         # Only one thread at a time may use a snapshot's transaction.
         self._lock = Lock()
-        self._pages = FilterPages(view, _get_hasher(hash_seed & (1 << 64) - 1), self._lock)
+        self._pages = FilterPages(view, _get_hasher(hash_seed), self._lock)
         self._lists = BlockLists(view)
         self._index = EntityIndex(
-            _get_hasher(hash_seed & (1 << 64) - 1),
+            _get_hasher(hash_seed),
             self._pages.directory,
             self._pages.blocks,
             self._lists,
@@ -209,8 +210,8 @@ class EntityFilter:
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
         """Return at most ``limit`` addresses of a name above ``after``, ascending; empty if the name is absent."""
         start = 0 if after is None else max(0, after + 1)
-        entry_addresses = self._look_up(key, limit, start) if start <= _MAX_ADDRESS else None
-        return np.empty(0, np.uint64) if entry_addresses is None else entry_addresses[1]
+        entry_with_addresses = self._look_up(key, limit, start) if start <= _MAX_U64 else None
+        return np.empty(0, np.uint64) if entry_with_addresses is None else entry_with_addresses[1]
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return the addresses below ``stop`` of many names, ascending; empty for an absent name."""
@@ -272,10 +273,10 @@ class EntityFilter:
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")
-        unfit_index = self._index.find_invalid(keys)
-        if unfit_index >= 0:
+        invalid_index = self._index.find_invalid(keys)
+        if invalid_index >= 0:
             raise InputError(
-                f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[unfit_index][:80]!r}"
+                f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[invalid_index][:80]!r}"
             )
         numbers = np.asarray(entities)
         if len(numbers) and (numbers.dtype.kind not in "iu" or not 0 < numbers.min() <= numbers.max() <= _MAX_U32):
@@ -292,10 +293,11 @@ class EntityFilter:
     def delete(self, key: str) -> bool:
         """Remove a name with all its addresses; return False if it was absent."""
         self._require_writable()
-        list_entity = self._index.delete(key)
-        if list_entity > 0:
-            self._lists.take(list_entity)
-        return list_entity >= 0
+        # The entity if its addresses are in a long list, 0 if they were removed with the entry, -1 without an entry.
+        long_list_entity = self._index.delete(key)
+        if long_list_entity > 0:
+            self._lists.take(long_list_entity)
+        return long_list_entity >= 0
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Add addresses to a name and return how many were new; raise EntityNotFoundError for an absent name."""
@@ -387,6 +389,7 @@ class EntityFilter:
         return cast(WriteView, self._view)
 
     def _pin_snapshot(self) -> AbstractContextManager[object]:
+        """Return a context manager that keeps a snapshot open while a kernel reads its pages without the GIL."""
         return nullcontext() if self._snapshot is None else self._snapshot.pin()
 
 

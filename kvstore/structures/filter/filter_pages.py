@@ -56,6 +56,7 @@ _COVERED_START = 8
 _LISTED_VALUE = records.seal(b"")
 #: Numbers read at once from a list of pages.
 _LIST_BATCH = 64
+#: A name whose hash is stored in the head, so that opening a filter with another hash seed is detected.
 _SAMPLE_NAME = "kvstore"
 #: Entries per directory page.
 DIRECTORY_ENTRIES = 1024
@@ -66,7 +67,10 @@ _EMPTY_DIRECTORY = memoryview(DIRECTORY_ENCODING + bytes(PAGE_BYTES - len(DIRECT
 
 @dataclass
 class _Head:
-    """The stored state of a filter apart from its pages; ``directory`` is the state of :class:`Directory`."""
+    """The stored state of a filter apart from its pages.
+
+    ``sample`` is the hash of :data:`_SAMPLE_NAME`, and ``directory`` the state of :class:`Directory`.
+    """
 
     encoding: str
     sample: int

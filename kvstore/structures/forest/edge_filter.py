@@ -54,7 +54,7 @@ def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edg
     """Return the verdict on every edge of a tree; ``looped_edges`` are the edges on cycles, the strongest first."""
     cyclic = set(looped_edges).difference(select_acyclic(looped_edges))
     verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
-    for edge in find_redundant(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
+    for edge in find_redundant_edges(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
         verdicts[edge] = REDUNDANT
     return verdicts
 
@@ -124,7 +124,7 @@ def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
     return acyclic_edges
 
 
-def find_redundant(edges: Iterable[Edge]) -> list[Edge]:
+def find_redundant_edges(edges: Iterable[Edge]) -> list[Edge]:
     """Return the edges of an acyclic graph whose parent is also reached from the child by a longer path.
 
     The ancestors of a node are a bit set, the union of those of its parents. Only parents of nodes with several parents
@@ -152,6 +152,7 @@ def find_redundant(edges: Iterable[Edge]) -> list[Edge]:
 
 
 def _group_parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
+    """Return the parents of every node of the edges; a root has none."""
     parents: dict[int, list[int]] = {}
     for child, parent in edges:
         parents.setdefault(child, []).append(parent)

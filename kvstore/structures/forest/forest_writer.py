@@ -34,11 +34,11 @@ class ForestWriter(Forest):
     def add_document_edges(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
         """Add all edges that a document states, by tree, child and parent entity; return the added nodes."""
         new_nodes: NodePairs = []
-        pairs = []
+        node_edges = []
         for (tree, child, parent), assertions in edges.items():
-            pairs.append(self._put_statement(tree, child, parent, assertions, new_nodes))
-        if pairs:
-            rows = np.array(sorted(pairs), EDGE_DTYPE)
+            node_edges.append(self._put_statement(tree, child, parent, assertions, new_nodes))
+        if node_edges:
+            rows = np.array(sorted(node_edges), EDGE_DTYPE)
             self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows.tobytes()))
         return new_nodes
 
@@ -74,7 +74,10 @@ class ForestWriter(Forest):
     def _put_statement(
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodePairs
     ) -> tuple[int, int]:
-        """Write the assertions of an edge by one document (or the user); return the child node and the parent node."""
+        """Write the assertions of an edge by one document (or the user); return the child node and the parent node.
+
+        Appends each node that had to be added, with its entity, to ``new_nodes``.
+        """
         tree_id = self._get_or_add_tree(tree)
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
@@ -89,7 +92,10 @@ class ForestWriter(Forest):
         return child_node, parent_node
 
     def _remove_statement(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
-        """Remove the assertions of an edge by one document; append nodes without edges, removed too, to a list."""
+        """Remove the assertions of an edge by one document, and its nodes if they have no other edge.
+
+        Appends each removed node, with its entity, to ``removed_nodes``.
+        """
         key = records.U64_PAIR.pack(child, parent)
         self._write_view.delete(tables.STATEMENTS, key + records.encode_u64(document))
         if next(self.iter_assertions(child, parent), None) is not None:

@@ -91,7 +91,7 @@ class TransitiveReduction:
     def add(self, child: int, parent: int) -> None:
         """Judge an edge that has just been stated for the first time."""
         forest = self._forest
-        if self._is_deferred(child):
+        if self._select_tree(child):
             self._put_verdict(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
             component_nodes = self._find_component_nodes(child, parent)
@@ -107,7 +107,7 @@ class TransitiveReduction:
 
     def update_strength(self, child: int, parent: int) -> None:
         """Judge the component of an edge again after the edge has gained or lost one of several assertions."""
-        if not self._is_deferred(child) and self._forest.is_looped(child, parent):
+        if not self._select_tree(child) and self._forest.is_looped(child, parent):
             self._put_looped(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
@@ -115,7 +115,7 @@ class TransitiveReduction:
         """Judge the affected edges after an edge has lost its last assertion."""
         verdict = self._forest.get_verdict(child, parent)
         is_looped = self._forest.is_looped(child, parent)
-        is_deferred = self._is_deferred(child)
+        is_deferred = self._select_tree(child)
         component = self._find_component_edges(child) - {(child, parent)} if is_looped and not is_deferred else set()
         if is_looped:
             self._forest.delete_edge(tables.LOOPED_EDGES, child, parent)
@@ -147,17 +147,17 @@ class TransitiveReduction:
         pair_counts, self._pair_counts = self._pair_counts, Counter()
         return pair_counts
 
-    def _is_deferred(self, node: int) -> bool:
-        """True if the tree of a node is judged as a whole. Subsequent work is counted for this tree."""
+    def _select_tree(self, node: int) -> bool:
+        """Count subsequent work for the tree of a node; return True if that tree will be judged as a whole."""
         self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
 
-    # -- Changes of D, the stated edges without cycles, by one edge
+    # -- Changes by one edge of D, the stated edges that remain after cycles are broken
 
     def _insert_edge(self, child: int, parent: int) -> None:
-        """Add an edge without a verdict to D."""
+        """Judge a new edge that closes no cycle, and the accepted edges that it makes redundant."""
         forest = self._forest
         if self._has_path(child, parent, forest.iter_parents, forest.iter_children):
             self._put_verdict(child, parent, REDUNDANT)
@@ -168,7 +168,7 @@ class TransitiveReduction:
             self._put_verdict(child, parent, ACCEPTED)
 
     def _remove_edge(self, child: int, parent: int, verdict: int | None) -> None:
-        """Remove an edge from D, if it was in D; it has no verdict afterwards."""
+        """Delete the verdict on an edge. If it was accepted, judge again the edges that it made redundant."""
         self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:
             return
@@ -255,7 +255,7 @@ class TransitiveReduction:
                     return seen[side], side == 0
 
     def _compute_closure(self, start: int, get_neighbors: _GetNeighbors) -> set[int]:
-        """Return a node and all nodes reached by repeated steps."""
+        """Return a node and all nodes reached from it by repeated steps to neighbors."""
         seen = {start}
         queue = deque([start])
         while queue:
@@ -297,6 +297,7 @@ class TransitiveReduction:
         }
 
     def _pop_node(self, queue: deque[int]) -> int:
+        """Remove and return the next node of a search, and count it as work."""
         self._work[self._tree] += 1
         return queue.popleft()
 

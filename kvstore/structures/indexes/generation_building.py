@@ -47,6 +47,7 @@ _log = logging.getLogger("kvstore")
 _BATCH_BYTES = 2 << 20
 _MAX_REMOVED_ROWS = 20_000
 
+#: A table, a key and a sealed value.
 TableRecord = tuple[str, bytes, bytes]
 
 
@@ -93,11 +94,11 @@ class GenerationBuilder:
                 if record is None or (kind.is_usable(record) and record.state["change"] == state.counters.change):
                     return False
             generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed, progress))
-            number = record.state.get("generation", 0) + 1
-            for batch in _iter_batches(kind, number, generation):
+            generation_number = record.state.get("generation", 0) + 1
+            for batch in _iter_batches(kind, generation_number, generation):
                 self._environment.write_with_growth(partial(_put_batch, batch))
             is_current = self._environment.write_with_growth(
-                partial(_switch_generation, kind, record, number, generation)
+                partial(_switch_generation, kind, record, generation_number, generation)
             )
             self._remove_unnamed_rows(kind)
             self._remove_unnamed_texts(kind)
@@ -115,7 +116,7 @@ class GenerationBuilder:
         with self._hold_lock(kind):
             with self._open_state() as state:
                 pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
-            for task in sorted(pending_tasks, key=lambda task: (-task.weight, task.content)):
+            for task in sorted(pending_tasks, key=lambda task: (-task.weight, task.digest)):
                 with self._open_state() as state:
                     bound = bind_generation(state, kind)
                     prompt = None if bound is None else kind.build_prompt(bound, task)
@@ -128,7 +129,7 @@ class GenerationBuilder:
                 except InvalidAnswerError as error:
                     _log.warning("%s: %s, %s: %s", self._environment.path, kind.name, task.title, error)
                     continue
-                put_text = partial(_put_text, task.content, kind.name, model.model.name, value)
+                put_text = partial(_put_text, task.digest, kind.name, model.model.name, value)
                 self._environment.write_with_growth(put_text)
                 num_written += 1
                 if progress is not None:
@@ -143,8 +144,8 @@ class GenerationBuilder:
         generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed))
         row_source = _MemoryRows(_iter_batches(kind, 0, generation))
         with self._open_state() as state:
-            generation_state = _make_generation_state(kind, 0, generation)
-            return _compute_forecast(kind, state, kind.bind(GenerationRows(row_source, 0, generation_state), state))
+            rows = GenerationRows(row_source, 0, _build_record_state(kind, 0, generation))
+            return _compute_forecast(kind, state, kind.bind(rows, state))
 
     def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
         """Drop an index with its rows and the texts that models wrote for it."""
@@ -162,6 +163,7 @@ class GenerationBuilder:
             self._remove_unnamed_texts(kind)
 
     def _remove_unnamed_rows(self, kind: GenerationIndex[Any]) -> None:
+        """Remove the rows of generations that the record of the index does not name, in batches."""
         for table in kind.tables:
             while True:
                 with self._open_state() as state:
@@ -178,11 +180,11 @@ class GenerationBuilder:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):
                 return  # it is not known yet which texts the first generation will name
-            stored_contents = list(WrittenTexts(state.lmdb).iter_contents_of_kind(kind.name))
-            named_contents = {task.content for task in _list_writing_tasks(kind, state)} if stored_contents else set()
-            unnamed_contents = [content for content in stored_contents if content not in named_contents]
-        if unnamed_contents:
-            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_contents))
+            stored_digests = list(WrittenTexts(state.lmdb).iter_digests_of_kind(kind.name))
+            named_digests = {task.digest for task in _list_writing_tasks(kind, state)} if stored_digests else set()
+            unnamed_digests = [digest for digest in stored_digests if digest not in named_digests]
+        if unnamed_digests:
+            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_digests))
 
     @contextmanager
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
@@ -217,13 +219,15 @@ class _MemoryRows:
             yield key, self._values[table][key]
 
 
-def _iter_batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[TableRecord]]:
+def _iter_batches(
+    kind: GenerationIndex[Any], generation_number: int, generation: Generation
+) -> Iterator[list[TableRecord]]:
     """Yield the records of a generation, as many at a time as fit in one commit."""
     batch: list[TableRecord] = []
     size = 0
     for table in kind.tables:
         for key, value in generation.rows.get(table, ()):
-            batch.append((table, records.encode_u32(number) + key, records.pack(value)))
+            batch.append((table, records.encode_u32(generation_number) + key, records.pack(value)))
             size += len(batch[-1][1]) + len(batch[-1][2])
             if size > _BATCH_BYTES:
                 yield batch
@@ -237,10 +241,12 @@ def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
         view.put(table, key, value)
 
 
-def _make_generation_state(kind: GenerationIndex[Any], number: int, generation: Generation) -> Mapping[str, Any]:
-    """Return the state of a generation, as the record of its index stores it."""
+def _build_record_state(
+    kind: GenerationIndex[Any], generation_number: int, generation: Generation
+) -> Mapping[str, Any]:
+    """Return :attr:`IndexRecord.state` for an index that uses this generation: all of it except its rows."""
     return {
-        "generation": number,
+        "generation": generation_number,
         "version": kind.version,
         "token": os.urandom(16),
         "change": generation.change,
@@ -250,12 +256,12 @@ def _make_generation_state(kind: GenerationIndex[Any], number: int, generation: 
 
 
 def _switch_generation(
-    kind: GenerationIndex[Any], record: IndexRecord, number: int, generation: Generation, view: WriteView
+    kind: GenerationIndex[Any], record: IndexRecord, generation_number: int, generation: Generation, view: WriteView
 ) -> bool:
     """Put a generation in use; return False if the index was dropped or created again meanwhile."""
     if Indexes(view).get(kind) != record:
         return False
-    IndexWriter(view).put(replace(record, state=_make_generation_state(kind, number, generation)))
+    IndexWriter(view).put(replace(record, state=_build_record_state(kind, generation_number, generation)))
     return True
 
 
@@ -268,9 +274,9 @@ def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None)
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
-    """Remove some rows that quote documents and are stale since the store has changed.
+    """Remove a batch of the rows that quote documents and are stale because the store has changed since.
 
-    Returns False if there were none.
+    Returns True if it removed any; call it again until it returns False.
     """
     change = Counters.load(view).change
     has_removed = False
@@ -290,8 +296,8 @@ def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
     view.change_many(table, dict.fromkeys(keys))
 
 
-def _put_text(content: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
-    WrittenTextWriter(view).put(content, kind, model, value)
+def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
+    WrittenTextWriter(view).put(digest, kind, model, value)
 
 
 def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
@@ -300,10 +306,11 @@ def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[Wr
 
 
 def _is_written(state: State, task: WritingTask) -> bool:
-    return WrittenTexts(state.lmdb).get(task.content) is not None
+    return WrittenTexts(state.lmdb).get(task.digest) is not None
 
 
 def _compute_forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
+    """Return the forecast for an index bound to a state."""
     num_texts = num_written = num_tokens = 0
     for task in kind.list_writing_tasks(bound):
         num_texts += 1

@@ -55,12 +55,12 @@ class Generation:
 class WritingTask(NamedTuple):
     """A text that a model may write.
 
-    ``content`` is the digest (16 bytes) of the kind, the prompt version and the sources. It does not depend on the
-    model, so that no text is written twice. Texts with the largest ``weight`` are written first. ``group`` is the
-    number of the group (topic or community) that the text describes.
+    ``digest`` is a digest (16 bytes) of the kind, the prompt version and the sources. It does not depend on the model,
+    so that no text is written twice. Texts with the largest ``weight`` are written first. ``group`` is the number of
+    the group (topic or community) that the text describes.
     """
 
-    content: bytes
+    digest: bytes
     weight: int
     title: str
     group: int
@@ -154,16 +154,16 @@ class GenerationRows:
         """Return the indexes of the existing keys, and their rows of ``columns`` integers, with -1 for nil."""
         prefixed_keys = [self._prefix + key for key in keys]
         values = self._source.get_many(table, prefixed_keys)
-        present = [index for index, value in enumerate(values) if value is not None]
-        present_keys = [prefixed_keys[index] for index in present]
-        rows = number_records.unpack_numbers([values[index] for index in present], table, present_keys, columns)
-        return present, rows
+        indexes = [index for index, value in enumerate(values) if value is not None]
+        stored_keys = [prefixed_keys[index] for index in indexes]
+        rows = number_records.unpack_numbers([values[index] for index in indexes], table, stored_keys, columns)
+        return indexes, rows
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         """Yield the keys with ``start <= key < stop`` and their values, in key order."""
         end = self._stop if stop is None else self._prefix + stop
         for key, value in self._source.scan(table, self._prefix + start, end):
-            yield bytes(key[4:]), records.unpack(value, table, key)
+            yield bytes(key[len(self._prefix) :]), records.unpack(value, table, key)
 
     def get_cached(self, name: str, build: Callable[[GenerationRows], Cached]) -> Cached:
         """Return the result of ``build`` for these rows, cached under ``name`` for all states of this generation."""

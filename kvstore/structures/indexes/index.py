@@ -31,7 +31,9 @@ class HasChange(Protocol):
     def change(self) -> int: ...
 
 
-Read = TypeVar("Read", bound=HasChange)
+#: The content of an index file, as the kind reads it.
+Content = TypeVar("Content", bound=HasChange)
+#: An index bound to a state: the interface that queries use.
 Bound = TypeVar("Bound")
 #: Opens the newest state for one block. Builds use short blocks, so that COMPACT and map growth need not wait for a
 #: whole build.
@@ -96,52 +98,55 @@ class Index(ABC):
         raise NotImplementedError
 
 
-class FileIndex(Index, Generic[Read, Bound]):
-    """A kind of index in a file. ``Read`` is the content of the file, the same for all states.
+class FileIndex(Index, Generic[Content, Bound]):
+    """A kind of index in a file. ``Content`` is the content of the file, the same for all states.
 
-    ``Bound`` is bound to a state. An automatic kind is extended in the background. ``building_detail`` is shown by SHOW
-    INDEXES during a build. ``checked_in_place`` names arrays that need not be read when the file is opened, because
-    ``Read`` verifies what it uses. ``beside`` names the kind with which this one is created, refreshed (afterwards) and
-    dropped; statements only name that kind.
+    ``Bound`` is the index bound to a state. An automatic kind is extended in the background. ``building_detail`` is
+    shown by SHOW INDEXES during a build. ``checked_in_place`` names arrays that need not be read when the file is
+    opened, because ``Content`` verifies what it uses. ``companion_of`` names the kind with which this one is created,
+    refreshed (afterwards) and dropped; statements only name that kind.
     """
 
     building_detail: str = ""
     checked_in_place: Collection[str] = ()
-    beside: str = ""
+    companion_of: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
         # Files written before the rebuild must not be used again.
         return replace(record, tokens=(), epoch=record.epoch + 1)
 
     @abstractmethod
-    def build(self, states: States, old: Read | None, record: IndexRecord, tools: BuildTools) -> IndexContent | None:
-        """Build the content of the next file from the newest state; return None if nothing is new.
+    def build(self, states: States, old: Content | None, record: IndexRecord, tools: BuildTools) -> IndexContent | None:
+        """Build the next file from the newest state; return None if nothing is new.
 
         ``old`` is the content of the last file if it can be extended; the build may modify it.
         """
 
     @abstractmethod
-    def read(self, content: IndexContent) -> Read:
-        """Return the content of a file, given its arrays (views of it), and the head and parts from :meth:`build`."""
+    def read(self, stored: IndexContent) -> Content:
+        """Return the content of a file, given its head, its arrays (views of the file) and its parts."""
 
     @abstractmethod
-    def bind(self, read: Read, record: IndexRecord, state: State) -> Bound:
+    def bind(self, content: Content, record: IndexRecord, state: State) -> Bound:
         """Return the index of a state, which uses the content and omits what the state does not contain."""
 
     @abstractmethod
-    def describe(self, read: Read) -> str:
-        """Describe its size for SHOW INDEXES."""
+    def describe(self, content: Content) -> str:
+        """Describe the size of the index for SHOW INDEXES."""
 
-    def compute_lag(self, read: Read, state: State) -> int:
-        """Return the number of changes by which it lags behind a state."""
-        return max(0, state.counters.change - read.change)
+    def compute_lag(self, content: Content, state: State) -> int:
+        """Return the number of changes by which the index lags behind a state."""
+        return max(0, state.counters.change - content.change)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Return the reason why a state needs no file and searches exactly, or None if it needs a file."""
+        """Return the reason why a state needs no file because it is searched exactly, or None if it needs a file."""
         return None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the next chunk id from which the file with this head is worth extending; for automatic kinds only."""
+        """Return the value of ``next_chunk`` from which extending the file with this head is worthwhile.
+
+        Implemented by automatic kinds only.
+        """
         raise NotImplementedError
 
 

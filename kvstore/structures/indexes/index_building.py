@@ -102,7 +102,7 @@ class IndexBuilder:
             head = {**content.head, "kind": kind.name, "token": token, "epoch": record.epoch}
             draft.write(head, content.arrays, content.parts)
             del content, old
-            return self._publish(draft, record, token, is_cancelled)
+            return self._trust_and_publish(draft, record, token, is_cancelled)
 
     def drop(self, kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
         """Drop an index and delete its file."""
@@ -115,8 +115,8 @@ class IndexBuilder:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record
 
-    def find_extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id of the store, and the next id at which the file of an automatic kind is extended."""
+    def compute_next_extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
+        """Return the next chunk id of the store, and the one from which the file of an automatic kind is extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
             head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))
@@ -125,17 +125,17 @@ class IndexBuilder:
         with self._open_state() as state:
             return state.counters.next_chunk, kind.compute_extension_start(head, record, state)
 
-    def _publish(
+    def _trust_and_publish(
         self, draft: index_file.Draft, record: IndexRecord, token: bytes, is_cancelled: Callable[[], bool] | None
     ) -> bool:
-        """Mark a written file as trusted and rename it into place.
+        """Add the token of a written file to the record of its index, and rename the file into place.
 
         Returns False if its index was dropped or created again. Waits for other writers up to the store's lock timeout;
         with ``is_cancelled``, until that returns true. Raises LockTimeoutError.
         """
         while True:
             try:
-                is_trusted = self._environment.write_with_growth(
+                is_record_current = self._environment.write_with_growth(
                     lambda view: IndexWriter(view).trust(record, token),
                     None if is_cancelled is None else _LOCK_RETRY_SECONDS,
                 )
@@ -143,9 +143,9 @@ class IndexBuilder:
             except LockTimeoutError:
                 if is_cancelled is None or is_cancelled():
                     raise
-        if is_trusted:
+        if is_record_current:
             draft.publish()
-        return is_trusted
+        return is_record_current
 
     @contextmanager
     def _open_read_state(self) -> Iterator[State]:

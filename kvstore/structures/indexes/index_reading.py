@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError
 from ...storage import index_file
 from .generations import GenerationIndex, bind_generation
-from .index import Bound, FileIndex, Index, IndexContent, IndexRecord, IndexStatus, Read
+from .index import Bound, Content, FileIndex, Index, IndexContent, IndexRecord, IndexStatus
 from .indexes import Indexes
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def is_trusted(environment: Environment, kind: FileIndex[Any, Any], token: bytes
 
 
 def read_index(
-    environment: Environment, kind: FileIndex[Read, Any], path: Path, *, verify_all: bool = False
-) -> tuple[int, Read]:
+    environment: Environment, kind: FileIndex[Content, Any], path: Path, *, verify_all: bool = False
+) -> tuple[int, Content]:
     """Return the epoch and the content of an index file.
 
     ``verify_all`` also verifies the arrays that are otherwise verified row by row during searches. Raises
@@ -48,7 +48,7 @@ def read_index(
         try:
             parts = index_file.read_parts(path, head, checked_in_place)
         except FileNotFoundError as error:  # perhaps replaced meanwhile by a file with other parts
-            missing = Path(error.filename).name
+            missing_part = Path(error.filename).name
             continue
         try:
             return head["epoch"], kind.read(IndexContent(head, arrays, parts))
@@ -58,11 +58,11 @@ def read_index(
             ) from error
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:  # written by another program
             raise IndexUnavailableError(f"{path}: it cannot be read ({error}); REFRESH rebuilds it") from error
-    raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH rebuilds it")
+    raise IndexUnavailableError(f"{path}: its part {missing_part} is missing; REFRESH rebuilds it")
 
 
-def get_file(open_indexes: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
-    """Return the loaded file of a kind of index of an open store."""
+def get_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LoadedFile[tuple[int, Content]]:
+    """Return the file of a kind of index of an open store; it is loaded on first use as its epoch and its content."""
     # Pass the environment only: the loader must not refer to the object that holds the loaded file.
     return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 

@@ -60,7 +60,7 @@ class IndexWriter(Indexes):
         self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
     def trust(self, record: IndexRecord, token: bytes) -> bool:
-        """Trust a file built for ``record``; return False if the index has changed since."""
+        """Record the token of a file built for ``record``; return False if the index has changed since."""
         stored_record = self.get(record.kind)
         if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False

@@ -24,7 +24,7 @@ from ..state import State
 from ..vectors.hnsw import (
     CHECKED_IN_PLACE,
     GRAPH_OPTIONS,
-    MAX_DEAD_SHARE,
+    MAX_DELETED_SHARE,
     CodedRows,
     HnswBuilder,
     HnswGraph,
@@ -69,8 +69,9 @@ class ChunkSegments:
 class _MergePlan(NamedTuple):
     """A plan for the next file, apart from new chunks.
 
-    ``kept_parts`` parts remain as they are. ``merged_rows`` codes are merged, the first of them with the links of
-    ``base``. ``coverage`` is what both cover. ``old_parts`` are the existing parts, if they can be reused.
+    ``kept_parts`` remain as they are. The codes ``merged_rows`` of several parts are merged; ``base`` is the graph of
+    the first of them, if its links can be reused. ``coverage`` describes both. ``old_parts`` are all existing parts, to
+    fall back on if the build is cancelled.
     """
 
     kept_parts: Sequence[FilePart] = ()
@@ -101,7 +102,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     def build(
         self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
-        """Build the next file from new chunks, and those of ``old_parts`` unless too many of them are deleted."""
+        """Build the next file from new chunks and those of the old file.
+
+        A cancelled build keeps the rows that were linked in time, or else adds the new rows without links.
+        """
         options = record.get_int_options(("exact_below", *GRAPH_OPTIONS))
         with states() as state:
             end = state.counters.next_chunk
@@ -122,8 +126,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             rows = CodedRows.concatenate([*plan.merged_rows, *new_rows])
             del new_rows  # so that the codes are not in memory twice
             graph = _build_graph(rows, plan.base, options, tools)
-            if len(graph) < num_merged + num_new:  # cancelled
-                if len(graph) > num_merged:
+            is_complete = len(graph) == num_merged + num_new
+            if not is_complete:  # the build was cancelled
+                if len(graph) > num_merged:  # some new rows are linked
                     coverage = extend_coverage(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
                 elif num_new and plan.old_parts:
                     parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
@@ -135,26 +140,26 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         head = {"options": options, "coverage": [list(pair) for pair in coverage]}
         return IndexContent(head, {"rows": np.array([part.head["rows"] for part in parts], np.uint64)}, parts)
 
-    def read(self, content: IndexContent) -> ChunkSegments:
-        coverage = tuple((int(change), int(stop)) for change, stop in content.head["coverage"])
-        segments = [HnswGraph(part.arrays, part.head["entry"]) for part in content.parts]
-        if list(map(len, segments)) != content.arrays["rows"].tolist():
+    def read(self, stored: IndexContent) -> ChunkSegments:
+        coverage = tuple((int(change), int(stop)) for change, stop in stored.head["coverage"])
+        segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
+        if list(map(len, segments)) != stored.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
         newer_vectors = VectorCache(CachedVectors(coverage))
-        return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer_vectors)
+        return ChunkSegments(segments, stored.parts, coverage, stored.head["options"], newer_vectors)
 
-    def bind(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
+    def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
         """Return the segments: their candidates are looked up in the state, see :mod:`.vector_search`."""
-        return read
+        return content
 
-    def describe(self, read: ChunkSegments) -> str:
-        segments = f"{len(read.segments)} segment" + ("s" if len(read.segments) > 1 else "")
-        return f"{len(read):,} vectors in {segments}; newer chunks are compared exactly"
+    def describe(self, content: ChunkSegments) -> str:
+        segments = f"{len(content.segments)} segment" + ("s" if len(content.segments) > 1 else "")
+        return f"{len(content):,} vectors in {segments}; newer chunks are compared exactly"
 
-    def compute_lag(self, read: ChunkSegments, state: State) -> int:
+    def compute_lag(self, content: ChunkSegments, state: State) -> int:
         """Return 0 while no chunk is new: deletions do not count."""
-        covered_stop = find_covered_stop(read.coverage, state.counters.change) or 0
-        return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(read, state)
+        covered_stop = find_covered_stop(content.coverage, state.counters.change) or 0
+        return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(content, state)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
         if record is None:
@@ -175,14 +180,16 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, i
     if old is None:
         return _MergePlan()
     num_new = sum(1 for _ in state.chunks.scan(old.stop))
-    num_dead = len(old) - (state.counters.chunks - num_new)
-    must_rebuild = old.options != options or num_dead > MAX_DEAD_SHARE * len(old)
+    num_deleted = len(old) - (state.counters.chunks - num_new)
+    must_rebuild = old.options != options or num_deleted > MAX_DELETED_SHARE * len(old)
     if old.stop >= state.counters.next_chunk and not must_rebuild:
         return None
-    num_kept, size = len(old.segments), num_new
-    while num_kept and (must_rebuild or (size and len(old.segments[num_kept - 1]) < _GROWTH_FACTOR * size)):
+    num_kept, merged_size = len(old.segments), num_new
+    while num_kept and (
+        must_rebuild or (merged_size and len(old.segments[num_kept - 1]) < _GROWTH_FACTOR * merged_size)
+    ):
         num_kept -= 1
-        size += len(old.segments[num_kept])
+        merged_size += len(old.segments[num_kept])
     merged_segments = old.segments[num_kept:]
     try:
         for segment in merged_segments:

@@ -26,6 +26,8 @@ from .index_reading import bind_index, reject_file
 from .indexes import Indexes
 from .vector_index import VECTOR_INDEX, ChunkSegments
 
+#: The chunks requested beyond the wanted number, because some of the nearest may be deleted or tie with the last.
+_NUM_SPARE = 16
 #: The description of a search that compared every chunk.
 EXACT_METHOD = "exact cosine over all chunks"
 
@@ -67,7 +69,7 @@ def _search_index(
         except IndexUnavailableError as error:
             reject_file(state, VECTOR_INDEX, error)
             return None
-        part = _compare_exactly(state, candidates, top)
+        part = _gather_contenders(state, candidates, top)
         ranking = rank_parts(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
         # A row that the search has not visited in a segment is no nearer than the last row it returned.
         unseen_bounds = [
@@ -80,8 +82,12 @@ def _search_index(
         ef *= 4
 
 
-def _compare_exactly(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
-    """Return the candidates in the state that may be among the ``top`` nearest, with their stored vectors."""
+def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
+    """Return the candidates in the state that may be among the ``top`` nearest, with their stored vectors.
+
+    The cosines of candidates are those of their codes, so a candidate is left out only if its cosine is below that of
+    the last of the ``top`` by more than both can be wrong.
+    """
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
     max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
@@ -153,20 +159,21 @@ def rank_parts(
 
     Every vector is compared. The caller knows that the state has the ``known_chunks``.
     """
-    num_wanted = top + 16
+    num_requested = top + _NUM_SPARE
     while True:
-        chunks, scores = find_nearest(parts, query, num_wanted, allowed)
-        is_exhaustive = len(chunks) < num_wanted
-        present = _find_present(state, chunks, scores, top, known_chunks)
-        if len(present) >= top or is_exhaustive:
-            return best(state, chunks[present], scores[present], top)
-        num_wanted *= 4
+        chunks, scores = find_nearest(parts, query, num_requested, allowed)
+        is_exhaustive = len(chunks) < num_requested
+        stored_positions = _find_top_stored(state, chunks, scores, top, known_chunks)
+        if len(stored_positions) >= top or is_exhaustive:
+            return best(state, chunks[stored_positions], scores[stored_positions], top)
+        num_requested *= 4
 
 
-def _find_present(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:
+def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:
     """Return the positions of the first ``top`` chunks that the state has, and of those that tie with the last of them.
 
-    ``chunks`` are sorted best first. Each chunk is returned once, although two states may have read the same chunk.
+    ``chunks`` are sorted best first, and the state is known to have ``known_chunks``. Each chunk is returned once,
+    although two states may have read the same chunk.
     """
     positions: dict[int, int] = {}
     min_score = -np.inf
@@ -187,6 +194,6 @@ def _find_present(state: State, chunks: Ids, scores: Matrix, top: int, known_chu
 
 
 def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Return positions, best first, in portions that are looked up together. Usually the first portion is enough."""
-    size = top + 16
+    """Yield positions, best first, in portions that are looked up together. Usually the first portion is enough."""
+    size = top + _NUM_SPARE
     return (positions[start : start + size] for start in range(0, len(positions), size))

@@ -34,21 +34,24 @@ class WrittenTexts:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def get(self, content: bytes) -> WrittenText | None:
+    def get(self, digest: bytes) -> WrittenText | None:
         """Return the text written from the sources with this digest, or None.
 
         Raises CorruptionError if it is damaged.
         """
-        value = self._view.get(tables.WRITTEN, content)
-        return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, content))
+        value = self._view.get(tables.WRITTEN, digest)
+        return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, digest))
 
-    def iter_contents(self) -> Iterator[bytes]:
+    def iter_digests(self) -> Iterator[bytes]:
         """Yield the digests of the sources of all written texts, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 
-    def iter_contents_of_kind(self, kind: str) -> Iterator[bytes]:
-        """Yield the digests of the texts written for a kind of index; raise CorruptionError if one is damaged."""
+    def iter_digests_of_kind(self, kind: str) -> Iterator[bytes]:
+        """Yield the digests of the sources of the texts written for a kind of index.
+
+        Raises CorruptionError if a text is damaged.
+        """
         for key, value in self._view.scan(tables.WRITTEN):
             if WrittenText(*records.unpack(value, tables.WRITTEN, bytes(key))).kind == kind:
                 yield bytes(key)
@@ -61,21 +64,21 @@ class WrittenTextWriter(WrittenTexts):
         super().__init__(view)
         self._write_view = view
 
-    def put(self, content: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:
-        """Store a text that was just written."""
-        self.copy(content, WrittenText(kind, model, int(time.time()), value))
+    def put(self, digest: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:
+        """Store a text that a model has just written, under the digest of its sources."""
+        self.copy(digest, WrittenText(kind, model, int(time.time()), value))
 
-    def copy(self, content: bytes, text: WrittenText) -> None:
+    def copy(self, digest: bytes, text: WrittenText) -> None:
         """Store a text taken over from another state, with its original time."""
         row = [text.kind, text.model, text.written_at, dict(text.value)]
-        self._write_view.put(tables.WRITTEN, content, records.pack(row))
+        self._write_view.put(tables.WRITTEN, digest, records.pack(row))
 
-    def remove(self, contents: Iterable[bytes]) -> None:
-        """Remove texts."""
-        for content in contents:
-            self._write_view.delete(tables.WRITTEN, content)
+    def remove(self, digests: Iterable[bytes]) -> None:
+        """Remove the texts stored under these digests."""
+        for digest in digests:
+            self._write_view.delete(tables.WRITTEN, digest)
 
 
-def get_written_text(view: View, content: bytes) -> WrittenText | None:
+def get_written_text(view: View, digest: bytes) -> WrittenText | None:
     """Return the text written from the sources with this digest, or None; raise CorruptionError if it is damaged."""
-    return WrittenTexts(view).get(content)
+    return WrittenTexts(view).get(digest)

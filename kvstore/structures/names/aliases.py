@@ -97,9 +97,9 @@ class Aliases:
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
     def follow_aliases(self, key: str) -> Iterator[str]:
-        """Yield the names that a name leads to, one statement after the other.
+        """Yield the names that a name (its normal form) leads to, one statement after the other.
 
-        Nothing if there is no statement about it.
+        Raises CorruptionError if they lead back to the name.
         """
         seen = {key}
         while (alias := self.get(key)) is not None:
@@ -154,6 +154,7 @@ class AliasWriter(Aliases):
         self._put_members(alias.target, [name for name in self.list_direct_aliases(alias.target) if name != alias.key])
 
     def _put_members(self, target: str, names: list[str]) -> None:
+        """Store the names stated for an entity, or remove the record if there are none."""
         if names:
             self._write_view.put(tables.ALIAS_MEMBERS, target.encode(), records.pack(sorted(names)))
         else:

@@ -69,8 +69,7 @@ class EntityRecord:
     @property
     def key(self) -> str:
         """The normal form, which all forms share."""
-        row = self.row
-        return to_entity_key(row[next(offset for offset in range(0, len(row), 3) if row[offset + 2])])
+        return to_entity_key(next(slot.form for slot in self.slots if slot.times))
 
     @property
     def forms(self) -> dict[str, int]:
@@ -154,7 +153,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
-    """Return some rows of a block, in order of the entities."""
+    """Return the rows of some entities of a block, in their order; None for an entity that does not exist."""
     if value is None:
         return [None] * len(entities)
     try:
@@ -223,7 +222,7 @@ class Entities:
         if value is None:
             return None
         entity = int(records.U32.unpack(value)[0])
-        self._get_checked(key, entity)
+        self._get_with_key(key, entity)
         return entity
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
@@ -249,9 +248,9 @@ class Entities:
         Raises CorruptionError if a name leads to another name's entity.
         """
         for key, entity in self.iter_names(prefix):
-            yield self._get_checked(key, entity)
+            yield self._get_with_key(key, entity)
 
-    def _get_checked(self, key: str, entity: int) -> EntityRecord:
+    def _get_with_key(self, key: str, entity: int) -> EntityRecord:
         """Return the record of the entity that a name leads to; raise CorruptionError if it has another name."""
         record = self.get(entity)
         if record.key != key:

@@ -24,7 +24,10 @@ _GET_ENTITY = itemgetter(0)
 def collect_mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
-    """Return the abstracts that mention each entity, with ranks: leaves by count, and those of title and headings."""
+    """Return the abstracts that mention each entity, with ranks.
+
+    ``rows`` holds the occurrences in each chunk; a leaf abstract is ranked by their number in its chunks.
+    """
     counts_by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():
         counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, mentions))

@@ -39,7 +39,11 @@ def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: in
 
 
 class HeadedAbstract(NamedTuple):
-    """A title or heading: its text, the ranks of a name that is all or part of it, and its abstract."""
+    """A title or heading and the abstract below it.
+
+    ``whole_rank`` is the rank of the abstract for an entity whose name is the whole heading, ``part_rank`` that for one
+    whose name is a part of it.
+    """
 
     text: str
     whole_rank: int
@@ -47,10 +51,9 @@ class HeadedAbstract(NamedTuple):
     abstract: int
 
     def make_occurrence(self, entity: int, key: str) -> HeadingOccurrence:
-        """Return the occurrence of an entity, given by its normal form, in this heading."""
-        return HeadingOccurrence(
-            entity, self.whole_rank if key == to_entity_key(self.text) else self.part_rank, self.abstract
-        )
+        """Return the occurrence in this heading of an entity with the normal form ``key``."""
+        rank = self.whole_rank if key == to_entity_key(self.text) else self.part_rank
+        return HeadingOccurrence(entity, rank, self.abstract)
 
 
 def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:

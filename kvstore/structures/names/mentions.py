@@ -83,7 +83,7 @@ class Mentions:
         except ValueError as error:
             for key, value in zip(keys, values, strict=True):
                 if value is not None:
-                    records.unpack(value, tables.MENTIONS, key)
+                    records.unpack(value, tables.MENTIONS, key)  # raises an error that names the damaged key
             raise CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR") from error
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
@@ -172,10 +172,6 @@ class MentionWriter(Mentions):
 
 
 def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    return list(map(_make_occurrence, _iter_numbers(value, key)))
-
-
-def _iter_numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:
-    """Decode entity, start and length of each occurrence; starts are stored as differences."""
     row = records.unpack(value, tables.MENTIONS, key)
-    return zip(row[::3], accumulate(row[1::3]), row[2::3], strict=True)
+    starts = accumulate(row[1::3])  # starts are stored as differences
+    return list(map(_make_occurrence, zip(row[::3], starts, row[2::3], strict=True)))

@@ -77,7 +77,10 @@ def build_layered_arrays(
 def _group_members(
     layer_starts: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Return the bounds of the members of each node above layer 0, and all members."""
+    """Group the nodes by parent: return all nodes with a parent (``members``), and the ``bounds`` of each group.
+
+    The members of the i-th node above layer 0 are ``members[bounds[i]:bounds[i + 1]]``.
+    """
     owner_arrays = [
         np.where(layer_parents < 0, -1, layer_parents + start)
         for layer_parents, start in zip(parents, layer_starts[1:], strict=False)

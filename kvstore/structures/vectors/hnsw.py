@@ -31,7 +31,7 @@ GRAPH_OPTIONS: Mapping[str, Option] = {
     "ef_construction": Option(200, 8, 2000, "candidates examined for the links of a new vector"),
 }
 #: A graph is rebuilt if more than this fraction of its nodes is deleted.
-MAX_DEAD_SHARE = 0.2
+MAX_DELETED_SHARE = 0.2
 #: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
 CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
 #: The number of codes compared in about the time of finding one candidate through links.
@@ -115,11 +115,12 @@ class HnswGraph:
         """
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
-        count = len(labels) if allowed is None else min(allowed.count, len(labels))
+        num_allowed = len(labels) if allowed is None else min(allowed.count, len(labels))
         try:
-            can_walk = self.is_linked and (allowed is None or groups is not None)
-            # A walk visits len / count times as many nodes as may answer.
-            if can_walk and count * count > CODES_PER_CANDIDATE * ef * len(labels):
+            can_follow_links = self.is_linked and (allowed is None or groups is not None)
+            # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many.
+            is_search_faster = num_allowed * num_allowed > CODES_PER_CANDIDATE * ef * len(labels)
+            if can_follow_links and is_search_faster:
                 near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_codes[0]) == ef:  # otherwise a part of the graph is unreachable from the rest
                     return NearCodes(*near_codes, False)

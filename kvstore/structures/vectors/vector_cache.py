@@ -34,7 +34,7 @@ def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
 
 
 def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRanges:
-    """Extend a coverage by the chunks below ``stop``, as they were at ``change``."""
+    """Return a coverage that also says: all chunks below ``stop`` that the store had at ``change``."""
     return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
 
 
@@ -68,6 +68,7 @@ class CachedVectors:
     def extend(self, part: VectorPart, change: int, stop: int) -> CachedVectors:
         """Return a cache extended by the vectors that were new at ``change``."""
         parts = [*self.parts, part]
+        # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
             parts[-2:] = [join_parts(parts[-2:])]
         return CachedVectors(extend_coverage(self.coverage, change, stop), tuple(parts))
@@ -86,5 +87,5 @@ class VectorCache:
 
 
 def join_parts(parts: Sequence[VectorPart]) -> VectorPart:
-    """Concatenate parts."""
+    """Concatenate the ids and the vectors of parts."""
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])

@@ -37,6 +37,9 @@ ENCODING, QUANTIZED_ENCODING = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
 _FREE_COUNT_STRUCT = struct.Struct("<H")
 _BODY_START = 8  # the start of the checksummed part
+#: The maximum size of a block, the maximum of the 16-bit count of its rows, and the share of its pages to fill.
+_MAX_BLOCK_PAGES, _MAX_BLOCK_ROWS, _SUFFICIENT_FILL = 64, 65535, 0.97
+#: The id of a free row.
 FREE_ID = 2**64 - 1
 #: A flag that distinguishes a recorded checksum from a missing one.
 _VERIFIED_FLAG = 1 << 32
@@ -55,21 +58,22 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
 def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
-    """Return the size in bytes and the rows of a block: the smallest whole number of pages that wastes at most 3 %."""
+    """Return the size in bytes and the rows of a block: the fewest pages that waste at most 3 %."""
     row_size = 8 + (4 + dimension if quantised else 4 * dimension)
-    best = (0.0, 0, 0)
-    for pages in range(1, 65):
+    best_fill, best_size, best_rows = 0.0, 0, 0
+    for pages in range(1, _MAX_BLOCK_PAGES + 1):
         size = records.compute_page_value_size(pages)
-        rows = min((size - _HEADER.size) // row_size, 65535)
+        rows = min((size - _HEADER.size) // row_size, _MAX_BLOCK_ROWS)
         fill = rows * row_size / (pages * records.PAGE_SIZE)
-        if fill >= 0.97:
+        if fill >= _SUFFICIENT_FILL:
             return size, rows
-        best = max(best, (fill, size, rows))
-    if best[2] == 0:
+        best_fill, best_size, best_rows = max((best_fill, best_size, best_rows), (fill, size, rows))
+    if best_rows == 0:
         raise InputError(
-            f"vectors of {dimension} dimensions do not fit into a block of 64 pages; use an embedder with fewer"
+            f"vectors of {dimension} dimensions do not fit into a block of {_MAX_BLOCK_PAGES} pages; use an embedder "
+            "with fewer"
         )
-    return best[1], best[2]
+    return best_size, best_rows
 
 
 class _VectorBlock:
@@ -139,7 +143,7 @@ class VerifiedBlocks:
         checksums = self._checksums
         return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
 
-    def note(self, number: int, checksum: int) -> None:
+    def put(self, number: int, checksum: int) -> None:
         """Record that a block was verified."""
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
@@ -201,12 +205,12 @@ class Vectors:
         )
         vectors = np.empty((len(locations), self.dimension), np.float32)
         shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantised
-        unsound_index = gather_rows(
+        damaged_index = gather_rows(
             values, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
         )
-        if unsound_index >= 0:
-            number = int(numbers[unsound_index])
-            raise self._make_missing_error(number) if values[unsound_index] is None else self._make_damage_error(number)
+        if damaged_index >= 0:
+            number = int(numbers[damaged_index])
+            raise self._make_missing_error(number) if values[damaged_index] is None else self._make_damage_error(number)
         if self._verified_blocks is not None:
             self._verified_blocks.put_many(numbers, checksums)
         return vectors
@@ -246,13 +250,14 @@ class Vectors:
         return self._open_block(value, number)
 
     def _open_block(self, value: memoryview | bytes, number: int) -> _VectorBlock:
+        """Return the block with this stored value; raise CorruptionError if it is damaged or of another shape."""
         if len(value) == self._block_size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (rows, dimension) == (self._rows_per_block, self.dimension):
                 is_verified = self._verified_blocks is not None and (number, checksum) in self._verified_blocks
                 if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY_START:]):
                     if not is_verified and self._verified_blocks is not None:
-                        self._verified_blocks.note(number, checksum)
+                        self._verified_blocks.put(number, checksum)
                     return self._block_type(value, self.dimension, self._rows_per_block)
         raise self._make_damage_error(number)
 
@@ -307,7 +312,7 @@ class VectorWriter(Vectors):
         return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
 
     def remove(self, number: int, row: int) -> None:
-        """Free one row."""
+        """Free one row of a block."""
         block = self._get_private_block(number)
         if self._open_blocks is not None and not (block.ids == FREE_ID).any():
             self._open_blocks.append(number)
@@ -376,6 +381,7 @@ class VectorWriter(Vectors):
         return self._dirty.get(number) or super()._get_block(number)
 
     def _get_private_block(self, number: int) -> _VectorBlock:
+        """Return the private copy of a block, which may be changed and is written by :meth:`flush`."""
         block = self._dirty.get(number)
         if block is None:
             stored_block = super()._get_block(number)

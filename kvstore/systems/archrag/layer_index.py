@@ -64,7 +64,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 
     name = "community_graph"
     description = "entities and communities as one graph of near neighbours, for USING archrag"
-    beside = COMMUNITIES.name
+    companion_of = COMMUNITIES.name
     building_detail = "where there are few it is made in memory meanwhile"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = {}
@@ -80,18 +80,18 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         arrays = layers.build_arrays(tools.progress, tools.is_cancelled)
         return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
-    def read(self, content: IndexContent) -> CommunityGraph:
-        vectors = LayeredVectors(content.arrays)
+    def read(self, stored: IndexContent) -> CommunityGraph:
+        vectors = LayeredVectors(stored.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
-        return CommunityGraph(content.head["change"], np.split(content.arrays["nodes"], ends), vectors)
+        return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
 
-    def bind(self, read: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
+    def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
         communities = bind_index(state, COMMUNITIES)
-        return read if communities is not None and communities.change == read.change else None
+        return content if communities is not None and communities.change == content.change else None
 
-    def describe(self, read: CommunityGraph) -> str:
-        entities, *communities = read.vectors.sizes
-        search_method = "by links" if read.vectors.is_linked else "all compared"
+    def describe(self, content: CommunityGraph) -> str:
+        entities, *communities = content.vectors.sizes
+        search_method = "by links" if content.vectors.is_linked else "all compared"
         return (
             f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {search_method}"
         )

@@ -248,7 +248,7 @@ class TitleForms(ReadRequest[NameForms]):
     def fetch(self, state: State) -> NameForms:
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
-        links = graph.read_link_rows(entities[graph.read_degrees(entities).linked])
+        links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])
         is_title = links.kinds == edges.TITLE_LINK
         others: dict[int, list[int]] = {}
         for entity, other in zip(links.entities[is_title].tolist(), links.others[is_title].tolist(), strict=True):
