@@ -308,8 +308,8 @@ def test_stored_sums_of_vectors_agree_with_all_vectors(
     make_store: Callable[..., kvstore.Store], mode: str, options: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answers(stored_above: int) -> list[list[tuple[object, ...]]]:
-        monkeypatch.setattr(ordered_chunks, "MOST_ADDED", stored_above)
-        monkeypatch.setattr(topics, "MOST_ADDED", stored_above)
+        monkeypatch.setattr(ordered_chunks, "MAX_SUMMED_CHUNKS", stored_above)
+        monkeypatch.setattr(topics, "MAX_SUMMED_CHUNKS", stored_above)
         store = make_store(f"above {stored_above}", settings={"chunk_tokens": 40})
         for subject in SUBJECTS[:3]:
             for number in range(6):

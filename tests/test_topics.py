@@ -132,7 +132,7 @@ def test_many_newer_chunks_are_placed_in_one_pass(grouped: kvstore.Store, monkey
     for number in range(4, 9):
         grouped.put(f"rail-{number}", text_of("rail", number))
     placed = rows(grouped, "SELECT document, topic FROM topic_members WHERE newer")
-    monkeypatch.setattr(topics, "_SEARCHED", 1)
+    monkeypatch.setattr(topics, "_MAX_SEARCHES", 1)
     assert rows(grouped, "SELECT document, topic FROM topic_members WHERE newer") == placed
 
 
@@ -237,9 +237,9 @@ def test_related_sentences_name_the_same_entity(related: kvstore.Store, grouped:
     others = rows(related, "SELECT topic, level, title, text FROM topics WHERE tree = 'similarity'")
     assert others == rows(grouped, "SELECT topic, level, title, text FROM topics"), "the other tree is as it was"
     drawn = rows(related, "EXPAND TOPICS DEPTH 9")
-    assert {line[-1] for line in drawn} == {"", "what is related"}
+    assert {line[-1] for line in drawn} == {"", "related content"}
     assert [(len(drawn),)] == rows(related, "SELECT count(*) FROM topics")
-    assert f"of what is related, {len(leaves)} of them of one name" in detail(related)[2]
+    assert f"topics of related content, {len(leaves)} of them about one name" in detail(related)[2]
     assert "related" not in detail(grouped)[2] + everything_told(grouped)
     assert related.check() == []
 
@@ -295,7 +295,7 @@ def test_a_model_summarizes_related_sentences_once(related: kvstore.Store, serve
     shown = [request["messages"][-1]["content"] for request in server.requests]
     assert len(set(shown)) == len(shown)
     assert rows(related, f"SELECT DISTINCT title FROM topics WHERE {RELATED}") == [("On names",)]
-    assert "what is related, by scribe" in {line[-1] for line in rows(related, "EXPAND TOPICS")}
+    assert "related content, by scribe" in {line[-1] for line in rows(related, "EXPAND TOPICS")}
     related.delete("tea-1")
     kept = rows(
         related, f"SELECT count(*) FROM topics WHERE {RELATED} AND stale AND level = 0 AND written_by IS NOT NULL"

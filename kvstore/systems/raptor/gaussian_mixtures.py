@@ -34,9 +34,7 @@ def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     try:
         from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]
     except ImportError as error:
-        raise InputError(
-            "method = gmm needs scikit-learn, which kvstore[local] brings; install it, or take method = affinity"
-        ) from error
+        raise InputError("method = gmm needs scikit-learn; install kvstore[local], or use method = affinity") from error
     partitions: list[Partition] = []
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
@@ -61,7 +59,8 @@ def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     return partitions
 
 
-def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
+def _fit_mixture(mixture_class: Any, nodes: npt.NDArray[np.float64]) -> Partition:
+    """Return the cluster of each node in the mixture whose size minimizes the Bayesian information criterion."""
     if len(nodes) < _MIN_NODES:
         return np.zeros(len(nodes), np.int64)
     points = _compute_components(nodes)
@@ -69,10 +68,10 @@ def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings that a fit did not converge
         for count in (count for count in _CLUSTER_COUNTS if 2 * count <= len(points)):
-            fitted = mixture(count, random_state=0, reg_covar=1e-4).fit(points)
-            candidates.append((float(fitted.bic(points)), count, fitted))
-    best = min(candidates, key=lambda one: one[:2])[2]
-    return renumber_clusters(best.predict(points))
+            mixture = mixture_class(count, random_state=0, reg_covar=1e-4).fit(points)
+            candidates.append((float(mixture.bic(points)), count, mixture))
+    _, _, best_mixture = min(candidates, key=lambda candidate: candidate[:2])
+    return renumber_clusters(best_mixture.predict(points))
 
 
 def _compute_components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,11 +27,11 @@ class EntityMentions:
     """Mentions of entities (ids, sorted by normal form) in chunks.
 
     ``rows`` has shape (n, 2): the index of the entity and the byte offset of the mention in the chunk. The mentions
-    of chunk i are the rows from ``bounds[i]`` to ``bounds[i + 1]``.
+    of chunk i are ``rows[starts[i] : starts[i + 1]]``.
     """
 
     entities: list[int]
-    bounds: Partition
+    starts: Partition
     rows: Partition
 
     @staticmethod
@@ -39,19 +40,17 @@ class EntityMentions:
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()
-        bounds = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
-        mention_nodes = graph.mention_nodes
-        stops, rows = array("q", [0]), array("q")
+        node_starts = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
+        starts, rows = array("q", [0]), array("q")
         for position, chunk in enumerate(chunks.ids.tolist()):
-            nodes_by_entity = {
-                entities[node]: node for node in mention_nodes[bounds[position] : bounds[position + 1]].tolist()
-            }
+            chunk_nodes = graph.mention_nodes[node_starts[position] : node_starts[position + 1]].tolist()
+            nodes_by_entity = {entities[node]: node for node in chunk_nodes}
             for entity, start, _ in state.mentions.get_in_chunk(chunk) if nodes_by_entity else ():
                 node = nodes_by_entity.get(display.resolve_entity(entity))
                 if node is not None:
                     rows.extend((node, start))
-            stops.append(len(rows) // 2)
-        return EntityMentions(entities, np.frombuffer(stops, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
+            starts.append(len(rows) // 2)
+        return EntityMentions(entities, np.frombuffer(starts, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
 
 
 def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> list[EntitySentences]:
@@ -60,17 +59,17 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
     Entities with exactly the same sentences share one entry.
     """
     rows = array("q")
-    for position in np.flatnonzero(np.diff(mentions.bounds)).tolist():
-        node_offsets = mentions.rows[mentions.bounds[position] : mentions.bounds[position + 1]].tolist()
+    for position in np.flatnonzero(np.diff(mentions.starts)).tolist():
+        chunk_mentions = mentions.rows[mentions.starts[position] : mentions.starts[position + 1]].tolist()
         for _, start, end, _ in chunks.iter_sentences(position):
-            for entity in sorted({entity for entity, offset in node_offsets if start <= offset < end}):
-                rows.extend((entity, position, start, end))
+            for index in sorted({index for index, offset in chunk_mentions if start <= offset < end}):
+                rows.extend((index, position, start, end))
     table: Partition = np.frombuffer(rows, np.int64).reshape(-1, 4)
     table = table[np.argsort(table[:, 0], kind="stable")]
-    bounds = np.searchsorted(table[:, 0], np.arange(len(mentions.entities) + 1))
+    starts = np.searchsorted(table[:, 0], np.arange(len(mentions.entities) + 1)).tolist()
     sentences_by_spans: dict[bytes, EntitySentences] = {}
-    for entity, first, last in zip(mentions.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        spans = table[first:last, 1:]
+    for entity, (first, stop) in zip(mentions.entities, pairwise(starts), strict=True):
+        spans = table[first:stop, 1:]
         if len(np.unique(spans[:, 0])) >= MIN_NODE_CHUNKS:
             sentences_by_spans.setdefault(spans.tobytes(), EntitySentences([], spans)).entities.append(entity)
     return list(sentences_by_spans.values())

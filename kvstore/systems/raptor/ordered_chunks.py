@@ -25,8 +25,8 @@ from ...text.greedy_cover import SentenceWords, extract_sentence_words
 
 #: The number of chunks whose vectors are read together.
 _VECTOR_BATCH_SIZE = 4096
-#: Up to this number of chunks, vectors are summed at query time; larger topics store their sum.
-MOST_ADDED = 8
+#: The maximum number of chunks of a topic whose vectors are summed at query time; larger topics store their sum.
+MAX_SUMMED_CHUNKS = 8
 
 
 class StoredSpan(NamedTuple):
@@ -59,19 +59,18 @@ class OrderedChunks:
     @staticmethod
     def from_state(state: State) -> tuple[OrderedChunks, Matrix]:
         """Return the chunks of a state, and their unit vectors, shape (chunks, dimension)."""
-        keys, count = [], 0
+        keyed_documents, num_chunks = [], 0
         for record in state.documents.scan():
-            keys.append((record.key, record.id))
-            count += record.chunk_count
-        order = [document for _, document in sorted(keys)]
-        del keys
-        columns = tuple(array("q") for _ in range(5))
-        chunks, documents, starts, ends, plain = columns
+            keyed_documents.append((record.key, record.id))
+            num_chunks += record.chunk_count
+        ordered_documents = [document for _, document in sorted(keyed_documents)]
+        del keyed_documents  # large
+        chunks, documents, starts, ends, plain = (array("q") for _ in range(5))
         folder = None if state.open_indexes is None else state.open_indexes.environment.path
-        texts, rows = ScratchFile(folder), ScratchFile(folder)
-        vectors: Matrix = np.empty((count, state.settings.dimension), np.float32)
+        texts, vector_file = ScratchFile(folder), ScratchFile(folder)
+        vectors: Matrix = np.empty((num_chunks, state.settings.dimension), np.float32)
         vector_rows: list[tuple[int, int]] = []
-        for document in order:
+        for document in ordered_documents:
             record = state.documents.get(document)
             text = state.documents.read_text(document)
             ids = list(record.chunk_ids())
@@ -83,16 +82,22 @@ class OrderedChunks:
             chunks.extend(ids)
             documents.extend([document] * len(ids))
             plain.extend([record.format == "text"] * len(ids))
-            if len(vector_rows) >= _VECTOR_BATCH_SIZE or document == order[-1]:
+            if len(vector_rows) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
                 batch = vectors[len(chunks) - len(vector_rows) : len(chunks)]
                 batch[:] = state.vectors.gather(vector_rows)
-                rows.append(batch.tobytes())
+                vector_file.append(batch.tobytes())
                 vector_rows.clear()
-        id_array, document_array, start_array, end_array, plain_array = (
-            np.frombuffer(column, np.int64) for column in columns
+        ordered_chunks = OrderedChunks(
+            ids=np.frombuffer(chunks, np.int64),
+            documents=np.frombuffer(documents, np.int64),
+            starts=np.frombuffer(starts, np.int64),
+            texts=texts,
+            ends=np.frombuffer(ends, np.int64),
+            is_plain=np.frombuffer(plain, np.int64).astype(np.bool_),
+            vectors=vector_file,
+            dimension=state.settings.dimension,
         )
-        shape = (plain_array.astype(np.bool_), rows, state.settings.dimension)
-        return OrderedChunks(id_array, document_array, start_array, texts, end_array, *shape), vectors
+        return ordered_chunks, vectors
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -108,14 +113,14 @@ class OrderedChunks:
         return int(self.ends[position] - (self.ends[position - 1] if position else 0))
 
     def sum_vectors(self, positions: Sequence[int]) -> bytes:
-        """Return the sum of the vectors of chunks, packed float32; empty for at most :data:`MOST_ADDED` chunks."""
-        if len(positions) <= MOST_ADDED:
+        """Return the sum of the vectors of chunks, packed float32; empty for at most :data:`MAX_SUMMED_CHUNKS`."""
+        if len(positions) <= MAX_SUMMED_CHUNKS:
             return b""
-        size = 4 * self.dimension
+        row_bytes = 4 * self.dimension
         total = np.zeros(self.dimension)
         for start in range(0, len(positions), _VECTOR_BATCH_SIZE):
-            part = positions[start : start + _VECTOR_BATCH_SIZE]
-            rows = b"".join([self.vectors.read(position * size, position * size + size) for position in part])
+            batch = positions[start : start + _VECTOR_BATCH_SIZE]
+            rows = b"".join([self.vectors.read(row_bytes * row, row_bytes * (row + 1)) for row in batch])
             total += np.frombuffer(rows, np.float32).reshape(-1, self.dimension).sum(axis=0, dtype=np.float64)
         return total.astype("<f4").tobytes()
 
@@ -143,6 +148,11 @@ class TopicSentence(NamedTuple):
     start: int
     end: int
     words: SentenceWords
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """The index of the chunk, and the byte range in it."""
+        return self.position, self.start, self.end
 
 
 class EntitySentences(NamedTuple):

@@ -42,8 +42,8 @@ class Topic(NamedTuple):
     ``chunk_count`` and ``document_count`` count everything below. ``title`` has spans of characteristic words,
     ``summary`` spans of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the
     digest of the latter. ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored
-    only if there are more than :data:`~.ordered_chunks.MOST_ADDED` chunks and the topic has more than one member.
-    Topics are numbered from the finest level, in order of their first chunk.
+    only if there are more than :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. Topics are
+    numbered from the finest level, in order of their first chunk.
 
     The topics of the second tree follow, in order of names. They have ``entities`` (ids) instead of a title: at level 0
     the entities that its sentences mention, above that the ones in the most chunks. Their ``children`` at level 0 are
@@ -69,10 +69,10 @@ class Topic(NamedTuple):
 
 
 class _Groups:
-    """Integers by group: those of group n start at ``bounds[n]`` in ``members``."""
+    """Integers by group: those of group n are ``members[starts[n] : starts[n + 1]]``."""
 
-    def __init__(self, members: Partition, bounds: Partition) -> None:
-        self._members, self._bounds = members, bounds
+    def __init__(self, members: Partition, starts: Partition) -> None:
+        self._members, self._starts = members, starts
 
     @staticmethod
     def from_labels(labels: Partition) -> _Groups:
@@ -82,10 +82,10 @@ class _Groups:
         return _Groups(order, np.searchsorted(labels[order], np.arange(count + 1)))
 
     def __len__(self) -> int:
-        return len(self._bounds) - 1
+        return len(self._starts) - 1
 
     def __getitem__(self, group: int) -> Partition:
-        return self._members[self._bounds[group] : self._bounds[group + 1]]
+        return self._members[self._starts[group] : self._starts[group + 1]]
 
 
 class _TopicLevel:
@@ -169,9 +169,10 @@ class TopicTree:
             yield TopicDraft(number, members, positions, _find_parent(self._levels, number, topic))
 
 
-def _find_parent(levels: Sequence[_TopicLevel], number: int, topic: int) -> int | None:
-    parents = levels[number].parents
-    return None if parents is None else levels[number + 1].first + int(parents[topic])
+def _find_parent(levels: Sequence[_TopicLevel], level: int, topic: int) -> int | None:
+    """Return the global number of the parent of a topic, given its level and its number within the level."""
+    parents = levels[level].parents
+    return None if parents is None else levels[level + 1].first + int(parents[topic])
 
 
 class RelatedTree:
@@ -260,6 +261,7 @@ def _add_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLeve
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
+    """Return a finished topic, with ids in place of chunk indices."""
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())

@@ -1,12 +1,13 @@
-"""The index of kind ``numbers``: building, reading and checking it, and the prompt for a topic's summary.
+"""The index of kind ``topics``: building, reading and checking it, and the prompt for a topic's summary.
 
-In: the chunks of a store with their vectors. On disk: ``numbers``, a row for each topic, in generations. Out:
-:class:`~kvstore.systems.raptor.topics.Topics`.
+In: the chunks of a store with their vectors. On disk, in generations: ``topics``, a row for each topic, and
+``topic_trees``. Out: :class:`~kvstore.systems.raptor.topics.Topics`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +61,12 @@ class TopicIndex(GenerationIndex[Topics]):
     name = "topics"
     description = "a tree of topics above all documents, with summaries"
     options: Mapping[str, Option | Choice] = {
-        "method": Choice("affinity", ("affinity", "gmm"), "how chunks are grouped; gmm is the paper's"),
-        "size": Option(12, 2, 1000, "most members of a topic, which affinity joins at once"),
-        "soft": Option(0.0, 0, 1, "how much less near a second topic of the same parent may be for a chunk to join it"),
-        "relatedness": Option(0, 0, 1, "a second tree, over the sentences that name one entity (0: none)"),
+        "method": Choice("affinity", ("affinity", "gmm"), "how chunks are grouped; gmm is the paper's method"),
+        "size": Option(12, 2, 1000, "maximum members of a topic; only for method affinity"),
+        "soft": Option(
+            0.0, 0, 1, "a chunk also joins a second topic if its cosine with that is at most this much lower"
+        ),
+        "relatedness": Option(0, 0, 1, "1 adds a second tree, over the sentences that name each entity"),
     }
     version = 3
     tables = (TOPICS_TABLE, TREES_TABLE)
@@ -79,16 +82,16 @@ class TopicIndex(GenerationIndex[Topics]):
         if open_indexes is not None:
             open_indexes.environment.release_pages()  # the whole file was read
         method, size = record.get_str_option("method"), record.get_int_option("size")
-        kept_vectors = vectors if with_related or soft else None
-        rounds = iter_partitions(vectors, method, size, _MAX_LEVELS)
-        del vectors  # a third of the memory used, for a large store
-        partitions = list(rounds)
-        trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, kept_vectors)]
-        if mentions is not None and kept_vectors is not None:
+        retained_vectors = vectors if with_related or soft else None
+        partition_iterator = iter_partitions(vectors, method, size, _MAX_LEVELS)
+        del vectors  # Clustering frees them when it no longer needs them: a third of the memory, for a large store.
+        partitions = list(partition_iterator)
+        trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, retained_vectors)]
+        if mentions is not None and retained_vectors is not None:
             leaves = group_entity_sentences(chunks, mentions)
             groups: Sequence[Partition] = ()
             if leaves and _MAX_LEVELS > 1:
-                leaf_vectors = compute_leaf_vectors(kept_vectors, leaves)
+                leaf_vectors = compute_leaf_vectors(retained_vectors, leaves)
                 groups = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))
             trees.append(RelatedTree(chunks, leaves, groups, len(trees[0])))
         columns = TreeColumns()
@@ -107,7 +110,8 @@ class TopicIndex(GenerationIndex[Topics]):
         description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
         leaves = len(tree.list_level(0, related=True))
         if leaves:
-            description += f"; {len(tree) - tree.similar_count:,} of what is related, {leaves:,} of them of one name"
+            related_count = len(tree) - tree.similar_count
+            description += f"; {related_count:,} topics of related content, {leaves:,} of them about one name"
         newer_count = len(topics.list_newer_chunks())
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
@@ -135,15 +139,15 @@ class TopicIndex(GenerationIndex[Topics]):
         for number in tree.levels.nonzero()[0].tolist():
             children = tree.list_children(number)
             if not children or any(tree.is_related(child) != tree.is_related(number) for child in children):
-                yield f"topic {number} is not made of the topics below it: {children}"
+                yield f"topic {number} has no children, or children of the other tree: {children}"
         for _ in topics.iter_stored():  # raises if one is missing
             pass
-        yield from topics.find_unplaced()
+        yield from topics.iter_unplaced_chunks()
 
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
         seen: set[bytes] = set()  # a topic of one name can have the same text as its parent
         for number, topic in topics.iter_stored():
-            if topic.chunk_count > 1 and topic.content not in seen and topics.is_whole(number):
+            if topic.chunk_count > 1 and topic.content not in seen and topics.has_prompt_texts(number):
                 seen.add(topic.content)
                 yield WritingTask(topic.content, topic.chunk_count, f"topic {number}", number)
 
@@ -151,7 +155,7 @@ class TopicIndex(GenerationIndex[Topics]):
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
 
-        if not topics.is_whole(task.group):
+        if not topics.has_prompt_texts(task.group):
             return None
         texts = topics.list_prompt_texts(task.group)
         quotation = Quotation(texts)
@@ -161,7 +165,7 @@ class TopicIndex(GenerationIndex[Topics]):
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
         for related in (False, True):
-            yield from _iter_outline(topics, topics.list_roots(related=related))
+            yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
@@ -174,16 +178,18 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
     tools.progress(count, count)
 
 
-def _iter_outline(bound: Topics, numbers: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield topics, those with the most chunks first."""
-    sizes = sorted(((len(bound.list_chunks(number)), number) for number in numbers), key=lambda one: (-one[0], one[1]))
-    for count, number in sizes:
-        model_text = bound.get_written_text(number)
+def _iter_outline_nodes(topics: Topics, numbers: Iterable[int]) -> Iterator[OutlineNode]:
+    """Yield the given topics as nodes of an outline, those with the most chunks first."""
+    counts = {number: len(topics.list_chunks(number)) for number in numbers}
+    for number in sorted(counts, key=lambda number: (-counts[number], number)):
+        model_text = topics.get_written_text(number)
         detail = f"by {model_text.model}" if model_text is not None else ""
-        if bound.is_related(number):
-            detail = f"what is related, {detail}" if detail else "what is related"
-        children = bound.list_children(number)
-        yield OutlineNode(bound.get_title(number), detail, count, lambda below=children: _iter_outline(bound, below))  # type: ignore[misc]
+        if topics.is_related(number):
+            detail = f"related content, {detail}" if detail else "related content"
+        children = topics.list_children(number)
+        yield OutlineNode(
+            topics.get_title(number), detail, counts[number], partial(_iter_outline_nodes, topics, children)
+        )
 
 
 #: The instance that strategies use.

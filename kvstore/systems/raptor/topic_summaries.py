@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from ...text.everyday_words import is_everyday
 from ...text.greedy_cover import compute_cover_weights, select_greedy_cover
@@ -23,11 +24,22 @@ NUM_TITLE_WORDS = 3
 _MAX_PROMPT_BYTES = 6_000
 
 
+class TitleWord(NamedTuple):
+    """A word of a title, and where it occurs first: the index of the chunk in canonical order, and the byte range."""
+
+    word: str
+    position: int
+    start: int
+    end: int
+
+
 @dataclass
 class TopicDraft:
     """A topic under construction.
 
     ``positions`` are chunk indices in canonical order; ``members`` are chunk indices at level 0, or numbers of topics.
+    ``prompt_spans`` are the texts that a model is shown: chunk index and byte range. Only topics of related content
+    have ``entities``.
     """
 
     level: int
@@ -35,7 +47,7 @@ class TopicDraft:
     positions: list[int]
     parent: int | None
     summary: list[TopicSentence] = field(default_factory=list)
-    title: list[tuple[str, int, int, int]] = field(default_factory=list)
+    title: list[TitleWord] = field(default_factory=list)
     prompt_spans: list[tuple[int, int, int]] = field(default_factory=list)
     entities: list[int] = field(default_factory=list)
 
@@ -44,10 +56,12 @@ class LevelSummaries:
     """The summaries and titles of the topics of a level, stored compactly as positions of sentences and words."""
 
     def __init__(self) -> None:
+        # Three numbers per sentence (chunk index, start, end), and four per title word (word number, and the same).
         self._sentences, self._titles = array("q"), array("q")
-        self._bounds = [array("q", [0]), array("q", [0])]
+        # The sentences of topic n start at ``_sentence_starts[n]``, and end where those of the next topic start.
+        self._sentence_starts, self._title_starts = array("q", [0]), array("q", [0])
         self._word_numbers: dict[str, int] = {}
-        self._word: list[str] = []
+        self._words: list[str] = []
 
     def append(self, draft: TopicDraft) -> None:
         """Record the summary and title of the next topic."""
@@ -55,22 +69,22 @@ class LevelSummaries:
             self._sentences.extend((position, start, end))
         for word, *span in draft.title:
             if word not in self._word_numbers:
-                self._word_numbers[word] = len(self._word)
-                self._word.append(word)
+                self._word_numbers[word] = len(self._words)
+                self._words.append(word)
             self._titles.extend((self._word_numbers[word], *span))
-        self._bounds[0].append(len(self._sentences))
-        self._bounds[1].append(len(self._titles))
+        self._sentence_starts.append(len(self._sentences))
+        self._title_starts.append(len(self._titles))
 
     def get_sentences(self, topic: int, chunks: OrderedChunks) -> list[TopicSentence]:
-        """Return the sentences of a topic."""
-        first, last = self._bounds[0][topic : topic + 2]
-        return [chunks.build_sentence(*self._sentences[index : index + 3]) for index in range(first, last, 3)]
+        """Return the sentences of the summary of a topic, by its number within the level."""
+        first, stop = self._sentence_starts[topic : topic + 2]
+        return [chunks.build_sentence(*self._sentences[index : index + 3]) for index in range(first, stop, 3)]
 
-    def get_title(self, topic: int) -> list[tuple[str, int, int, int]]:
-        """Return the title of a topic."""
-        first, last = self._bounds[1][topic : topic + 2]
-        entries = (self._titles[index : index + 4] for index in range(first, last, 4))
-        return [(self._word[word], position, start, end) for word, position, start, end in entries]
+    def get_title(self, topic: int) -> list[TitleWord]:
+        """Return the words of the title of a topic, by its number within the level."""
+        first, stop = self._title_starts[topic : topic + 2]
+        entries = (self._titles[index : index + 4] for index in range(first, stop, 4))
+        return [TitleWord(self._words[word], *span) for word, *span in entries]
 
 
 def summarize_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
@@ -87,15 +101,9 @@ def summarize_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
         chunk_counts.update(words)
     draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(draft.positions))
     shared = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -counts[word], word))
-    title_words = _dedupe_words(word for word in shared if not is_everyday(word))
-    draft.title = list(islice(_find_word_spans(chunks, sentences, title_words), NUM_TITLE_WORDS))
-    size = 0
-    for position in draft.positions:
-        length = chunks.get_size(position)
-        if size and size + length > _MAX_PROMPT_BYTES:
-            break
-        draft.prompt_spans.append((position, 0, length))
-        size += length
+    title_words = _iter_distinct_words(word for word in shared if not is_everyday(word))
+    draft.title = list(islice(_find_title_words(chunks, sentences, title_words), NUM_TITLE_WORDS))
+    draft.prompt_spans = _limit_prompt_spans((position, 0, chunks.get_size(position)) for position in draft.positions)
 
 
 def summarize_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Sequence[TopicSentence]) -> None:
@@ -105,52 +113,63 @@ def summarize_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Seq
         words.setdefault(sentence.position, set()).update(sentence.words.words)
     chunk_counts = Counter(word for chunk_words in words.values() for word in chunk_words)
     draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(words))
+    draft.prompt_spans = _limit_prompt_spans(sentence.span for sentence in sentences)
+
+
+def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Return the first spans that fit into the text that a model is shown; at least one, even if it is too long."""
+    prompt_spans: list[tuple[int, int, int]] = []
     size = 0
-    for position, start, end, _ in sentences:
+    for position, start, end in spans:
         if size and size + end - start > _MAX_PROMPT_BYTES:
             break
-        draft.prompt_spans.append((position, start, end))
+        prompt_spans.append((position, start, end))
         size += end - start
+    return prompt_spans
 
 
 def summarize_topics(chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first: int) -> None:
     """Summarize a topic from the summaries of the finer level, whose first topic has number ``first``."""
     children = [member - first for member in draft.members]
     child_sentences = [finer_summaries.get_sentences(child, chunks) for child in children]
-    unique = {sentence[:3]: sentence for sentences in child_sentences for sentence in sentences}
-    candidates = [unique[i] for i in sorted(unique)]
+    sentences_by_span = {sentence.span: sentence for sentences in child_sentences for sentence in sentences}
+    candidates = [sentences_by_span[span] for span in sorted(sentences_by_span)]
     topic_counts: Counter[str] = Counter()
     for sentences in child_sentences:
         topic_counts.update({word for sentence in sentences for word in sentence.words.words})
     draft.summary = _select_sentences(chunks, candidates, topic_counts, len(children))
-    titles: Counter[str] = Counter()
-    title_spans: dict[str, tuple[str, int, int, int]] = {}
+    word_counts: Counter[str] = Counter()
+    title_words: dict[str, TitleWord] = {}
     for child in children:
-        for title in finer_summaries.get_title(child):
-            titles[title[0]] += 1
-            title_spans.setdefault(title[0], title)
-    title_words = _dedupe_words(word for word, _ in titles.most_common())  # ties in order of first occurrence
-    draft.title = [title_spans[word] for word in islice(title_words, NUM_TITLE_WORDS)]
+        for title_word in finer_summaries.get_title(child):
+            word_counts[title_word.word] += 1
+            title_words.setdefault(title_word.word, title_word)
+    words = _iter_distinct_words(word for word, _ in word_counts.most_common())  # ties in order of first occurrence
+    draft.title = [title_words[word] for word in islice(words, NUM_TITLE_WORDS)]
     size = 0
-    for i in range(MAX_SUMMARY_SENTENCES):
+    prompt_spans: set[tuple[int, int, int]] = set()
+    for rank in range(MAX_SUMMARY_SENTENCES):  # the first sentence of every child, then the second, ...
         for sentences in child_sentences:
-            if i < len(sentences) and size < _MAX_PROMPT_BYTES:
-                position, start, end, _ = sentences[i]
-                draft.prompt_spans.append((position, start, end))
-                size += end - start
-    draft.prompt_spans = sorted(set(draft.prompt_spans))
+            if rank < len(sentences) and size < _MAX_PROMPT_BYTES:
+                sentence = sentences[rank]
+                prompt_spans.add(sentence.span)
+                size += sentence.end - sentence.start
+    draft.prompt_spans = sorted(prompt_spans)
 
 
 def _select_sentences(
-    chunks: OrderedChunks, sentences: Sequence[TopicSentence], spread: Mapping[str, int], parts: int
+    chunks: OrderedChunks, sentences: Sequence[TopicSentence], part_counts: Mapping[str, int], num_parts: int
 ) -> list[TopicSentence]:
-    """Return the sentences of a summary, in their order."""
+    """Return the sentences of a summary, in their order.
+
+    The topic has ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word.
+    """
     documents: list[int] = chunks.documents[[sentence.position for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // MAX_SENTENCES_PER_DOCUMENT
     selected = select_greedy_cover(
         words,
-        compute_cover_weights(words, spread, parts),
+        compute_cover_weights(words, part_counts, num_parts),
         MAX_SUMMARY_WORDS,
         max_sentences=MAX_SUMMARY_SENTENCES,
         owners=documents,
@@ -159,29 +178,30 @@ def _select_sentences(
     return [sentences[number] for number in sorted(selected)]
 
 
-def _dedupe_words(words: Iterable[str]) -> Iterator[str]:
+def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
     """Yield words without digits, skipping those that differ from an earlier one only in a final s."""
     seen: set[str] = set()
     for word in words:
-        bare = word.rstrip("s")
-        if bare not in seen and not any(character.isdigit() for character in word):
-            seen.add(bare)
+        stem = word.rstrip("s")
+        if stem not in seen and not any(character.isdigit() for character in word):
+            seen.add(stem)
             yield word
 
 
-def _find_word_spans(
+def _find_title_words(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], words: Iterable[str]
-) -> Iterator[tuple[str, int, int, int]]:
-    """Yield the first occurrence of each word that occurs: word, chunk index, byte range."""
+) -> Iterator[TitleWord]:
+    """Yield each word that occurs in the sentences, with its first occurrence."""
     for word in words:
         for sentence in sentences:
             if word not in sentence.words.words:
                 continue
-            text = chunks.read_text(*sentence[:3]).decode()
+            text = chunks.read_text(*sentence.span).decode()
             offset = _find_word(word, text)
             if offset is not None:
                 start = sentence.start + len(text[:offset].encode())
-                yield word, sentence.position, start, start + len(text[offset : offset + len(word)].encode())
+                end = start + len(text[offset : offset + len(word)].encode())
+                yield TitleWord(word, sentence.position, start, end)
                 break
 
 

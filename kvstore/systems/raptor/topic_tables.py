@@ -53,14 +53,14 @@ def _iter_member_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
 
 
 def _get_tree_name(topics: Topics, topic: int) -> str:
-    """Return the tree of a topic."""
+    """Return the value of the column ``tree``."""
     return "relatedness" if topics.is_related(topic) else "similarity"
 
 
 TABLES = (
     make_list_table(
         "topics",
-        "what the documents are about, by CREATE INDEX topics; level 0 is the finest; stale where a chunk came or went",
+        "topics of the index topics; level 0 is the finest; stale if a chunk of the topic was added or deleted since",
         {
             "topic": "INTEGER",
             "level": "INTEGER",
@@ -77,7 +77,7 @@ TABLES = (
     ),
     make_list_table(
         "topic_members",
-        "the chunks of the finest topics; newer where the chunk came after the topics were made",
+        "chunks of the finest topics; newer if the chunk was added after the topics were built",
         {"topic": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "newer": "INTEGER", "tree": "TEXT"},
         _iter_member_rows,
     ),

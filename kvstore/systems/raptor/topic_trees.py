@@ -47,20 +47,20 @@ class TreeColumns:
             self._chunks.extend(topic.children)
 
     def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield the table rows of all topics so far."""
-        chunks = 0
-        for block, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
+        """Yield the table rows of all topics so far, :data:`_TOPICS_PER_ROW` in each."""
+        chunk_start = 0
+        for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             part = slice(first, first + _TOPICS_PER_ROW)
-            counts = np.array(self._counts[part], "<u4")
-            last = chunks + int(counts[np.array(self._levels[part]) == 0].sum())
+            levels, counts = np.array(self._levels[part], "u1"), np.array(self._counts[part], "<u4")
+            chunk_stop = chunk_start + int(counts[levels == 0].sum())
             columns = (
-                np.array(self._levels[part], "u1"),
+                levels,
                 np.array(self._parents[part], "<u4"),
                 counts,
-                np.array(self._chunks[chunks:last], "<u8"),
+                np.array(self._chunks[chunk_start:chunk_stop], "<u8"),
             )
-            chunks = last
-            yield U32.pack(block), [column.tobytes() for column in columns]
+            chunk_start = chunk_stop
+            yield U32.pack(row), [column.tobytes() for column in columns]
 
 
 class StoredTopicTrees:
@@ -84,11 +84,11 @@ class StoredTopicTrees:
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTopicTrees:
         """Read the trees of a generation; raises CorruptionError if they are invalid."""
-        blocks: list[list[npt.NDArray[Any]]] = [[np.empty(0, type)] for type in ("u1", "<u4", "<u4", "<u8")]
+        columns: list[list[npt.NDArray[Any]]] = [[np.empty(0, dtype)] for dtype in ("u1", "<u4", "<u4", "<u8")]
         for _, row in rows.scan(TREES_TABLE):
-            for columns, column in zip(blocks, row, strict=True):
-                columns.append(np.frombuffer(column, columns[0].dtype))
-        levels, stored_parents, counts, chunks = map(np.concatenate, blocks)
+            for parts, packed_column in zip(columns, row, strict=True):
+                parts.append(np.frombuffer(packed_column, parts[0].dtype))
+        levels, stored_parents, counts, chunks = map(np.concatenate, columns)
         parents = np.where(stored_parents == _NO_PARENT, ROOT, stored_parents.astype(np.int64))
         tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.head["similar"]))
         children = np.flatnonzero(parents != ROOT)
@@ -110,8 +110,8 @@ class StoredTopicTrees:
 
     def get_parent(self, topic: int) -> int | None:
         """Return the parent of a topic, or None."""
-        found = int(self.parents[topic])
-        return None if found == ROOT else found
+        parent = int(self.parents[topic])
+        return None if parent == ROOT else parent
 
     def list_level(self, level: int, *, related: bool) -> Partition:
         """Return the topics of a level of a tree."""
@@ -123,13 +123,14 @@ class StoredTopicTrees:
 
     def list_children(self, topic: int) -> list[int]:
         """Return the children of a topic, ascending."""
-        found: list[int] = self._children.get_children(topic).tolist()
-        return found
+        children: list[int] = self._children.get_children(topic).tolist()
+        return children
 
     def list_chunks(self, topic: int) -> list[int]:
         """Return the chunks of one of the finest topics, in order of document keys and ordinals."""
-        found: list[int] = self._chunks[self._stops[topic - 1] if topic else 0 : self._stops[topic]].tolist()
-        return found
+        start = self._stops[topic - 1] if topic else 0
+        chunks: list[int] = self._chunks[start : self._stops[topic]].tolist()
+        return chunks
 
     def iter_finest(self, topic: int) -> Iterator[int]:
         """Yield the finest topics at or below a topic."""
@@ -144,11 +145,10 @@ class StoredTopicTrees:
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
         chunk_ids = np.array(chunks, np.uint64)
-        bounds = zip(
-            np.searchsorted(ids, chunk_ids).tolist(), np.searchsorted(ids, chunk_ids, "right").tolist(), strict=True
-        )
+        starts, stops = np.searchsorted(ids, chunk_ids).tolist(), np.searchsorted(ids, chunk_ids, "right").tolist()
         return [
-            [leaf for leaf in leaves[first:last].tolist() if self.is_related(leaf) == related] for first, last in bounds
+            [leaf for leaf in leaves[start:stop].tolist() if self.is_related(leaf) == related]
+            for start, stop in zip(starts, stops, strict=True)
         ]
 
     def select_largest(self, limit: int) -> Partition:
@@ -173,14 +173,17 @@ class StoredTopicTrees:
 
     @cached_property
     def branching(self) -> Partition:
-        """The topic at or below each topic with the same chunks that has several children, or is a finest topic."""
-        found = np.arange(len(self))
+        """For each topic, the first topic at or below it that has several children or is a finest topic.
+
+        Both have the same chunks, since all topics between them have a single child.
+        """
+        topics = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)
         children = self._children.get_children_of_all(single_child_topics)
         for level in range(1, int(self.levels.max(initial=0)) + 1):
             at_level = self.levels[single_child_topics] == level
-            found[single_child_topics[at_level]] = found[children[at_level]]
-        return found
+            topics[single_child_topics[at_level]] = topics[children[at_level]]
+        return topics
 
     @cached_property
     def known_chunks(self) -> Ids:
@@ -189,11 +192,13 @@ class StoredTopicTrees:
         return np.unique(ids[leaves < self.similar_count])
 
     def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
+        """Return True for each topic of one of the two trees."""
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == related
         return mask
 
     @cached_property
     def _leaves_by_chunk(self) -> tuple[Ids, Partition]:
+        """The chunks of the finest topics of both trees, ascending, and the topic of each."""
         leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
         order = np.argsort(self._chunks, kind="stable")
         return self._chunks[order], leaves[order]

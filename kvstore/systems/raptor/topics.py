@@ -25,7 +25,7 @@ from ...structures.indexes.written_texts import WrittenText, get_written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import format_summary_sentence
-from .ordered_chunks import MOST_ADDED, StoredSpan
+from .ordered_chunks import MAX_SUMMED_CHUNKS, StoredSpan
 from .topic_building import Topic
 from .topic_summaries import NUM_TITLE_WORDS
 from .topic_trees import StoredTopicTrees, TreeColumns
@@ -33,8 +33,8 @@ from .topic_trees import StoredTopicTrees, TreeColumns
 TOPICS_TABLE = "topics"
 #: The position of the vector sum in a row.
 _SUM_COLUMN = 6
-#: Up to this number, each newer chunk is placed by a search; more are placed by one pass over all vectors.
-_SEARCHED = 32
+#: The maximum number of newer chunks that are placed by one search each; more are placed by one pass over all vectors.
+_MAX_SEARCHES = 32
 #: The number of neighbors first requested for a newer chunk, since the nearest can be newer too.
 _NUM_NEIGHBORS = 32
 
@@ -124,21 +124,20 @@ class Topics:
         return len(self.list_chunks(topic)) if self._is_changed else int(self.tree.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """Return the topics with a stored sum, and the chunks, whose vectors add up to the sum of a topic's living
-        chunks.
+        """Return what to add up to get the sum of the vectors of a topic's living chunks: the topics whose stored sums
+        are added, and the chunks whose vectors are.
 
         The sum of a changed topic is the sum of its children, if these share no chunk. Topics with the same chunks have
         the same summands.
         """
         topic = int(self.tree.branching[topic])
-        if self.tree.sizes[topic] > MOST_ADDED:
+        if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
             if not self.is_stale(topic):
                 return [topic], []
             if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_related(topic):
                 child_summands = [self.find_summands(child) for child in self.tree.list_children(topic)]
-                topics, chunks = (
-                    [number for part in parts for number in part] for parts in zip(*child_summands, strict=True)
-                )
+                topics = [number for child_topics, _ in child_summands for number in child_topics]
+                chunks = [chunk for _, child_chunks in child_summands for chunk in child_chunks]
                 return topics, chunks
         return [], self.list_chunks(topic)
 
@@ -148,12 +147,12 @@ class Topics:
 
     def list_chunks(self, topic: int) -> list[int]:
         """Return the living chunks below a topic, newer ones last."""
-        found: dict[int, None] = {}
+        chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
         for finest in self.tree.iter_finest(topic):
-            found.update((chunk, None) for chunk in self.tree.list_chunks(finest) if self._has_chunk(chunk))
+            chunks.update((chunk, None) for chunk in self.tree.list_chunks(finest) if self._has_chunk(chunk))
             newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(finest, ()))
-        return [*found, *newer_chunks]
+        return [*chunks, *newer_chunks]
 
     def find_topics(self, chunk: int) -> list[int]:
         """Return the topics that contain a chunk, finest first.
@@ -207,13 +206,13 @@ class Topics:
 
     def get_written_text(self, topic: int) -> WrittenText | None:
         """Return the text that a model wrote of a topic, or None if it is missing or one of its sources is gone."""
-        if not self._state.lmdb.count(tables.WRITTEN) or not self.is_whole(topic):
+        if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_texts(topic):
             return None
         return get_written_text(self._state.lmdb, self.get(topic).content)
 
-    def is_whole(self, topic: int) -> bool:
-        """True if all text that a model is shown of a topic still exists."""
-        return all(self._has_document(span.document) for span in self.get(topic).prompt_spans)
+    def has_prompt_texts(self, topic: int) -> bool:
+        """True if all texts that a model is shown of a topic still exist."""
+        return self._has_documents(self.get(topic).prompt_spans)
 
     def list_prompt_texts(self, topic: int) -> list[str]:
         """Return the texts that a model is shown of a topic."""
@@ -225,18 +224,23 @@ class Topics:
 
     def describe_texts(self) -> str:
         """Describe how many topics have a text by a model, and by which models; empty if none has."""
-        models: Counter[str] = Counter()
-        texts = 0
-        for _, topic in self.iter_stored() if self._state.lmdb.count(tables.WRITTEN) else ():
+        if not self._state.lmdb.count(tables.WRITTEN):
+            return ""
+        counts_by_model: Counter[str] = Counter()
+        num_texts = 0
+        for _, topic in self.iter_stored():
             if topic.chunk_count > 1:
-                texts += 1
-                is_whole = all(self._has_document(span.document) for span in topic.prompt_spans)
-                model_text = get_written_text(self._state.lmdb, topic.content) if is_whole else None
-                models.update(() if model_text is None else (model_text.model,))
-        return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
+                num_texts += 1
+                has_source = self._has_documents(topic.prompt_spans)
+                model_text = get_written_text(self._state.lmdb, topic.content) if has_source else None
+                if model_text is not None:
+                    counts_by_model[model_text.model] += 1
+        if not counts_by_model:
+            return ""
+        return f"; {counts_by_model.total():,} of {num_texts:,} texts by {', '.join(sorted(counts_by_model))}"
 
-    def find_unplaced(self) -> Iterator[str]:
-        """Yield a sentence for each chunk that should be in a topic but is in none."""
+    def iter_unplaced_chunks(self) -> Iterator[str]:
+        """Yield a sentence for CHECK about each chunk that should be in a topic but is in none."""
         known_chunks = set(self.tree.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
             if chunk not in known_chunks:
@@ -271,6 +275,9 @@ class Topics:
     def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
         return [span for span in spans if self._has_document(span.document)]
 
+    def _has_documents(self, spans: Iterable[StoredSpan]) -> bool:
+        return all(self._has_document(span.document) for span in spans)
+
     def _has_document(self, document: int) -> bool:
         exists = self._document_exists.get(document)
         if exists is None:
@@ -278,6 +285,7 @@ class Topics:
         return exists
 
     def _has_changed(self, finest: int) -> bool:
+        """True if a finest topic lost a chunk or got a newer one."""
         changed = self._topic_changed.get(finest)
         if changed is None:
             changed = finest in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(finest)))
@@ -285,6 +293,7 @@ class Topics:
         return changed
 
     def _has_chunk(self, chunk: int) -> bool:
+        """True if a chunk that the topics were built from still exists."""
         if not self._has_lost_chunks:
             return True
         exists = self._chunk_exists.get(chunk)
@@ -297,6 +306,7 @@ class Topics:
 
     @cached_property
     def _is_changed(self) -> bool:
+        """True if the state can differ from the one that the topics were built from."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
@@ -310,6 +320,7 @@ class Topics:
 
     @cached_property
     def _newer_chunks(self) -> list[int]:
+        """The chunks added after the build, ascending."""
         return [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)]
 
     @cached_property
@@ -325,7 +336,10 @@ class Topics:
 
     @cached_property
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
-        """The leaves of related content that newer chunks mention; only leaves with a living older chunk."""
+        """The finest topics of related content that each newer chunk belongs to, by the entities that it mentions.
+
+        A topic without a living older chunk is omitted.
+        """
         if not self._newer_chunks or not self._leaf_by_entity:
             return {}
         display = load_display_entities(self._state)
@@ -347,7 +361,7 @@ class Topics:
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
         nearest = (
             self._scan_nearest_older(vectors)
-            if len(vectors) > _SEARCHED
+            if len(vectors) > _MAX_SEARCHES
             else [self._find_nearest_older(vector) for vector in vectors]
         )
         pairs = [(chunk, older) for chunk, older in zip(self._newer_chunks, nearest, strict=True) if older is not None]
@@ -391,7 +405,7 @@ class Topics:
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
         """The leaf of related content of each entity."""
-        return self._rows.get_cached("of_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
+        return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
