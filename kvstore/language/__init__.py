@@ -50,7 +50,7 @@ __all__ = [
 
 #: The module and the attribute of each remaining name. They load on first use, so that a prompt need not wait for
 #: the parser.
-_HOMES = {
+_LAZY_ATTRIBUTES = {
     "Cursor": ".cursor:Cursor",
     "can_fill_store": ".parser:can_fill_store",
     "check_condition": "..sql.condition:check_condition",
@@ -84,7 +84,7 @@ _RENAMED = {
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         return globals().get(_RENAMED[name]) or __getattr__(_RENAMED[name])
-    if name not in _HOMES:
+    if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
+    module, _, attribute = _LAZY_ATTRIBUTES[name].partition(":")
     return getattr(import_module(module, __package__), attribute)

@@ -16,6 +16,7 @@ from .statement_context import StatementContext
 
 
 def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
+    """Return the cursor of a statement that changes one fact, or finds it unchanged."""
     return Cursor(kind, rowcount=int(is_changed), message=message if is_changed else "nothing to change")
 
 
@@ -31,9 +32,8 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
             edge = f"{literal(statement.child)} under {literal(statement.parent)}"
             tree = "" if statement.tree is None else f" in tree {literal(statement.tree)}"
             raise InputError(
-                f"there is no edge {edge}{tree} to delete; SELECT * FROM edges WHERE document IS NULL lists the "
-                "edges that "
-                "DELETE EDGE can delete"
+                f"there is no edge {edge}{tree} to delete; SELECT * FROM edges WHERE document IS NULL lists the edges "
+                "that DELETE EDGE can delete"
             )
     return _make_change_cursor("DELETE", True, "1 edge deleted")
 

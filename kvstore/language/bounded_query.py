@@ -99,7 +99,7 @@ class _RunningQuery:
         self._result: Any = None
         self._error: BaseException | None = None
         self._reason: str | None = None
-        self._ended = self._is_abandoned = False
+        self._has_ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:
         """Wake the waiting caller with an error that gives ``reason``."""
@@ -122,7 +122,9 @@ class _RunningQuery:
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
             with self._condition:
-                if not self._condition.wait_for(lambda: self._ended or self._reason is not None, get_seconds_left()):
+                if not self._condition.wait_for(
+                    lambda: self._has_ended or self._reason is not None, get_seconds_left()
+                ):
                     self._reason = timeout_reason
         finally:  # also on Ctrl-C
             self._abandon()
@@ -141,7 +143,7 @@ class _RunningQuery:
         """Stop the query, and count it as abandoned until its thread ends."""
         self._stop.set()
         with self._condition, self._abandoned_condition:
-            if not self._ended:
+            if not self._has_ended:
                 self._is_abandoned = True
                 _RunningQuery._num_abandoned += 1
 
@@ -154,7 +156,7 @@ class _RunningQuery:
             self._error = error
         del self._read  # lets the store be dropped as soon as the caller continues
         with self._condition, self._abandoned_condition:
-            self._ended = True
+            self._has_ended = True
             self._condition.notify_all()
             if self._is_abandoned:
                 self._error = None
@@ -177,8 +179,10 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 
 
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
-    """Read at most ``max_rows`` rows of a cursor into a new one. Raises KvstoreError if they have more than
-    :data:`MAX_RESULT_BYTES` bytes."""
+    """Read at most ``max_rows`` rows of a cursor into a new one.
+
+    Raises KvstoreError if they have more than :data:`MAX_RESULT_BYTES` bytes.
+    """
     rows: list[Row] = []
     size = 0
     has_more = False

@@ -2,7 +2,7 @@
 
 In: a tree of ``grammar.lark``, the text it came from, and the parameter values by offset. Out: the statement. A
 repeated clause, a number out of range and a parameter of the wrong type raise a :class:`~kvstore.errors.StatementError`
-that shows the place.
+that points at it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _FIELD_NAMES = {
 
 
 class Builder:
-    """Builder of the statements of one text."""
+    """Builds the statements of one text, given the parameters by their offsets in it."""
 
     def __init__(self, text: str, parameters: Mapping[int, Parameter]) -> None:
         self._text = text
@@ -183,10 +183,12 @@ class Builder:
 
 
 def _get_offset(terminal: Terminal) -> int:
+    """Return the offset of a terminal in the text."""
     assert terminal.start_pos is not None  # parser.py sets the offset of every terminal
     return terminal.start_pos
 
 
 def _parse_number(terminal: Terminal, *, negative: bool) -> int | float:
+    """Return the value of a number: a short whole number as an integer, any other as a float."""
     value = int(terminal) if terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS else float(terminal)
     return -value if negative else value

@@ -22,8 +22,10 @@ _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((l
 
 
 def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Return the types of columns: the ``declared`` type, else the type of the values in these rows, or None if
-    there are no values or they have several types."""
+    """Return the type of each column: the ``declared`` one, else that of its values in ``rows``.
+
+    The type is None if there are no values, or if they have several types.
+    """
     return tuple(kind or _infer_type(row[column] for row in rows) for column, kind in enumerate(declared))
 
 
@@ -102,8 +104,9 @@ class Cursor(Columnar):
         return next(self, None)
 
     def fetchmany(self, size: int = 100) -> list[Row]:
-        """Return the next rows, at most ``size``, or an empty list after the last. Raises InputError for an invalid
-        size.
+        """Return the next rows, at most ``size``, or an empty list after the last.
+
+        Raises InputError for an invalid size.
 
         >>> store.execute("SELECT key FROM documents ORDER BY key").fetchmany(1)
         [('coffee',)]

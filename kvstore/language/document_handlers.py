@@ -35,8 +35,10 @@ def list_ingest_options() -> list[str]:
 
 
 def select_reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
-    """Return the options of INGEST that are for the reader. A likely misspelling of an INGEST option is a
-    StatementError."""
+    """Return the options of INGEST that are for the reader.
+
+    Raises StatementError for a likely misspelling of an option of INGEST itself.
+    """
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
     all_options = list_ingest_options()
     for name in options.keys() - all_options:
@@ -105,7 +107,7 @@ def update_document(context: StatementContext, statement: s.UpdateDocument) -> C
 
 
 def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
-    """Parse META, a JSON object. Raises StatementError."""
+    """Parse the text of META. Raises StatementError unless it is a JSON object."""
     if text is None:
         return None
     try:
@@ -127,8 +129,8 @@ def delete_document(context: StatementContext, statement: s.DeleteDocument) -> C
 
 def delete_documents(context: StatementContext, statement: s.DeleteDocuments) -> Cursor:
     with context.open_transaction() as transaction:
-        number = transaction.delete_where(statement.where)
-    return Cursor("DELETE", rowcount=number, message=f"{format_count(number, 'document')} deleted")
+        num_deleted = transaction.delete_where(statement.where)
+    return Cursor("DELETE", rowcount=num_deleted, message=f"{format_count(num_deleted, 'document')} deleted")
 
 
 def begin(context: StatementContext, statement: s.Begin) -> Cursor:

@@ -98,8 +98,10 @@ def execute(
 
 
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
-    """Return the steps of the single statement of ``sql``. Raises StatementError if there is not exactly one, and
-    the errors of the statement."""
+    """Return the steps of the single statement of ``sql``.
+
+    Raises StatementError if there is not exactly one, and the errors of the statement.
+    """
     from . import explain_handlers
 
     parsed = parse(sql, parameters)
@@ -118,10 +120,8 @@ def run(
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
     """Run one parsed statement of ``sql``. Raises the errors of the statement."""
-    context, statement = (
-        StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text),
-        parsed.statement,
-    )
+    context = StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text)
+    statement = parsed.statement
     transaction = context.database._open_transaction
     if transaction is not None and not transaction.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error ended the transaction and undid its changes; ROLLBACK, then BEGIN again")

@@ -73,14 +73,13 @@ class _ExplainedSteps(NamedTuple):
 
 
 def list_steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
-    """Return the steps of a statement. With ``analyze`` they include costs, and the last step is the whole
-    statement."""
+    """Return the steps of a statement; with ``analyze`` also their costs, and a last step for the whole statement."""
     return _explain_statement(context, statement, analyze=analyze).steps
 
 
 def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
+    """Return the steps of a statement, with the total cost if ``analyze``, and the hits of a retrieval."""
     # Only ANALYZE counts as a use of the statement; a plain EXPLAIN must not leave any trace.
-    """Return the steps of a statement, with the total cost if ``analyze``."""
     recording = nullcontext() if analyze else context.database._session.pause_recording()
     with recording, _measure_pages(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
@@ -88,15 +87,16 @@ def _explain_statement(context: StatementContext, statement: s.PlainStatement, *
         start = time.perf_counter()
         explained = _collect_steps(measured_context, statement, analyze)
         milliseconds = round(1000 * (time.perf_counter() - start), 3)
-    return (
-        _ExplainedSteps([*explained.steps, _make_total_step(None, milliseconds, measured_view)], explained.hits)
-        if analyze
-        else explained
-    )
+    if not analyze:
+        return explained
+    total_step = _make_total_step(None, milliseconds, measured_view)
+    return _ExplainedSteps([*explained.steps, total_step], explained.hits)
 
 
-def _make_total_step(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
-    return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
+def _make_total_step(count: int | None, milliseconds: float, measured_view: MeasuredView | None) -> Step:
+    """Return the step that reports the rows and the cost of a whole statement."""
+    pages = None if measured_view is None else measured_view.pages
+    return Step("run", "the whole statement", count, milliseconds, pages)
 
 
 def _collect_steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
@@ -166,8 +166,10 @@ def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) 
 
 @contextmanager
 def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
-    """Yield the statement on a state whose pages are counted. Those of an open transaction are not: they are not in
-    the file yet."""
+    """Yield the context of the statement on a state whose page reads are counted, and the view that counts them.
+
+    In an open transaction, pages are not counted (None), because they are not in the file yet.
+    """
     if context.database._open_transaction is not None:
         yield replace(context, on_text=None), None
         return
@@ -194,13 +196,10 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
                     step.detail, step.count = "; ".join(form for form, _ in identity.names), len(identity.names)
             with trace.step("read block list") as step:
                 entity_addresses = [] if identity is None else state.find_addresses(identity).tolist()
-                nodes = sum(
-                    1 for address in entity_addresses if addresses.split_address(address)[0] == addresses.NODE_RANK
-                )
-                step.detail, step.count = (
-                    f"{nodes} tree nodes, {len(entity_addresses) - nodes} abstracts",
-                    len(entity_addresses),
-                )
+                ranks = [addresses.split_address(address)[0] for address in entity_addresses]
+                num_nodes = ranks.count(addresses.NODE_RANK)
+                step.detail = f"{num_nodes} tree nodes, {len(ranks) - num_nodes} abstracts"
+                step.count = len(ranks)
             with trace.step("read locations") as step:
                 limit = {} if statement.limit is None else {"limit": statement.limit}
                 step.detail, step.count = "the most relevant first", len(context.target.lookup(name, **limit))
@@ -219,16 +218,18 @@ def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[S
 
 
 def _list_select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
-    """Return SQLite's plan, indented by nesting; with ``analyze`` also the cost of each table and of the whole
-    query."""
+    """Return the steps of SQLite's plan, indented by nesting.
+
+    With ``analyze``, the cost of each table and of the whole query is added.
+    """
     steps: list[Step] = []
-    depth = {0: -1}
+    depths = {0: -1}  # by the number of a plan step
     with context.target.state() as state:
         plan_reader = Reader(state, context.database.settings_table)
         for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
-            depth[number] = depth.get(parent, -1) + 1
-            steps.append(Step("plan", "  " * depth[number] + _format_plan(str(row[3])), None, None))
+            depths[number] = depths.get(parent, -1) + 1
+            steps.append(Step("plan", "  " * depths[number] + _format_plan(str(row[3])), None, None))
         if analyze:
             reader = Reader(state, context.database.settings_table)
             start = time.perf_counter()

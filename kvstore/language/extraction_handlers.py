@@ -12,6 +12,7 @@ from ..registry import get_written_fact, get_written_facts
 from ..retrieval.evidence import Step
 from . import statements as s
 from .cursor import Cursor
+from .query_handlers import collect_clauses
 from .statement_context import StatementContext
 
 
@@ -72,10 +73,5 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
 
 
 def _collect_limits(statement: s.Extract) -> dict[str, Any]:
-    clauses = {
-        "share": statement.share,
-        "within": statement.within,
-        "by": statement.by,
-        "where": statement.where,
-    }
-    return {name: value for name, value in clauses.items() if value is not None}
+    """Return the clauses that limit an EXTRACT, as arguments of the methods."""
+    return collect_clauses(share=statement.share, within=statement.within, by=statement.by, where=statement.where)

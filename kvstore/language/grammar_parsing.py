@@ -111,10 +111,13 @@ _OTHER_DATABASE_HINTS = {
     "USE": _OTHER_STORE,
     "VACUUM": "did you mean COMPACT?",
 }
+#: The maximum number of words that identify a statement of another database.
+_MAX_HINT_WORDS = 4
 
 
 @functools.cache
 def _load_grammar() -> Lark:
+    """Return the parser of ``grammar.lark``, built once per process."""
     text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=True)
 
@@ -122,8 +125,8 @@ def _load_grammar() -> Lark:
 @functools.cache
 def get_keywords() -> frozenset[str]:
     """Return every keyword of the language in capitals, including the first words of a query."""
-    strings = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
-    return frozenset(strings | s.QUERY_WORDS)
+    keywords = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
+    return frozenset(keywords | s.QUERY_WORDS)
 
 
 def _make_unexpected_error(
@@ -131,44 +134,46 @@ def _make_unexpected_error(
 ) -> StatementError:
     """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there."""
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
-    names.sort(key=lambda name: (not name.isupper(), name))
+    names.sort(key=lambda name: (not name.isupper(), name))  # keywords first
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
         return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
-    other_remedy = _find_other_database_hint(script, token)
+    database_hint = _find_other_database_hint(script, token)
     if "QUERY" in expected:
-        suggestion = suggest(token.text, _list_words(expected))
-        remedy = other_remedy or (
+        suggestion = suggest(token.text, _list_keywords(expected))
+        remedy = database_hint or (
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
         )
         return make_statement_error(text, token.start, f"no statement begins with {_truncate_token(token)}; {remedy}")
     reason = f"expected {expectation}, found {_truncate_token(token)}"
-    if other_remedy is not None:
-        return make_statement_error(text, token.start, f"{reason}; {other_remedy}")
+    if database_hint is not None:
+        return make_statement_error(text, token.start, f"{reason}; {database_hint}")
     if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
         reason += f"; text is written in single quotes: {literal(unquoted)}"
-    elif token.kind == "word" and (suggestion := suggest(token.text, _list_words(expected))):
+    elif token.kind == "word" and (suggestion := suggest(token.text, _list_keywords(expected))):
         reason += f"; did you mean {suggestion}?"
     return make_statement_error(text, token.start, reason)
 
 
 def _find_other_database_hint(script: Sequence[Token], token: Token) -> str | None:
     """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
-    words = [part.text.upper() for part in script[:4]]
-    position = next((index for index, part in enumerate(script[:4]) if part.start == token.start), len(words))
-    for form, remedy in _OTHER_DATABASE_HINTS.items():
-        parts = form.split(" ")
-        if position < len(parts) <= len(words) and all(
-            part in ("*", word) for part, word in zip(parts, words, strict=False)
+    first_tokens = script[:_MAX_HINT_WORDS]
+    words = [part.text.upper() for part in first_tokens]
+    token_index = next((index for index, part in enumerate(first_tokens) if part.start == token.start), len(words))
+    for form, hint in _OTHER_DATABASE_HINTS.items():
+        form_words = form.split(" ")
+        if token_index < len(form_words) <= len(words) and all(
+            form_word in ("*", word) for form_word, word in zip(form_words, words, strict=False)
         ):
-            return remedy
+            return hint
     return None
 
 
-def _list_words(terminals: Iterable[str]) -> list[str]:
-    words = [terminal for terminal in terminals if terminal in get_keywords()]
-    return words + sorted(s.QUERY_WORDS) if "QUERY" in terminals else words
+def _list_keywords(terminals: Iterable[str]) -> list[str]:
+    """Return the keywords among some terminals, with the first words of a query if it is among them."""
+    keywords = [terminal for terminal in terminals if terminal in get_keywords()]
+    return keywords + sorted(s.QUERY_WORDS) if "QUERY" in terminals else keywords
 
 
 def _truncate_token(token: Token) -> str:
@@ -193,8 +198,7 @@ def parse_by_grammar(
 
 
 def list_expected_terminals(text: str) -> frozenset[str]:
-    """Return what may follow ``text``, the beginning of a statement: keywords in capitals and the grammar's other
-    terminals.
+    """Return the terminals that may follow ``text``, the beginning of a statement: keywords in capitals, and others.
 
     QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
     one may continue; the latter comes with the keywords of the clauses that may follow. Nothing may follow invalid
@@ -220,6 +224,7 @@ def list_expected_terminals(text: str) -> frozenset[str]:
 
 
 def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
+    """Return a terminal of the grammar for a token, or for ``text`` from the start of the token to ``end``."""
     return Terminal(
         kind, token.text if text is None else text, start_pos=token.start, end_pos=token.end if end is None else end
     )
@@ -256,6 +261,7 @@ def _feed_token(
 
 
 def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
+    """True if a token begins a query, which SQLite parses; ``choices`` are the terminals that are valid there."""
     return "QUERY" in choices and token.kind == "word" and token.text.upper() in s.QUERY_WORDS
 
 

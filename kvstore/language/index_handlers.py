@@ -24,7 +24,7 @@ OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 def list_index_kinds() -> Mapping[str, Sequence[str]]:
     """Return the kinds of index that a statement may name, with the options of each."""
     # An index that is built along with another one is not named in statements.
-    return {kind.name: list(kind.options) for kind in INDEXES.values() if not getattr(kind, "beside", "")}
+    return {kind.name: list(kind.options) for kind in INDEXES.values() if not getattr(kind, "companion_of", "")}
 
 
 def list_outlined_kinds() -> list[str]:

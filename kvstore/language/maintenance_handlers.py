@@ -93,5 +93,6 @@ def import_file(context: StatementContext, statement: s.Import) -> Cursor:
 
 
 def _format_counts(report: ExportReport) -> str:
+    """Return the numbers of documents, edges and other facts of a report, as an enumeration."""
     *first, last = filter(None, (fact.format_count(getattr(report, fact.plural)) for fact in list_fact_kinds()))
     return f"{', '.join(first)} and {last}" if first else last

@@ -2,7 +2,7 @@
 
 In: the ``?`` and ``:name`` tokens of a script, and the values that the caller passed. Out: the values by offset, and a
 query with the values of its own parameters. A value that is missing, surplus or not storable raises a
-:class:`~kvstore.errors.StatementError` that shows the place.
+:class:`~kvstore.errors.StatementError` that points at the parameter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Parameter:
 
 
 def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parameters) -> dict[int, Parameter]:
-    """Return the parameters by offset."""
+    """Return the parameters of a script by offset; raise StatementError for a missing, surplus or invalid value."""
     if isinstance(parameters, (str, bytes)):
         raise StatementError("parameters must be a sequence or a mapping; for one value write (value,)")
     is_named = isinstance(parameters, Mapping)
@@ -59,9 +59,9 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
             raise make_statement_error(text, token.start, "the value contains a character that is not Unicode")
         parameters_by_offset[token.start] = Parameter(name, value)
     if not is_named and len(parameter_tokens) != len(parameters):
-        number = len(parameter_tokens)
+        count = len(parameter_tokens)
         raise StatementError(
-            f"expected {number} parameter value{'' if number == 1 else 's'}, one for each ?, but got {len(parameters)}"
+            f"expected {count} parameter value{'' if count == 1 else 's'}, one for each ?, but got {len(parameters)}"
         )
     return parameters_by_offset
 

@@ -1,7 +1,7 @@
 """Parser of statements.
 
 In: one statement or a script, and the values of its parameters. Out: for each statement its dataclass and its offset.
-Invalid input raises a :class:`~kvstore.errors.StatementError` that shows the line and a caret under the place. SQLite
+Invalid input raises a :class:`~kvstore.errors.StatementError` that shows the line with a caret under the error. SQLite
 parses a query; the grammar of all other statements is loaded with the first of them.
 """
 
@@ -50,14 +50,14 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
         raise make_statement_error(text, start, f"to ask a question, write ASK {literal(question)}")
     scripts = list(split_statements(text))
     for script in scripts:
-        _check_quotes(text, script)
+        _require_quotes(text, script)
     values = bind_parameters(
         text, [token for script in scripts for token in script if token.kind == "parameter"], parameters
     )
     return [_parse_statement(text, script, values) for script in scripts]
 
 
-def _check_quotes(text: str, script: Sequence[Token]) -> None:
+def _require_quotes(text: str, script: Sequence[Token]) -> None:
     """Raise StatementError if the question of a statement such as ASK is not in quotes.
 
     This is checked before anything else, because the question mark would be taken for a parameter.

@@ -98,6 +98,7 @@ def search(context: StatementContext, statement: s.Search) -> Cursor:
 
 
 def _to_hit_row(hit: Hit) -> Row:
+    """Return the values of :data:`_HIT_COLUMNS` for a hit."""
     return hit.rank, hit.score, hit.document, hit.ordinal, hit.text
 
 
@@ -203,8 +204,10 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
 
 
 def run_query(context: StatementContext, statement: s.Select, reader: Reader, prefix: str = "") -> Selection:
-    """Return the rows of a query on one state, with ``prefix`` prepended to the query. Errors show the place in the
-    user's text."""
+    """Return the rows of a query on one state, with ``prefix`` prepended to the query.
+
+    Errors point at the position in the user's text.
+    """
     start = context.text.find(statement.text, context.start)
 
     def make_error(position: int | None, reason: str) -> StatementError:

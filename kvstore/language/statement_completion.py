@@ -36,8 +36,7 @@ _MAX_COMPLETIONS = 50
 
 
 class StatementCatalog(Protocol):
-    """The names that completion may offer. The catalog matches prefixes and returns at most as many names as
-    requested."""
+    """The names that completion may offer, of which the catalog returns at most as many as requested."""
 
     def tables(self) -> Mapping[str, Sequence[str]]:
         """Return the tables and their columns."""
@@ -138,6 +137,7 @@ def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
 
 
 def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
+    """Yield the candidates, texts with their kinds, that begin with ``typed``, ignoring case."""
     return (pair for pair in candidates if pair[0].lower().startswith(typed.lower()))
 
 
@@ -191,7 +191,9 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tup
 
 def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
     """Return the options of the index or strategy that a statement names, or of all strategies if it names none.
-    ``reranker`` is valid for every strategy."""
+
+    ``reranker`` is valid for every strategy.
+    """
     if words[:2] == ["CREATE", "INDEX"]:
         return language.list_index_kinds().get(words[2].lower(), ())
     strategies = catalog.strategies()
@@ -215,9 +217,11 @@ def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterat
 
 
 def _quote_column(column: str) -> str:
+    """Return a column name, in double quotes if it is a word of SQL."""
     return f'"{column}"' if column.upper() in SQL_WORDS else column
 
 
 def _is_after_from(words: Sequence[str]) -> bool:
+    """True if FROM is the last clause that the words of a query begin."""
     clauses = [word for word in words if word in ("SELECT", "FROM", "WHERE", "GROUP", "ORDER")]
     return clauses[-1:] == ["FROM"]

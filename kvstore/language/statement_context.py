@@ -1,7 +1,7 @@
 """Statement context: the database that a statement runs on, the state it reads, and the transaction it changes.
 
 In: a database and the statement's offset in the text. Out: the state to read, the transaction to write to, and errors
-that show the place.
+that point at the statement.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class StatementContext:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Show errors of the statement's condition at their place in the text."""
+        """Let errors of the statement's condition point at the condition in the text of the statement."""
         try:
             yield
         except ConditionError as error:

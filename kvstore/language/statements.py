@@ -22,10 +22,12 @@ Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
 
 
 def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
+    """Return clauses, keywords with their values, each after a space; a clause with the value None is omitted."""
     return "".join(f" {keyword} {literal(value)}" for keyword, value in pairs if value is not None)
 
 
 def _format_options(options: Mapping[str, Value]) -> str:
+    """Return the clause WITH for some options, after a space; empty without options."""
     inner = ", ".join(f"{name(option)} = {literal(value)}" for option, value in options.items())
     return f" WITH ({inner})" if options else ""
 
@@ -65,9 +67,8 @@ class ExpandIndex:
     def __str__(self) -> str:
         # These words continue the EXPAND of an entity.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
-        return f"EXPAND {name(self.kind) if is_bare else quote_name(self.kind)}" + _format_clauses(
-            ("DEPTH", self.depth)
-        )
+        kind = name(self.kind) if is_bare else quote_name(self.kind)
+        return f"EXPAND {kind}" + _format_clauses(("DEPTH", self.depth))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ def _format_retrieval_clauses(
     options: Mapping[str, Value] | None = None,
     as_segments: bool = False,
 ) -> str:
+    """Return the clauses of a SEARCH, RETRIEVE or ASK, each after a space."""
     text = "" if using is None else f" USING {name(using)}"
     text += _format_clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"
@@ -152,8 +154,10 @@ class Ingest:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """EXTRACT: ``share`` (of all tokens to send) or ``within`` limits the tokens sent; ``by`` names how passages are
-    chosen."""
+    """EXTRACT: ``share`` (of all tokens to send) or ``within`` limits the tokens sent.
+
+    ``by`` names the method that chooses chunks if there are too many.
+    """
 
     kind: str
     share: float | None = None
@@ -184,10 +188,8 @@ class InsertDocument:
 
     def __str__(self) -> str:
         form = "" if self.format is None else f" AS {self.format}"
-        source_and_title, meta = (
-            _format_clauses(("SOURCE", self.source), ("TITLE", self.title)),
-            _format_clauses(("META", self.meta)),
-        )
+        source_and_title = _format_clauses(("SOURCE", self.source), ("TITLE", self.title))
+        meta = _format_clauses(("META", self.meta))
         whole = " WHOLE" if self.whole else ""
         return f"INSERT DOCUMENT {literal(self.key)}{form}{source_and_title} TEXT {literal(self.text)}{meta}{whole}"
 
@@ -300,8 +302,10 @@ class DropIndex:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """REFRESH of everything stale, or of one index. ``model`` writes texts, in requests of at most ``within`` tokens
-    in all."""
+    """REFRESH of everything stale, or of one index.
+
+    ``model`` writes the texts of the index, in requests of at most ``within`` tokens in all.
+    """
 
     index: str | None = None
     model: str | None = None
@@ -355,7 +359,7 @@ class DescribeTable:
     table: str
 
     def __str__(self) -> str:
-        # These three words begin another statement.
+        # After one of these three words, DESCRIBE is another statement.
         is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
         return f"DESCRIBE {name(self.table) if is_bare else quote_name(self.table)}"
 
@@ -459,8 +463,7 @@ PlainStatement = (
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN: the steps by which ``statement`` finds its rows; ``analyze`` adds their costs, ``as_svg`` draws a
-    picture."""
+    """EXPLAIN: the steps by which ``statement`` finds its rows; ``analyze`` adds costs, ``as_svg`` draws a picture."""
 
     statement: PlainStatement
     analyze: bool = False

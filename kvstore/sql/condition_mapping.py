@@ -1,13 +1,13 @@
 """Conditions over documents as dictionaries, similar to MongoDB's queries, for callers with values instead of SQL.
 
 In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$key": "plan"}]}``. Out: a condition of
-    :mod:`kvstore.derived.metadata_index.conditions`, the same algebra that SQL is converted to. It is true or false for
-    each document and never unknown. A name is a field of the metadata as written, and a mapping of names below it
-    refers to fields within it. ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin``
-    and ``$left_out`` are the columns.
+:mod:`kvstore.derived.metadata_index.conditions`, the same algebra that SQL is converted to. It is true or false for
+each document and never unknown. A name is a field of the metadata as written, and a mapping of names below it refers to
+fields within it. ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin`` and
+``$left_out`` are the columns.
 
 A list satisfies a condition if one of its elements does. Numbers compare with numbers and texts with texts. An invalid
-condition is an InputError.
+condition raises InputError.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
                     f"not {format_value(value)}"
                 )
             query = parse_text_query(value)
-            return _make_text_condition(field, lambda of: MatchesText(of, query))
+            return _make_text_condition(field, lambda text_field: MatchesText(text_field, query))
         case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
                 raise InputError(
@@ -163,8 +163,9 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
                     f"{format_value(value)}"
                 )
             if operator == "$like":
-                return _make_text_condition(field, lambda of: IsLike(of, value, same_kind=True))
-            return _make_text_condition(field, lambda of: HasText(of, value, any_case=operator == "$isubstring"))
+                return _make_text_condition(field, lambda text_field: IsLike(text_field, value, same_kind=True))
+            any_case = operator == "$isubstring"
+            return _make_text_condition(field, lambda text_field: HasText(text_field, value, any_case))
         case "$not":
             return Not(_parse_field(field, name, value, depth + 1))
     raise InputError(
@@ -174,16 +175,19 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
 
 
 def _make_equality(field: Field, name: str, value: Any) -> Condition:
+    """Build the condition that a field equals a value, or is missing or null if the value is None."""
     return Not(Present(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
 
 
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
+    """Build the condition that a field, or an element of its list, compares this way with a value of its kind."""
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
-        return _NEVER
+        return _NEVER  # a number is never compared with a text
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 
 def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
+    """Build the condition that a field, or an element of its list, is a text with a property."""
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
     return Exists(make_condition(_to_elements_field(field)))
@@ -200,11 +204,15 @@ def _make_empty_condition(field: Field) -> Condition:
 
 
 def _to_elements_field(field: Field) -> Field:
+    """Return a field of the metadata as one that also means the elements of its list; a column is returned as it is."""
     return MetaField(field.names, elements=True) if isinstance(field, MetaField) else field
 
 
 def _to_field_value(name: str, value: Any) -> FieldValue:
-    """Convert a value to the form that metadata has."""
+    """Convert a value to the type with which it is stored in metadata, such as a date to text.
+
+    Raises InputError, with the ``name`` of the field, for a value that cannot be compared.
+    """
     if isinstance(value, str):
         if is_text(value):
             return value
@@ -226,6 +234,7 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
 
 
 def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
+    """Return the operand of an operator as a list; raise InputError, which calls for a list of ``noun``, otherwise."""
     if isinstance(operand, (str, bytes, Mapping)) or not isinstance(operand, (Sequence, set, frozenset)):
         raise InputError(f"{operator} takes a list of {noun}, not {format_value(operand)}")
     return list(operand)

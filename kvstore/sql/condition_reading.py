@@ -1,7 +1,7 @@
 """The parser of SQL conditions over documents, as far as the index of their values can evaluate them.
 
 In: the text of a condition and its parameters. Out: a condition of :mod:`kvstore.derived.metadata_index.conditions`, in
-    which every part that does not have one of these forms is ``Unsupported``:
+which every part that does not have one of these forms is ``Unsupported``:
 
 - AND, OR, NOT and parentheses
 - ``=  ==  <>  !=  <  <=  >  >=``, ``IS [NOT]``, ``IN (values)``, ``BETWEEN``, ``LIKE``, ``GLOB``, ``MATCH``, ``IS
@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..arguments import is_text
 from ..derived.metadata_index.conditions import (
     All,
     AnyOf,
@@ -45,13 +46,13 @@ from .condition import ConditionError
 from .document_tables import DOCUMENTS
 from .tokens import Token, split_statements, unquote
 
-#: For each operator of SQL the comparison, and False if it is negated.
+#: For each operator of SQL the comparison, and True if it is negated.
 _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
-    "=": ("=", True), "==": ("=", True), "<>": ("=", False), "!=": ("=", False),
-    "<": ("<", True), "<=": ("<=", True), ">": (">", True), ">=": (">=", True),
+    "=": ("=", False), "==": ("=", False), "<>": ("=", True), "!=": ("=", True),
+    "<": ("<", False), "<=": ("<=", False), ">": (">", False), ">=": (">=", False),
 }  # fmt: skip
 #: The operator that keeps the meaning when the two sides of a comparison are exchanged.
-_SWAPPED_OPERATORS: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_SWAPPED_OPERATORS: Mapping[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COLUMNS = frozenset(DOCUMENTS.all_columns) - {"meta"}
 #: Words after which AND can belong to an expression and not to the condition.
 _AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
@@ -96,9 +97,9 @@ class _ConditionParser:
         self._values = _ParameterValues(script, parameters)
 
     def expect_end(self) -> None:
-        if self._position < len(self._script):
+        """Raise _UnsupportedForm if tokens or parameter values are left; SQLite then reports the error."""
+        if self._position < len(self._script) or self._values.has_unused:
             raise _UnsupportedForm
-        self._values.check_all_used()
 
     def parse_condition(self) -> Condition:
         """Parse parts joined by OR."""
@@ -137,12 +138,11 @@ class _ConditionParser:
         return condition
 
     def _is_at_end(self) -> bool:
+        """True if the next token cannot belong to the current part of the condition."""
         return self._position == len(self._script) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
     def _skip_part(self) -> None:
-        """Skip an unsupported part: up to the next AND or OR outside of its parentheses, or the enclosing
-        parenthesis.
-        """
+        """Skip an unsupported part, up to the AND, OR or closing parenthesis after it."""
         nesting = 0
         start = self._position
         while self._position < len(self._script):
@@ -174,8 +174,8 @@ class _ConditionParser:
             self._position += 1 + negated
             condition = self._parse_exists()
             return Not(condition) if negated else condition
-        if self._is_value():
-            return self._parse_swapped()
+        if self._is_at_value():
+            return self._parse_value_first()
         return self._parse_field_condition(self._parse_field())
 
     # Fields ----------------------------------------------------------------------------------------------------------
@@ -198,18 +198,18 @@ class _ConditionParser:
             self._expect(")")
             return MetaField(names)
         if name == "meta":
-            return MetaField(tuple(self._parse_names()))
+            return MetaField(tuple(self._parse_arrows()))
         if name not in _COLUMNS:
             raise _UnsupportedForm
         return ColumnField(name)
 
-    def _parse_names(self) -> list[str]:
-        """Parse the field path after ``meta``: -> for enclosing fields, ->> for the last."""
+    def _parse_arrows(self) -> list[str]:
+        """Parse the operators after ``meta``, -> for enclosing fields and ->> for the last; return the names of all."""
         names: list[str] = []
         while self._accept("->"):
-            names += _parse_label(self._parse_text())
+            names += _parse_json_key(self._parse_text())
         self._expect("->>")
-        names += _parse_label(self._parse_text())
+        names += _parse_json_key(self._parse_text())
         return names
 
     def _parse_field_condition(self, field: Field) -> Condition:
@@ -217,8 +217,8 @@ class _ConditionParser:
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
             self._position += 1
-            operator, holds = _COMPARISONS[operator_word]
-            return _make_comparison(field, operator, self._parse_value(), holds=holds)
+            operator, negated = _COMPARISONS[operator_word]
+            return _make_comparison(field, operator, self._parse_value(), negated=negated)
         if self._accept("ISNULL"):
             return Not(Present(field))
         if self._accept("NOTNULL"):
@@ -279,14 +279,15 @@ class _ConditionParser:
 
     # Values first ----------------------------------------------------------------------------------------------------
 
-    def _parse_swapped(self) -> Condition:
+    def _parse_value_first(self) -> Condition:
         """Parse a comparison or an IN whose left side is a value."""
         value = self._parse_value()
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
             self._position += 1
-            operator, holds = _COMPARISONS[operator_word]
-            return _make_comparison(self._parse_field(), _SWAPPED_OPERATORS.get(operator, operator), value, holds=holds)  # type: ignore[arg-type]
+            operator, negated = _COMPARISONS[operator_word]
+            swapped_operator = _SWAPPED_OPERATORS.get(operator, operator)
+            return _make_comparison(self._parse_field(), swapped_operator, value, negated=negated)
         negated = self._accept("NOT")
         self._expect("IN")
         self._expect("(")
@@ -323,7 +324,7 @@ class _ConditionParser:
         if self._parse_name() != "meta":
             raise _UnsupportedForm
         if self._accept("->"):
-            names = _parse_label(self._parse_text())
+            names = _parse_json_key(self._parse_text())
         else:
             self._expect(",")
             names = _parse_path(self._parse_text())
@@ -341,6 +342,7 @@ class _ConditionParser:
         return token.text.upper() if token.kind in ("word", "operator", "number") else ""
 
     def _is_word(self, word: str, ahead: int = 0) -> bool:
+        """True if the token ``ahead`` tokens further is this word, operator or number."""
         return self._get_word(ahead) == word
 
     def _accept(self, word: str) -> bool:
@@ -351,6 +353,7 @@ class _ConditionParser:
         return False
 
     def _expect(self, word: str) -> None:
+        """Consume the next token; raise _UnsupportedForm if it is not ``word``."""
         if not self._accept(word):
             raise _UnsupportedForm
 
@@ -362,6 +365,7 @@ class _ConditionParser:
         return self._script[self._position - 1]
 
     def _parse_name(self) -> str:
+        """Parse an identifier, plain or in double quotes, and return it in lower case."""
         token = self._read_token()
         if token.kind == "word":
             return token.text.lower()
@@ -370,13 +374,14 @@ class _ConditionParser:
         raise _UnsupportedForm
 
     def _parse_text(self) -> str:
+        """Parse a string, or a parameter whose value is a text."""
         token = self._read_token()
         value = self._values.get_value(token) if token.kind == "parameter" else unquote(token.text)
         if token.kind not in ("string", "parameter") or not isinstance(value, str):
             raise _UnsupportedForm
         return value
 
-    def _is_value(self) -> bool:
+    def _is_at_value(self) -> bool:
         """True if the next token begins a literal or is a parameter."""
         if self._position >= len(self._script):
             return False
@@ -429,7 +434,8 @@ class _ParameterValues:
                 self._values_by_offset[token.start] = values[token.text[1:]]
             else:
                 raise _UnsupportedForm
-        self._is_complete = is_named or max_number == len(parameters)
+        #: True if there are more values than parameters.
+        self.has_unused = not is_named and max_number != len(parameters)
 
     def get_value(self, token: Token) -> Any:
         """Return the value of a parameter in the form of a literal. Raises _UnsupportedForm for other types."""
@@ -442,25 +448,13 @@ class _ParameterValues:
             return value
         if type(value) is float:
             return _NULL if value != value else value
-        if type(value) is str and _is_text(value):
+        if type(value) is str and is_text(value):
             return value
         raise _UnsupportedForm
 
-    def check_all_used(self) -> None:
-        """Raise _UnsupportedForm if there are more values than parameters; SQLite then reports the error."""
-        if not self._is_complete:
-            raise _UnsupportedForm
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
 
 def _parse_number(text: str) -> float:
+    """Return a number as SQLite reads it: an integer if it is one of at most 64 bits, else a float."""
     try:
         integer = int(text)
     except ValueError:
@@ -468,7 +462,7 @@ def _parse_number(text: str) -> float:
     return integer if -(1 << 63) <= integer < 1 << 63 else float(text)
 
 
-def _parse_label(text: str) -> tuple[str, ...]:
+def _parse_json_key(text: str) -> tuple[str, ...]:
     """Return the names in the right operand of -> or ->>: a single name, or a path if it begins with ``$``."""
     if text.startswith("$"):
         return _parse_path(text)
@@ -494,12 +488,13 @@ def _parse_path(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _make_comparison(field: Field, operator: Operator, value: FieldValue | object, *, holds: bool = True) -> Condition:
-    """Return a comparison, negated unless ``holds``; a comparison with NULL is Unknown."""
+def _make_comparison(
+    field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
+) -> Condition:
+    """Return a comparison, or its negation; a comparison with NULL is Unknown."""
     if value is _NULL:
         return Unknown()
-    comparison = Compare(field, operator, value)  # type: ignore[arg-type]
-    return comparison if holds else Not(comparison)
+    return _negate_if(Compare(field, operator, value), negated)  # type: ignore[arg-type]
 
 
 def _negate_if(condition: Condition, negated: bool) -> Condition:

@@ -1,7 +1,7 @@
-"""Error messages for a text that show the place of the error.
+"""Error messages that point at the position of an error in a text.
 
 In: a text, an offset in it and a reason. Out: a :class:`~kvstore.errors.StatementError` with the line and column, which
-    shows the line with a caret under the place.
+shows the line with a caret under the offset.
 """
 
 from __future__ import annotations

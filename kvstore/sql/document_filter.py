@@ -1,9 +1,9 @@
 """The documents that satisfy a condition, by the index of their values and, for parts it cannot evaluate, by SQLite.
 
 In: a SQL expression over the table ``documents`` with its parameters, or a condition as a mapping
-    (:mod:`.condition_mapping`). Out: the documents for which it is true; for SQL, exactly those that SQLite finds.
-    Documents for which the index decides are not read. The others are read and evaluated by SQLite or, for a
-    mapping, by Python. The result is cached until the store changes, unless the condition is volatile.
+(:mod:`.condition_mapping`). Out: the documents for which it is true; for SQL, exactly those that SQLite finds.
+Documents for which the index decides are not read. The others are read and evaluated by SQLite or, for a mapping, by
+Python. The result is cached until the store changes, unless the condition is volatile.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FilterResult(NamedTuple):
 def filter_documents(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> FilterResult:
     """Return the documents for which a condition is true.
 
-    Raises StatementError for invalid SQL, showing the place, and InputError for an invalid mapping.
+    Raises a StatementError that points at the error for invalid SQL, and InputError for an invalid mapping.
     """
     if isinstance(where, str):
         conditions.check_condition(where)
@@ -63,27 +63,27 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
             return select_documents(state, where, parameters, among)
 
         key = _build_cache_key(state, where, parameters)
-        return _find_cached(
+        return _get_or_compute(
             state, key, lambda: _evaluate_condition(state, parse_sql_condition(where, parameters), find_by_sqlite)
         )
     if parameters:
         raise InputError("a condition that is a mapping takes no parameters; put their values into it")
     condition = parse_condition_mapping(where)
     key = (state.counters.change, repr(condition))
-    return _find_cached(
+    return _get_or_compute(
         state, key, lambda: _evaluate_condition(state, condition, partial(_iter_matching, state, condition))
     )
 
 
-def _find_cached(state: State, key: Hashable | None, find: Callable[[], FilterResult]) -> FilterResult:
+def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], FilterResult]) -> FilterResult:
     """Return the cached result for ``key``, or compute and cache it. With ``key`` None the result is not cached."""
     cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:
-        return find()
+        return compute()
     allowed = cache.get(key)
     if allowed is not None:
         return FilterResult(allowed, "from the cache")
-    result = find()
+    result = compute()
     cache.put(key, result.allowed)
     return result
 

@@ -20,22 +20,22 @@ from ..registry.sql_table import (
 from ..registry.table_reader import Reader
 from ..storage.records import U64
 from ..structures import tables
-from ..structures.documents.documents import TEXT_COLUMNS, DocumentRecord, build_heading_path
+from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, DocumentRecord, build_heading_path
 
 
 def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
+    """Yield the documents whose keys may be between two keys; SQLite checks them."""
     # A long key is stored truncated and hashed, so only its first bytes determine its order.
-    """Yield the documents whose keys may lie between two keys; SQLite checks them."""
-    first = b"" if low is None else low.encode()[:400]
-    last = None if high is None else high.encode()[:400]
+    first = b"" if low is None else low.encode()[:LONG_KEY_PREFIX]
+    last = None if high is None else high.encode()[:LONG_KEY_PREFIX]
     for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first):
-        if last is not None and bytes(key[:400]) > last:
+        if last is not None and bytes(key[:LONG_KEY_PREFIX]) > last:
             return
         yield U64.unpack(document)[0]
 
 
 def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
-    """Return the access path by a column whose values are indexed."""
+    """Return the function that finds documents by the text of a column, whose values are indexed."""
 
     def find_rows(reader: Reader, text: str) -> TableRows:
         from ..derived.metadata_index.metadata_structure import METADATA
@@ -146,7 +146,7 @@ CHUNKS = SqlTable(
 )
 
 
-def _list_abstracts(reader: Reader, key: str) -> TableRows:
+def _iter_document_abstracts(reader: Reader, key: str) -> TableRows:
     document = reader.find_document(key)
     return iter(()) if document is None else reader.get_document(document).iter_abstract_ids()
 
@@ -172,7 +172,7 @@ ABSTRACTS = SqlTable(
     equal={
         "id": make_row_lookup(tables.ABSTRACTS),
         "rowid": make_row_lookup(tables.ABSTRACTS),
-        "document": _list_abstracts,
+        "document": _iter_document_abstracts,
     },
     between={"id": make_range_scan(tables.ABSTRACTS), "rowid": make_range_scan(tables.ABSTRACTS)},
     size=make_row_counter(tables.ABSTRACTS),

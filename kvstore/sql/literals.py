@@ -1,7 +1,7 @@
 """Values of the language and their literals.
 
 In: text, numbers, true, false, NULL, bytes; names. Out: the literal of a value in a statement, which is parsed back to
-    the same value. Every value has a literal.
+the same value. Every value has a literal.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.Reader`. Out: column
 names and rows, or the documents that satisfy the condition. A query only reads, and reads a single state through the
-reader. A query that SQLite rejects is a :class:`~kvstore.errors.StatementError` that shows the place and suggests the
-nearest table, column or word. Opening a connection costs more than a short query, so connections are pooled; each
-serves one query at a time.
+reader. A query that SQLite rejects raises a :class:`~kvstore.errors.StatementError` that points at the error and
+suggests the nearest table, column or word. Opening a connection costs more than a short query, so connections are
+pooled; each serves one query at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
@@ -32,7 +32,7 @@ from .tokens import unquote
 if TYPE_CHECKING:
     from ..text.text_query import TextMatcher
 
-#: Makes the error for a place in the query (None: unknown) and a reason.
+#: Makes the error for an offset in the query (None: unknown) and a reason.
 MakeError = Callable[[int | None, str], StatementError]
 
 _OPERATORS = {
@@ -63,7 +63,10 @@ _END_OF_ROWS = object()
 
 
 class _TableScan:
-    """One scan of a table, driven by SQLite."""
+    """One scan of a table. SQLite calls its capitalized methods, which have the names of its virtual-table interface.
+
+    A plan is the text that :meth:`_VirtualTable.BestIndexObject` chose, such as ``key >= ? AND key <= ?``.
+    """
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._reader = connection.open_reader
@@ -80,8 +83,8 @@ class _TableScan:
         self.Next()
 
     def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
-        """Return the rows by the access path of a plan, such as ``key >= ? AND key <= ?``."""
-        bounds: dict[str, SqlValue] = {}
+        """Return the rows that a plan finds for the values of its parameters."""
+        bounds: dict[str, SqlValue] = {}  # by the first character of the operator
         for part, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = part.split(" ")
             if value is None:
@@ -156,6 +159,14 @@ class _MeasuredScan(_TableScan):
             cost.pages += measured.pages - pages
 
 
+class _Constraint(NamedTuple):
+    """A comparison of a column that SQLite may pass to a scan; ``sqlite_index`` is its index in SQLite's list."""
+
+    sqlite_index: int
+    column: str
+    operator: str
+
+
 class _VirtualTable:
     """A table of one connection: selects the access path for a query, and opens scans."""
 
@@ -165,35 +176,35 @@ class _VirtualTable:
         self._names = list(table.all_columns)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
+        """Choose the access path for a query; called by SQLite's planner with the constraints it can use."""
         constraints = []
         for index in range(info.nConstraint):
             operator = _OPERATORS.get(info.get_aConstraint_op(index))
             if operator and info.get_aConstraint_usable(index) and info.get_aConstraint_collation(index) == "BINARY":
                 column = info.get_aConstraint_iColumn(index)
-                constraints.append((index, self._names[column] if column >= 0 else "rowid", operator))
+                constraints.append(_Constraint(index, self._names[column] if column >= 0 else "rowid", operator))
         size = self._table.size(self._connection.open_reader)
-        selected, rows = self._choose_constraints(constraints, size)
-        for position, (index, _, _) in enumerate(selected, 1):
-            info.set_aConstraintUsage_argvIndex(index, position)
-        info.idxStr = " AND ".join(f"{column} {operator} ?" for _, column, operator in selected) or None
-        info.estimatedRows = max(1, int(rows))
-        info.estimatedCost = 10 + rows
+        selected, num_rows = self._choose_constraints(constraints, size)
+        for position, constraint in enumerate(selected, 1):
+            info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
+        info.idxStr = " AND ".join(f"{constraint.column} {constraint.operator} ?" for constraint in selected) or None
+        info.estimatedRows = max(1, int(num_rows))
+        info.estimatedCost = 10 + num_rows
         return True
 
-    def _choose_constraints(
-        self, constraints: Sequence[tuple[int, str, str]], size: int
-    ) -> tuple[Sequence[tuple[int, str, str]], float]:
+    def _choose_constraints(self, constraints: Sequence[_Constraint], size: int) -> tuple[Sequence[_Constraint], float]:
         """Return the constraints of the best access path, and the approximate number of rows that they leave."""
         for column in self._table.equal:
             for constraint in constraints:
-                if constraint[1:] == (column, "="):
+                if constraint.column == column and constraint.operator == "=":
                     return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, _ROWS_PER_VALUE)
         for constraint in constraints:
-            if constraint[2] == "MATCH" and constraint[1] in self._table.matching:
+            if constraint.operator == "MATCH" and constraint.column in self._table.matching:
                 return [constraint], size * _MATCH_SHARE
         for column in self._table.between:
-            lower = [c for c in constraints if c[1] == column and c[2][0] == ">"][:1]
-            upper = [c for c in constraints if c[1] == column and c[2][0] == "<"][:1]
+            on_column = [constraint for constraint in constraints if constraint.column == column]
+            lower = [constraint for constraint in on_column if constraint.operator[0] == ">"][:1]
+            upper = [constraint for constraint in on_column if constraint.operator[0] == "<"][:1]
             if lower or upper:
                 return lower + upper, size * (_RANGE_SHARE if lower and upper else _OPEN_RANGE_SHARE)
         return [], size
@@ -209,7 +220,7 @@ class _VirtualTable:
 
 
 class _Module:
-    """A factory for one table of one connection. SQLite calls it when a query first names the table."""
+    """A virtual-table module for one table of one connection. SQLite calls it when a query first names the table."""
 
     def __init__(self, connection: _Connection, name: str) -> None:
         self._connection = connection
@@ -261,8 +272,8 @@ class _Connection:
             catalog[name] is table for name, table in self._loaded_tables.items()
         )
 
-    def begin(self, reader: Reader, text: str) -> None:
-        """Prepare for a query on a state."""
+    def begin_query(self, reader: Reader, text: str) -> None:
+        """Prepare for a query on the state of a reader."""
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
             self._list_schema()
@@ -280,7 +291,7 @@ class _Connection:
         self.sqlite.authorizer = authorizer
         self._has_schema = True
 
-    def end(self) -> None:
+    def end_query(self) -> None:
         """Drop the data of the finished query."""
         self.reader, self._text_matcher = None, None
 
@@ -296,6 +307,7 @@ class _Connection:
 
     @property
     def open_reader(self) -> Reader:
+        """The reader of the running query."""
         assert self.reader is not None  # set from before a query is prepared until it ends
         return self.reader
 
@@ -309,21 +321,23 @@ class _Pool:
         self._max_idle = max_idle
 
     def take(self, reader: Reader, text: str) -> _Connection:
+        """Return an idle connection, or a new one, prepared for a query."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None or not connection.is_current():
             connection = _Connection()
-        connection.begin(reader, text)
+        connection.begin_query(reader, text)
         return connection
 
     def give_back(self, connection: _Connection) -> None:
         """Return a connection to the pool, or drop it if the pool is full."""
-        connection.end()
+        connection.end_query()
         with self._lock:
             if len(self._idle) < self._max_idle:
                 self._idle.append(connection)
 
     def reset_after_fork(self) -> None:
+        """Drop the connections of the parent process, which the child must not use."""
         self._lock = threading.Lock()
         self._idle = []
 
@@ -333,8 +347,11 @@ os.register_at_fork(after_in_child=_pool.reset_after_fork)
 
 
 class Selection:
-    """A running query: ``columns``, their declared ``types`` (None: an expression, or a column of any type), and the
-    rows by iteration. It ends when it is read to its end or closed."""
+    """A running query, whose rows are read by iteration. It ends when it is read to its end or closed.
+
+    ``columns`` are the names of its columns, and ``types`` their declared types (None: an expression, or a column of
+    any type).
+    """
 
     _connection: _Connection | None = None
 
@@ -356,7 +373,10 @@ class Selection:
             raise
 
     def _record_columns(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
-        # Called before the first row. Only here are the columns known even if there are no rows.
+        """Record the columns of the query; called by apsw before the first row.
+
+        Only here are the columns known even if there are no rows. Returns True to let the query run.
+        """
         description = cursor.get_description()
         self.columns = tuple(name for name, _ in description)
         self.types = tuple(kind or None for _, kind in description)
@@ -412,8 +432,7 @@ class Selection:
         return error
 
     def _explain_message(self, message: str, position: int | None) -> StatementError:
-        """Convert SQLite's message to a StatementError in kvstore's terms, suggesting the nearest name for a misspelled
-        one."""
+        """Convert a message of SQLite to a StatementError in kvstore's terms, which suggests a name for a wrong one."""
         kind, _, name = message.partition(": ")
         name = name.removeprefix("main.")
         if kind == "no such table":
@@ -467,8 +486,8 @@ def select_documents(
 ) -> Iterator[int]:
     """Yield the ids of documents for which ``condition``, a SQL expression over the table ``documents``, is true.
 
-    SQLite reads all documents, or those in ``among``. Raises StatementError for an invalid condition, showing the
-    place.
+    SQLite reads all documents, or those in ``among``. Raises a StatementError that points at the error for an invalid
+    condition.
     """
     from ..structures.language_version import list_fixed_settings
 

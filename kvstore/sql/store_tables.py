@@ -41,9 +41,11 @@ if TYPE_CHECKING:
 
 
 def _scan_entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
-    """Yield the entities whose keys lie between two keys."""
+    """Yield the entities whose keys are between two keys; SQLite checks them."""
     last = None if high is None else high.encode()
-    for key, entity in reader.state.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
+    for key, entity in reader.state.lmdb.scan(
+        tables.ENTITY_NAMES, b"" if low is None else low.encode()[:MAX_KEY_BYTES]
+    ):
         if last is not None and bytes(key) > last:
             return
         yield U32.unpack(entity)[0]
@@ -77,6 +79,7 @@ ENTITIES = SqlTable(
 
 
 def _iter_mentions(reader: Reader, chunks: Iterator[int]) -> TableRows:
+    """Yield the rows of the mentions in some chunks: the chunk, and the index of the mention in it."""
     for chunk in chunks:
         for index in range(len(reader.list_mentions(chunk))):
             yield chunk, index
@@ -129,6 +132,7 @@ def _find_tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
 
 
 def _get_stating_key(reader: Reader, document: int) -> str | None:
+    """Return the key of the document that states an edge, or None if the user states it."""
     return None if document == USER else reader.get_document(document).key
 
 
@@ -189,6 +193,7 @@ def _iter_child_edges(reader: Reader, nodes: TableRows) -> TableRows:
 
 
 def _make_entity_reader(index: int) -> ReadColumn:
+    """Return the function that reads the name of the child (0) or the parent (1) of a row of the table ``edges``."""
     return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 

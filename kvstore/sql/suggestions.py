@@ -1,7 +1,7 @@
 """Suggestions for a key or a name that the store does not have.
 
 In: one state of the store, and the key or name. Out: the nearest existing ones, best first, and the error that suggests
-    them. Only a limited number of keys with the same prefix are compared, so a misspelling does not scan the store.
+them. Only a limited number of keys with the same prefix are compared, so a misspelling does not scan the store.
 """
 
 from __future__ import annotations

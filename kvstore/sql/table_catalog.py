@@ -1,7 +1,7 @@
 """The catalog of SELECT: the tables of every store and of the systems, by name.
 
 In: the name of a table. Out: the table. Its module is imported when a query first names it, so a query imports neither
-    the other tables nor the systems.
+the other tables nor the systems.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``MATCH`` in SQL: full-text queries of any text, and the access paths to documents and chunks by their words.
 
 In: a query (:mod:`kvstore.text.text_query`) and a value, or a state. Out: the result of the match, or rows that can
-    match because they have the words, according to the postings. An invalid query is an InputError.
+match because they have the words, according to the postings. An invalid query raises InputError.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..structures.text_candidates import find_chunks_with_all
 from ..text.text_query import TextMatcher, find_candidates, parse_text_query
 
 
-def match_text(judge: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
+def match_text(matcher: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
     """Return 1 if a value, as text, matches a query, else 0. Returns None if either is NULL, or for a blob."""
     if query is None or value is None or isinstance(value, bytes):
         return None
-    return int(judge.matches(str(query), str(value)))
+    return int(matcher.matches(str(query), str(value)))
 
 
 def find_matching_documents(reader: Reader, query: str) -> TableRows:
     """Return the documents that can match, by their words."""
-    _, may_match = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
-    return iter(np.flatnonzero(may_match).tolist())
+    bounds = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
+    return iter(np.flatnonzero(bounds.possible).tolist())
 
 
 def find_matching_chunks(reader: Reader, query: str) -> TableRows:

@@ -1,8 +1,8 @@
 """The tokenizer of the language: text in, tokens and complete statements out.
 
 In: any text, including incomplete input. Out: tokens with their offsets, and the statements of a script, each ending at
-    its ``;``. Invalid input is never rejected here: an invalid character becomes a ``bad`` token, and an unclosed quote
-    a token up to the end of the text. :mod:`~kvstore.language.parser` reports the errors.
+its ``;``. Invalid input is never rejected here: an invalid character becomes a ``bad`` token, and an unclosed quote a
+token up to the end of the text. :mod:`~kvstore.language.parser` reports the errors.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _TOKEN_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: ``kind`` is one of space, comment, string, quoted, number, word, parameter, semicolon, operator, bad.
-    ``start`` and ``end`` count characters from the beginning of the text."""
+    """A token, from character ``start`` to ``end`` of the text.
+
+    ``kind`` is one of space, comment, string, quoted, number, word, parameter, semicolon, operator, bad.
+    """
 
     kind: str
     text: str
@@ -53,8 +55,9 @@ class Token:
 
 
 def tokens(text: str, start: int = 0) -> Iterator[Token]:
-    """Yield every token of ``text`` from ``start`` on, including white space and comments. Joined, they are
-    the text.
+    """Yield every token of ``text`` from ``start`` on, including white space and comments.
+
+    The texts of the tokens, joined, are the text.
     """
     for match in _TOKEN_PATTERN.finditer(text, start):
         assert match.lastgroup is not None  # every alternative is a named group
@@ -62,7 +65,10 @@ def tokens(text: str, start: int = 0) -> Iterator[Token]:
 
 
 def split_statements(text: str) -> Iterator[list[Token]]:
-    """Yield the statements of a script without ``;``, white space and comments. Empty statements are left out."""
+    """Yield the tokens of each statement of a script, without ``;``, white space and comments.
+
+    Empty statements are omitted.
+    """
     statement: list[Token] = []
     for token in tokens(text):
         if token.kind == "semicolon":
