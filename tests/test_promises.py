@@ -96,7 +96,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A cuckoo filter with 12-bit fingerprints proposes candidates, and the stored name confirms each one.": (
         EXACT_LOOKUP
     ),
-    "A lookup never returns the places of another name, and an unknown name returns nothing.": EXACT_LOOKUP,
+    "A lookup never returns occurrences of another name, and an unknown name returns nothing.": EXACT_LOOKUP,
     "kvstore explore lights shows a store in the browser, on this machine only and without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
@@ -134,7 +134,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
     "visible in one LMDB transaction or not at all.": ATOMIC,
     "Every reader, in this process or another, sees one state of all of them.": ONE_STATE,
-    "A chunk is therefore never found by its words but not by its names, and a crash needs no repair.": (
+    "It is therefore impossible that a chunk is found by its words but not yet by its names, and a store needs no "
+    "repair after a crash.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
@@ -142,9 +143,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "edges, aliases) and on its settings.": SAME_DUMP + SAME_ANSWERS,
     "They do not depend on the order of changes, on deleted data, on internal ids, times or batches.": SAME_DUMP
     + SAME_ANSWERS,
-    "The test: after any sequence of changes, the logical dump of a store equals that of a new store with the "
-    "surviving facts.": SAME_DUMP,
-    "Every tie and every truncation is decided by document key and position in the text.": (
+    "Tests verify this with the logical dump, which lists the content of a store without internal ids: after any "
+    "sequence of changes, it equals the dump of a new store with the remaining documents and facts.": SAME_DUMP,
+    "If scores are equal, document key and position in the text decide the order, and which hits are cut off.": (
         "test_ties.py::test_hits_of_equal_score_come_by_key_and_place",
         "test_units.py::test_equals_come_in_the_order_of_keys_whatever_the_history",
     ),
@@ -153,10 +154,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_dump_law.py::test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store",
         *LAST_STATEMENT,
     ),
-    "Each derived fact knows the facts that state it, and is removed with the last of them.": LAST_STATEMENT,
-    "A name is known while a document introduces it.": INTRODUCED,
-    "When the first one does, its earlier mentions are found in the same commit; when the last one is "
-    "deleted, all mentions are removed.": INTRODUCED,
+    "Each derived fact records the documents and facts that it follows from, and is removed with the last of "
+    "them.": LAST_STATEMENT,
+    "A name is known as long as at least one document introduces it, for example as its title.": INTRODUCED,
+    "The commit that introduces a name also finds its mentions in older documents; the commit that deletes the "
+    "last introducing document removes all mentions.": INTRODUCED,
     "Which edges are accepted depends only on the set of stated edges, not on their order.": (
         *SAME_DUMP,
         "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
@@ -169,7 +171,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
         "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
     ),
-    "A score does not depend on where a vector is stored, and a vector does not depend on its batch.": (
+    "A score does not depend on where a vector is stored, and a vector does not depend on the texts that were "
+    "embedded in the same batch.": (
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
@@ -180,31 +183,30 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "The steps of a search report this, and exact = 1 avoids it.": (
         "test_indexes.py::test_a_search_reports_its_method",
     ),
-    "What is maintained in the commit equals what a new store would contain.": SAME_DUMP,
-    "What cannot be maintained cheaply (a summary over many documents, groups of all names) is built by "
-    "REFRESH.": REFRESHED,
-    "It reports how stale it is.": REFRESHED,
-    "When it is read, deleted content is left out, and new documents are assigned to the existing groups.": REFRESHED,
+    "Data that is maintained in the commit equals what a new store would contain.": SAME_DUMP,
+    "Data that would be expensive to maintain, such as a summary of many documents or groups of all names, is "
+    "built by REFRESH and reports how stale it is.": REFRESHED,
+    "Queries leave out its deleted content and assign new documents to the existing groups.": REFRESHED,
     "Names, relations, summaries, groups and answers come from rules, a parser and extraction.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
     "Everything works offline.": OFFLINE,
-    "A configured model improves the results; its cost is reported in advance, and each text is paid for once.": (
+    "A configured model improves the results; kvstore reports its cost in advance and never requests the same "
+    "text twice.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
     ),
-    "Twelve bits of a name's fingerprint find candidates; the stored name confirms them.": EXACT_LOOKUP,
-    "A lookup never returns the places of another name, and an unknown name returns none.": EXACT_LOOKUP,
-    "It is split into chunks of about 100 words along sentences and headings.": (
+    "The filter finds candidates for a name by a hash of twelve bits, and the stored name confirms them.": EXACT_LOOKUP,
+    "It is split into chunks of about 100 words that end with sentences and never cross a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
     "Groups of up to five consecutive chunks have an abstract.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
     ),
-    "Above these are more general abstracts, along the headings of the document if it has any, otherwise by "
-    "similarity.": FOREST,
+    "Higher levels of abstracts summarize the sections of the document or, if it has no headings, groups of "
+    "similar text.": FOREST,
     "Each document is a tree of abstracts, and the store is a forest.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
@@ -213,12 +215,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
-    "Pairs, nested lists, headings and relations in prose state edges between names.": (
+    "Tables of pairs, nested lists, headings and sentences state that one name is below another; each such "
+    "statement is an edge.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
     ),
-    "Accepted edges form the entity forest.": (
+    "Edges that are not redundant and close no cycle are accepted and form the entity forest.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
@@ -227,8 +230,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A commit is one page that is written last, so a crash leaves the state before or after it.": (
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
-    "The price is one writer at a time, a local disk, and a map as large as the store may become (which uses "
-    "no disk space).": (
+    "The price is one writer at a time, a local disk, and a memory map as large as the store may become (which "
+    "reserves addresses, but no disk space).": (
         *ONE_WRITER,
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
@@ -243,13 +246,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_contributing.py::test_the_picture_of_the_floors_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_are_there",
     ),
-    "Each published system is one folder, which defines its data, how the data follow a change, how they are "
-    "checked, and its strategies.": (
+    "It defines the data of the system, how a change of documents updates them, how they are checked, and the "
+    "strategies that use them.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "No other code contains its name, so a system can be added without changing a line elsewhere, even from "
-    "another package.": (
+    "No other code contains its name, so a system can be added without changing other code, even from another "
+    "package.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),
@@ -259,41 +262,45 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "If a question fits the topic but its answer is missing, kvstore refuses only about 6 % of the time and otherwise "
-    "returns the nearest sentences, so check the cited text.": "tools/evaluate.py",
-    "The default compared with the single searches, with default settings and no language model, on two cores (all "
-    "figures):": "tools/evaluate.py",
+    "If a question fits the topic but no document answers it, kvstore refuses only about 6 % of the time and "
+    "otherwise returns the nearest sentences, so check the cited text.": "tools/evaluate.py",
+    "This table compares the default strategy with the single searches, with default settings, without a language "
+    "model and on two cores (all figures):": "tools/evaluate.py",
     "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
-    "Near misses are harder: of questions on the store's subject whose answer is missing, only about 6 % are "
-    "refused.": "tools/evaluate.py",
+    "If a question fits the subject of the store but its answer is missing, kvstore refuses only about 6 % of the "
+    "time.": "tools/evaluate.py",
     "Loading is slower than in stores that keep only rows and vectors: see where we lose.": "tools/bench_peers.py",
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
 DESCRIPTIONS = {
+    "LMDB, the storage library that kvstore uses, needs file locks and memory maps that these file systems do not "
+    "provide reliably.",
+    "Each chunk also has a vector.",
+    "Each published system is one folder.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
     "Install the extra explore first.",
     "Look at a store describes the pages.",
     "A strategy is a way to find evidence for a question.",
     "Most follow published systems.",
-    "For 2WikiMultiHopQA the repository of fast-graphrag publishes figures of other systems: a vector database 0.42, "
-    "LightRAG 0.45, GraphRAG 0.73, fast-graphrag 0.93.",
-    "The last three index with a language model.",
+    "For 2WikiMultiHopQA, the repository of fast-graphrag reports these figures for other systems: a vector "
+    "database 0.42, LightRAG 0.45, GraphRAG 0.73, fast-graphrag 0.93.",
+    "The last three use a language model for indexing.",
     "It is not a server.",
-    "It does not work on network file systems, because LMDB cannot rely on their locks and memory maps.",
+    "It does not work on network file systems.",
     "It does not write in parallel or across machines.",
     "It does not generate text by itself.",
-    "It seldom recognizes a near miss.",
+    "It seldom notices that an answer is missing.",
     "It does not run on Windows.",
     "This page lists what kvstore guarantees and why.",
     "Working on kvstore describes the source code and the path of a document and a question through it;",
     "The format describes every byte on disk.",
     "Therefore:",
-    "The others get the nearest sentences, so check the cited chunk.",
+    "Otherwise it returns the nearest sentences, so check the cited chunk.",
     "A document is a text with a key, a title, a source and metadata.",
-    "Chunks and the names in them form a graph, stored in both directions.",
-    "Words are stored in posting lists with everything that scoring needs, next to the vectors.",
+    "Chunks and the names in them form a graph, which can be read in both directions.",
+    "For each word, a posting list contains the chunks with this word and what is needed to score them.",
     "Titles and metadata are stored in an index of values.",
     "All of these are tables of one LMDB environment.",
     "LMDB is one memory-mapped, copy-on-write file.",

@@ -160,10 +160,10 @@ def page_of(kept: Path) -> str:
     taken = sum(outcome.processor_seconds for outcome in found.values())
     parts = [
         "# Benchmarks\n",
-        "The unedited output of the benchmark tools. `make benchmark` generates this page again, and",
-        "`python tools/benchmark_page.py --only NAME` one part of it. `--help` of each tool explains its figures.",
-        f"Everything takes less than {MINUTES} minutes of one processor ({taken:,} s here). The command for a larger",
-        "measurement is below each part.\n",
+        "This page contains the unedited output of the benchmark tools. `make benchmark` generates it again, and",
+        "`python tools/benchmark_page.py --only NAME` generates one part of it. The option `--help` of each tool",
+        f"explains its figures. All parts together take less than {MINUTES} minutes of one processor ({taken:,} s",
+        "here). Below each part is the command for a larger measurement.\n",
     ]
     for measurement, outcome in found.items():
         beside = " The machine was busy: compare ratios, not times." if outcome.busy >= 1 else ""
@@ -178,7 +178,7 @@ def page_of(kept: Path) -> str:
             ended = "It ended with" if outcome.output else "Not measured:"
             parts.append(f"{ended} {outcome.failure}\n")
         if measurement.larger:
-            parts.append(f"Larger: `{_shown(measurement.larger)}`\n")
+            parts.append(f"Larger measurement: `{_shown(measurement.larger)}`\n")
     left = [f"{each.title} (`{each.name}`)" for each in MEASUREMENTS if each not in found]
     if left:
         parts.append(f"Not measured yet: {', '.join(left)}.\n")

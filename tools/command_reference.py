@@ -6,6 +6,7 @@ In: the commands and options as click defines them, and the text below. Out: ``d
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -58,7 +59,7 @@ def options(command: click.Command) -> Iterator[tuple[str, str]]:
 
 def paragraphs(command: click.Command) -> list[str]:
     """Return the help of a command as paragraphs; preformatted ones keep their lines."""
-    written = re.split(r"\n\s*\n", (command.help or "").strip())
+    written = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
     return [part.removeprefix("\b\n") if part.startswith("\b") else " ".join(part.split()) for part in written]
 
 
@@ -67,8 +68,9 @@ def page(cli: click.Group) -> str:
     lines = [
         "# The command",
         "",
-        f"{cli.help} `kvstore COMMAND --help` (or `-h`) prints this reference, and so does",
-        "`man kvstore` if kvstore is installed as a package. `tools/command_reference.py` generates this page.",
+        str(cli.help),
+        "`kvstore COMMAND --help` (or `-h`) prints this reference, and so does `man kvstore` if kvstore is installed",
+        "as a package. `tools/command_reference.py` generates this page.",
         "",
         "| exit status | meaning |",
         "|---|---|",
