@@ -104,7 +104,7 @@ def test_dense_search_has_no_weight_where_it_does_not_know_the_language(
             right[strategy] += evidence.hits[0].document == key
             if strategy == "adaptive":
                 detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
-                weightless += "passages with the question's words are hardly nearer to it than others" in detail
+                weightless += "chunks with the question's words are hardly nearer to it than others" in detail
     if known:
         assert weightless <= 0.05 * len(texts)
     else:

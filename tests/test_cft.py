@@ -35,7 +35,7 @@ def test_every_location_of_an_entity_is_described_with_its_first_relatives(fleet
     near = fleet.retrieve("What is a tug?", using="cft", options={"relatives": 1})
     assert "tug (in fleet) is under ship; above harbour tug" in near.context
     told = {step.name: step for step in evidence.steps}
-    assert told["filter to places in the forest"].detail == "tug (2)"
+    assert told["filter to nodes in the forest"].detail == "tug (2)"
     assert told["ancestors and descendants"].count == 2
 
 

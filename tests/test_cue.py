@@ -59,7 +59,7 @@ def test_explain_shows_anchors_the_paths_of_each_hop_and_the_passages(films: kvs
     assert len(kept) == steps["paths after hop 2"].count
     scores = [float(path.split(" ")[0]) for path in kept]
     assert scores == sorted(scores, reverse=True)
-    assert "quill 0" in steps["passages of the paths"].detail
+    assert "quill 0" in steps["chunks of the paths"].detail
 
 
 @pytest.mark.parametrize("names", [("Blue Harbour", "Red Meadow"), ("Red Meadow", "Blue Harbour")])
@@ -178,7 +178,7 @@ def test_a_document_without_units_is_found_by_its_vector(store: kvstore.Store, m
     evidence = store.retrieve(QUESTION, using="cue")
     assert documents(evidence, 9) == NOTES.keys()
     detail = next(step.detail for step in evidence.steps if step.name == "search paths")
-    assert "some documents have no units yet: REFRESH INDEX units" in detail
+    assert "some documents have no units yet; run REFRESH INDEX units" in detail
     assert not any("hop" in step.name for step in store.retrieve(QUESTION, using="graph").steps), "counts whole ones"
     store.execute("REFRESH INDEX units")
     again = store.retrieve(QUESTION, using="cue")

@@ -233,7 +233,7 @@ def test_counts_are_those_of_allowed_documents(path: Path, tmp_path: Path) -> No
                 expected = alone.retrieve(question, using=strategy.name)
                 assert filtered.pool == expected.pool, (strategy.name, question)
                 assert filtered.context == expected.context, (strategy.name, question)
-                for name in ("recognise entities", "filter to places in the forest", "filter to abstracts to chunks"):
+                for name in ("recognise entities", "filter to nodes in the forest", "filter to abstracts to chunks"):
                     both = (filtered, expected)
                     steps = [[(one.detail, one.count) for one in its.steps if one.name == name] for its in both]
                     assert steps[0] == steps[1], (strategy.name, question, name)

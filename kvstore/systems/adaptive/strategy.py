@@ -100,7 +100,11 @@ class AdaptiveStrategy:
             num_chunks = max(NUM_NEAREST, query.candidate_count)
             name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
             walk_result = walk_graph(
-                query, names, name_degrees, parts, [direct.vectors[:num_chunks], direct.words[:num_chunks]]
+                query,
+                names,
+                name_degrees,
+                parts,
+                [direct.dense_ranking[:num_chunks], direct.lexical_ranking[:num_chunks]],
             )
         if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or no chunk on the way is allowed
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)

@@ -32,7 +32,10 @@ _CHUNKS_PER_READ = 256
 
 
 class AbstractRoute(NamedTuple):
-    """The route to an abstract: from which abstract of the entity, and over how many levels up (negative: down)."""
+    """The route from an entity to the abstract ``target``.
+
+    It starts at ``abstract``, which mentions the entity, and goes ``levels`` levels up the tree (negative: down).
+    """
 
     entity: str
     abstract: int
@@ -42,10 +45,10 @@ class AbstractRoute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """Candidate chunks, ids ascending, their cosines with the question, and the route to each.
+    """Candidate chunks, ids ascending, their cosines with the question, and the route to the abstract above each.
 
-    ``num_abstracts`` is the number of abstracts visited. ``has_leads`` is false if every entity is too common to be
-    specific.
+    ``num_abstracts`` is the number of abstracts visited. ``has_leads`` is false if every entity is in too many
+    abstracts, so that none was searched.
     """
 
     chunks: Ids
@@ -96,13 +99,13 @@ def _list_abstracts(state: State, seed: Seed) -> list[int]:
 
 
 class _PoolBuilder:
-    """A builder of the pool, with a cache of the records it read."""
+    """A builder of the pool, with a cache of the abstracts it read and of which chunk ids exist."""
 
     def __init__(self, state: State, request: Candidates) -> None:
         self._state = state
         self._request = request
         self._abstracts: dict[int, AbstractRecord] = {}
-        self._present: dict[int, bool] = {}
+        self._chunk_exists: dict[int, bool] = {}
         self.pool: dict[int, AbstractRoute] = {}
         self.visited_abstracts: set[int] = set()
 
@@ -146,7 +149,7 @@ class _PoolBuilder:
             starts = [addresses.split_address(number)[1] for number in numbers[first : first + _ADDRESSES_PER_READ]]
             related = self._list_relatives(starts)
             leaves = [abstract for relatives in related for _, abstract in relatives if abstract < FIRST_UPPER_ABSTRACT]
-            self._load_presence(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
+            self._check_chunks_exist(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
             for start, relatives in zip(starts, related, strict=True):
                 for levels, abstract in relatives:
                     if abstract in self.visited_abstracts or abstract in visited:
@@ -199,19 +202,19 @@ class _PoolBuilder:
         return range(record.first_chunk, record.last_chunk + 1)
 
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
-        """Yield the chunks of an abstract."""
+        """Yield the chunks of an abstract already read."""
         ids = self._get_chunk_ids(abstract)
         for first in range(0, len(ids), _CHUNKS_PER_READ):
             batch = ids[first : first + _CHUNKS_PER_READ]
-            self._load_presence(batch)
-            yield from filter(self._present.__getitem__, batch)
+            self._check_chunks_exist(batch)
+            yield from filter(self._chunk_exists.__getitem__, batch)
 
     def _read_abstracts(self, abstracts: Iterable[int]) -> None:
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
-    def _load_presence(self, chunks: Iterable[int]) -> None:
-        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._present]
+    def _check_chunks_exist(self, chunks: Iterable[int]) -> None:
+        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
         if missing:
-            self._present.update(zip(missing, self._state.chunks.has_many(missing), strict=True))
+            self._chunk_exists.update(zip(missing, self._state.chunks.has_many(missing), strict=True))

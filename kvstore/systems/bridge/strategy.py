@@ -19,32 +19,36 @@ from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.ranking import best
 from .candidates import AbstractRoute, CandidatePool, Candidates
 
+#: The minimum size of the pool of candidates, so that a small store is not searched by a handful of chunks.
+_MIN_POOL_CHUNKS = 50
+
 
 class BridgeStrategy:
     """Retrieval from the question's entities through abstracts to chunks, ranked by cosine."""
 
     name = "bridge"
-    description = "Bridge-RAG: entities lead through the cuckoo filter to abstracts, and these to chunks"
+    description = "Bridge-RAG: finds abstracts that mention the question's entities, and ranks the chunks below them"
     options: Mapping[str, Option] = {
-        "pool": Option(0.1, 0.001, 1, "the most candidates, as a share of the chunks that may answer (at least 50)"),
+        "pool": Option(0.1, 0.001, 1, "maximum number of candidates, as a share of all chunks searched (at least 50)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        chunks = query.chunk_count
+        num_chunks = query.chunk_count
         seeds = recognize_entities(query, capitalized_only=True)
-        pool = _collect_candidates(query, seeds, max(50, int(option(query, self, "pool") * chunks))) if seeds else None
+        max_candidates = max(_MIN_POOL_CHUNKS, int(option(query, self, "pool") * num_chunks))
+        pool = _collect_candidates(query, seeds, max_candidates) if seeds else None
         if pool is None or not pool.has_leads:
             ranking = rank_by_vector(query, query.reach)
-            reason = "no entity of it is known" if not seeds else "its entities are all over the store"
-            with query.trace.step("no entity known" if not seeds else "no entity that leads anywhere") as step:
+            reason = "none of its entities is known" if not seeds else "its entities are in too many chunks"
+            with query.trace.step("no entity known" if not seeds else "no specific entity") as step:
                 step.detail = "dense search over all chunks instead"
-            return evidence_of(query, self.name, ranking, f"near the question ({reason})", chunks)
+            return evidence_of(query, self.name, ranking, f"near the question ({reason})", num_chunks)
         with query.trace.step("cosine") as step:
             ranking = best(query.reading, pool.chunks, pool.cosines, query.reach)
             step.detail, step.count = "question against the pool", len(pool.chunks)
 
-        def format_path(passage: LoadedChunk) -> str:
-            return _format_route(passage, pool.routes[passage.chunk])
+        def format_path(loaded_chunk: LoadedChunk) -> str:
+            return _format_route(loaded_chunk, pool.routes[loaded_chunk.chunk])
 
         return evidence_of(query, self.name, ranking, format_path, len(pool.chunks))
 
@@ -59,9 +63,9 @@ def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) ->
     return pool
 
 
-def _format_route(passage: LoadedChunk, route: AbstractRoute) -> str:
+def _format_route(loaded_chunk: LoadedChunk, route: AbstractRoute) -> str:
     """Describe a route in words. Abstracts are called by their ordinals in the document."""
-    document = passage.document
+    document = loaded_chunk.document
     text = f"{route.entity} → abstract {document.get_abstract_ordinal(route.abstract)}"
     if not route.levels:
         return text

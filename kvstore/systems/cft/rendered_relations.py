@@ -37,7 +37,7 @@ class RenderedRelations:
     """The relations of some entities in words: the number of nodes used per entity, a sentence per node, and the
     relations around them that documents state."""
 
-    place_counts: list[int]
+    node_counts: list[int]
     sentences: list[str]
     relations: list[RelationMention]
 
@@ -46,22 +46,22 @@ class RenderedRelations:
 class Relations(ReadRequest[RenderedRelations]):
     """A request for the relations of entities, each given by the normal forms of its names.
 
-    Uses at most ``max_places`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of
+    Uses at most ``max_nodes`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of
     each node.
     """
 
     names: Sequence[Sequence[str]]
-    max_places: int
+    max_nodes: int
     max_relatives: int
 
     def fetch(self, state: State) -> RenderedRelations:
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
-        places = [
-            sort_nodes(state, chain.from_iterable(hierarchy.find_nodes(names)))[: self.max_places]
+        node_groups = [
+            sort_nodes(state, chain.from_iterable(hierarchy.find_nodes(names)))[: self.max_nodes]
             for names in self.names
         ]
-        nodes = list(chain.from_iterable(places))
+        nodes = list(chain.from_iterable(node_groups))
         edges = []
         for node in nodes:
             for up in (True, False):
@@ -74,7 +74,7 @@ class Relations(ReadRequest[RenderedRelations]):
             for child, parent in edges
             if (assertion := assertions[child, parent]).document != USER
         ]
-        return RenderedRelations(list(map(len, places)), hierarchy.build_sentences(nodes), relations)
+        return RenderedRelations(list(map(len, node_groups)), hierarchy.build_sentences(nodes), relations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,8 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 
 
 def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
-    """Return the chunk of a document that covers a byte of its text, or None, as for documents of pairs."""
+    """Return the chunk of a document that covers a byte of its text. Returns None if the document has no text, but
+    only edges."""
     chunk_ids = list(record.chunk_ids())
     index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)
     return chunk_ids[index - 1] if index else None

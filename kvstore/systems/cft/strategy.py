@@ -31,9 +31,9 @@ class CftStrategy:
     """Retrieval of chunks by vector, with sentences about the question's entities in the forest."""
 
     name = "cft"
-    description = "CFT-RAG: the cuckoo filter finds nodes in the entity forest, which are described beside the chunks"
+    description = "CFT-RAG: chunks by vector, with sentences about the question's entities in the entity forest"
     options: Mapping[str, Option] = {
-        "relatives": Option(3, 1, 100, "maximum number of ancestors of a node to describe, and of descendants"),
+        "relatives": Option(3, 1, 100, "maximum number of ancestors, and of descendants, to describe per node"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -44,13 +44,13 @@ class CftStrategy:
             record_recognized(query, seeds, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
-        with query.trace.step("filter to places in the forest") as step:
+        with query.trace.step("filter to nodes in the forest") as step:
             rendered = reading.fetch(Relations(names, _MAX_NODES, relatives))
-            place_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.place_counts, strict=True)]
-            step.detail = ", ".join(place_counts) or "no entity known: dense search alone"
-            step.count = sum(rendered.place_counts)
+            node_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.node_counts, strict=True)]
+            step.detail = ", ".join(node_counts) or "no entity known: dense search alone"
+            step.count = sum(rendered.node_counts)
         with query.trace.step("ancestors and descendants") as step:
-            step.detail = f"the first {relatives} up and down of each place"
+            step.detail = f"the first {relatives} of each node"
             step.count = len(rendered.sentences)
         stating_ranking, relations_by_chunk = _rank_stating_chunks(query, rendered.relations)
         ranking, paths = fuse_rankings(reading, [("vector", near), ("relations", stating_ranking)], _FUSION_CONSTANT)

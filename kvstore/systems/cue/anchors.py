@@ -37,8 +37,10 @@ class Anchors:
 
 
 def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
-    """Return the anchors of a question: its names, and the ``num_nearest`` best units of the first chunks of
-    ``near_ranking``."""
+    """Return the anchors of a question: its names, and the ``num_nearest`` best units of its nearest chunks.
+
+    ``near_ranking`` is the ranking of chunks by vector.
+    """
     seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
         forms = query.reading.fetch(TitleForms([seed.identity.entities for seed in seeds]))
@@ -89,15 +91,15 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
 
 def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
     """Yield the capitalized names of a question that no known name covers."""
-    data = bytearray(question.encode())
+    masked_question = bytearray(question.encode())
     for seed in seeds:
         for start, end in seed.spans:
-            data[start:end] = b"." * (end - start)
-    for piece in _WORD_RUN_PATTERN.findall(data.decode()):
-        run: list[str] = []
-        for word in [*piece.split(), ""]:
+            masked_question[start:end] = b"." * (end - start)
+    for word_run in _WORD_RUN_PATTERN.findall(masked_question.decode()):
+        name_words: list[str] = []
+        for word in [*word_run.split(), ""]:
             if word[:1].isupper() and word.lower() not in FUNCTION_WORDS:
-                run.append(word)
-            elif run:
-                yield " ".join(run)
-                run = []
+                name_words.append(word)
+            elif name_words:
+                yield " ".join(name_words)
+                name_words = []

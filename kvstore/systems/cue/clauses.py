@@ -33,30 +33,31 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     """Return the clauses of a sentence in order, or the whole sentence if it has only one."""
     words = sentence.words
     subtrees = _Subtrees(sentence)
-    cuts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
-    last = len(words) - 1
+    # The first word of each clause, and the range of its subject if that lies in an earlier clause.
+    clause_starts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
     for index, word in enumerate(words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
         first, end = subtrees.get_span(index)
         if (
-            not _ends_clause(sentence, end, last)
-            or first <= cuts[-1][0]
+            not _ends_clause(sentence, end)
+            or first <= clause_starts[-1][0]
             or not subtrees.is_contiguous(index)
             or word.head >= first
         ):
             continue
-        has_subject = any(True for _ in sentence.find_dependents(index, "nsubj", "expl"))
+        has_subject = _has_dependent(sentence, index, "nsubj", "expl")
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
         if has_subject or subject is not None:
-            cuts.append((first, subject))
+            clause_starts.append((first, subject))
     clauses: list[Clause] = []
-    for number, (first, subject) in enumerate(cuts):
-        stop = cuts[number + 1][0] if number + 1 < len(cuts) else len(words)
+    for number, (first, subject) in enumerate(clause_starts):
+        is_last = number + 1 == len(clause_starts)
+        stop = len(words) if is_last else clause_starts[number + 1][0]
         while first < stop and number and words[first].text.lower() in _CONNECTIVES:
             first += 1
         end = stop - 1
-        while number + 1 < len(cuts) and end > first and words[end].text.lower() in _CONNECTIVES:
+        while not is_last and end > first and words[end].text.lower() in _CONNECTIVES:
             end -= 1
         if stop - first < _MIN_WORDS:
             return [Clause(words[0].start, words[-1].end)]
@@ -64,7 +65,14 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
 
 
+def _has_dependent(sentence: Sentence, index: int, *labels: str) -> bool:
+    """True if a word has a dependent with one of these labels."""
+    return next(sentence.find_dependents(index, *labels), None) is not None
+
+
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
+    """Yield the relative clauses whose subject is the pronoun that begins them, with the noun phrase that it refers
+    to as subject."""
     words = sentence.words
     for index, word in enumerate(words):
         if word.label != "acl:relcl" or word.head < 0 or not subtrees.is_contiguous(index):
@@ -85,9 +93,7 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
     """True if a predicate is coordinated with another, or juxtaposed without a conjunction."""
     label = sentence.words[index].label
-    return label == "conj" or (
-        label == "advcl" and not any(True for _ in sentence.find_dependents(index, "mark", "advmod"))
-    )
+    return label == "conj" or (label == "advcl" and not _has_dependent(sentence, index, "mark", "advmod"))
 
 
 def _is_finite(sentence: Sentence, index: int) -> bool:
@@ -99,9 +105,9 @@ def _is_finite(sentence: Sentence, index: int) -> bool:
     return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
 
 
-def _ends_clause(sentence: Sentence, end: int, last: int) -> bool:
+def _ends_clause(sentence: Sentence, end: int) -> bool:
     """True if only punctuation or further clauses follow a word."""
-    following = sentence.words[end + 1 : last + 1]
+    following = sentence.words[end + 1 :]
     return (
         not following
         or following[0].text.lower() in _CONNECTIVES
@@ -139,6 +145,7 @@ class _Subtrees:
         return last - first + 1 == count
 
     def _compute_span(self, index: int) -> tuple[int, int, int]:
+        """Return the first and the last word of the subtree of a word, and the number of its words."""
         if index not in self._spans:
             visited = {index}
             stack = [index]

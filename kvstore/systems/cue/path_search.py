@@ -64,8 +64,8 @@ class Beam:
     """Parameters of a beam search.
 
     ``units_per_entity`` is the number of units taken of each entity, ``width`` the number of paths kept after each hop,
-    and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit subtracted from the question, and
-    ``word_bits`` the weight of words in a score relative to the cosine.
+    and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit's vector subtracted from the
+    question, and ``word_weight`` the weight of words in a score relative to the cosine.
     """
 
     units_per_entity: int
@@ -137,16 +137,15 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
     """Return the scores of extended paths: the cosine of the sum of the vectors, plus the share of words."""
-    return [
-        (extension.path.dot_product + float(graph.cosines[extension.row]))
-        / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
-        + (
-            beam.word_weight * graph.compute_share(extension.path.word_bits | graph.get_word_bits(extension.row))
-            if beam.word_weight
-            else 0.0
-        )
-        for extension in extensions
-    ]
+    scores: list[float] = []
+    for extension in extensions:
+        dot_product = extension.path.dot_product + float(graph.cosines[extension.row])
+        score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
+        if beam.word_weight:
+            word_bits = extension.path.word_bits | graph.get_word_bits(extension.row)
+            score += beam.word_weight * graph.compute_share(word_bits)
+        scores.append(score)
+    return scores
 
 
 def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:

@@ -39,11 +39,11 @@ _OWN_WEIGHT = 0.5
 
 #: The options of the path search.
 PATH_OPTIONS: Mapping[str, Option] = {
-    "nearest": Option(3, 1, 100, "units nearest to the question that are anchors, and units that an entity leads to"),
-    "beam": Option(5, 1, 100, "paths of each beam that go on after a hop"),
-    "hops": Option(3, 1, 8, "units of the longest path"),
-    "update": Option(1, 0, 1, "how much of what a unit says is taken from what is asked after it"),
-    "words": Option(1, 0, 100, "how much the question's words count in the score of a path, where the cosine counts 1"),
+    "nearest": Option(3, 1, 100, "number of nearest units to start at, and of units followed from each entity"),
+    "beam": Option(5, 1, 100, "number of paths that each beam keeps after a hop"),
+    "hops": Option(3, 1, 8, "maximum number of units on a path"),
+    "update": Option(1, 0, 1, "fraction of each unit's vector that is subtracted from the question for the next hop"),
+    "words": Option(1, 0, 100, "weight of the question's words in the score of a path; the cosine has weight 1"),
 }
 
 
@@ -51,7 +51,7 @@ class CueStrategy:
     """A strategy that follows units from the question's names and nearest units to chunks."""
 
     name = "cue"
-    description = "CUE-RAG: beams from names and nearest units over units and entities (needs CREATE INDEX units)"
+    description = "CUE-RAG: beam search over units and entities, from names and nearest units (needs the index units)"
     needs = UNITS.name
     options: Mapping[str, Option] = PATH_OPTIONS
 
@@ -61,7 +61,7 @@ class CueStrategy:
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
         near_ranking = rank_by_vector(query, max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]), query.reach))
         paths = find_paths(query, graph, availability, options, near_ranking)
-        with query.trace.step("passages of the paths") as step:
+        with query.trace.step("chunks of the paths") as step:
             paths_by_chunk = select_best_paths(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
             ranking = best(query.reading, chunks, _score_chunks(query, graph, chunks, paths_by_chunk), query.reach)
@@ -88,12 +88,12 @@ def _require_units(query: Query) -> UnitAvailability:
     """Return which units a store has; raises InputError if it has none to compare."""
     if query.reading.settings.embedder.startswith("none:"):
         raise InputError(
-            "strategy cue compares the question with vectors of units, and a store that is given its vectors has none; "
-            "use another strategy, or a store with an embedder"
+            "strategy cue needs vectors of units, and a store without an embedder has none; use another strategy, or a "
+            "store with an embedder"
         )
     availability = query.reading.fetch(UnitsAvailable())
     if not availability.is_present:
-        raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
+        raise InputError("the index units is not complete yet; run REFRESH INDEX units to finish it")
     return availability
 
 
@@ -118,9 +118,9 @@ def find_paths(
         for hop, paths in enumerate(search_paths(graph, starts, beam, _get_scorer(query))):
             for path in paths:
                 paths_by_hop[hop].setdefault(path.rows, path)
-        step.detail = f"{len(graph.ids)} units of {graph.num_chunks} passages"
+        step.detail = f"{len(graph.ids)} units of {graph.num_chunks} chunks"
         if not availability.is_complete:
-            step.detail += "; some documents have no units yet: REFRESH INDEX units makes them"
+            step.detail += "; some documents have no units yet; run REFRESH INDEX units to finish the index"
         step.count = sum(map(len, paths_by_hop))
     for number, hop_paths in enumerate(paths_by_hop, 1):
         with query.trace.step(f"paths after hop {number}") as step:

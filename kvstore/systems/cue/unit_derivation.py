@@ -142,21 +142,21 @@ class UnitDerivation(Derivation):
         return encode_part(part, document.chunks)
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        found: list[str] = []
+        texts: list[str] = []
         for ordinal, spans in enumerate(decode_part(part, [chunk.start for chunk in document.chunks]).spans):
             headings = document.list_headings(ordinal)
             if len(spans) == 1:
-                found.append(build_embedding_text(document.title, headings, document.get_chunk_text(ordinal).decode()))
+                texts.append(build_embedding_text(document.title, headings, document.get_chunk_text(ordinal).decode()))
                 continue
-            unit_texts = [render_unit_at(document.text, span) for span in spans] or find_written_units(
-                document, ordinal
-            )
-            found += [build_unit_text(document.title, headings, text) for text in unit_texts]
-        return found
+            unit_texts: Sequence[str] = [render_unit_at(document.text, span) for span in spans]
+            if not spans:
+                unit_texts = find_written_units(document, ordinal)
+            texts += [build_unit_text(document.title, headings, text) for text in unit_texts]
+        return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         if len(part) != len(document.chunks):
-            yield f"there are units of {len(part)} chunks, and it has {len(document.chunks)}"
+            yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
         unit_part = decode_part(part, [chunk.start for chunk in document.chunks])
         for ordinal, (spans, num_written) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
@@ -165,7 +165,7 @@ class UnitDerivation(Derivation):
                 if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
                     yield f"a unit lies outside chunk {ordinal}"
             if num_written != len(find_written_units(document, ordinal)):
-                yield f"chunk {ordinal} has {num_written} units by a model, which wrote another number"
+                yield f"chunk {ordinal} has {num_written} units by a model, but the model wrote another number"
 
 
 def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
@@ -177,8 +177,11 @@ def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
     """Return the display form of the unit at a span of a text."""
-    text_shown = render_unit(text[span.start : span.end].decode())
-    return text_shown if span.subject is None else f"{render_unit(text[slice(*span.subject)].decode())} {text_shown}"
+    unit_text = render_unit(text[span.start : span.end].decode())
+    if span.subject is None:
+        return unit_text
+    subject_start, subject_end = span.subject
+    return f"{render_unit(text[subject_start:subject_end].decode())} {unit_text}"
 
 
 def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
@@ -195,12 +198,12 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
     is_english = language != ENGLISH or any(
         detect_english([document.get_chunk_text(n).decode() for n in range(len(document.chunks))])
     )
-    plain_text = [is_english and text == render_unit(text) for text in texts]
-    parsed = pipeline.read(
-        (text for text, is_plain in zip(texts, plain_text, strict=True) if is_plain), _extract_clauses
+    can_split = [is_english and text == render_unit(text) for text in texts]
+    parsed_clauses = pipeline.read(
+        (text for text, is_parsed in zip(texts, can_split, strict=True) if is_parsed), _extract_clauses
     )
-    for span, text, is_plain in zip(sentence_spans, texts, plain_text, strict=True):
-        clauses = next(parsed) if is_plain else []
+    for span, text, is_parsed in zip(sentence_spans, texts, can_split, strict=True):
+        clauses = next(parsed_clauses) if is_parsed else []
         if len(clauses) < 2:
             yield span
             continue
@@ -210,7 +213,8 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
             yield UnitSpan(int(to_byte[start]), int(to_byte[end]), subject_span)
 
 
-def _extract_clauses(_: str, parses: Sequence[Parse]) -> list[Clause]:
+def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:
+    """Return the clauses of a text, or none if it was too long for a single parse."""
     if len(parses) != 1:
         return []
     return [clause for sentence in iter_sentences(parses[0].doc) for clause in find_clauses(sentence)]
@@ -242,5 +246,5 @@ UNIT_DERIVATION = UnitDerivation()
 UNIT_INDEX = MaintainedIndex(
     UNIT_DERIVATION,
     "sentences with vectors of their own, for the strategy cue",
-    {"clauses": Option(0, 0, 1, "clauses of sentences in their place, by the parse of the language")},
+    {"clauses": Option(0, 0, 1, "1 splits sentences into clauses, by the parser of the store's language")},
 )

@@ -38,7 +38,11 @@ UnitRows = npt.NDArray[np.int64]
 
 
 class UnitGraph:
-    """The units read so far, one row each. ``weights`` are those of the question's words."""
+    """The units read so far. ``weights`` are those of the question's words.
+
+    A unit is identified by its row: its index in ``ids``, ``chunks``, ``vectors``, ``cosines`` (with the question) and
+    ``squares`` (the squared norms of the vectors).
+    """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:
         self._query = query
@@ -133,13 +137,13 @@ class UnitGraph:
         return bits
 
     def compute_share(self, word_bits: int) -> float:
-        """Return the share of some of the question's words in all of them, weighted by rarity, from 0 to 1."""
+        """Return the share of some of the question's words (as bits) in all of them, weighted by rarity, 0 to 1."""
         share = self._shares.get(word_bits)
         if share is None:
-            held_rarity = sum(
+            rarity_sum = sum(
                 rarity for position, rarity in enumerate(self._rarities.values()) if word_bits >> position & 1
             )
-            share = self._shares[word_bits] = held_rarity / self._total_rarity
+            share = self._shares[word_bits] = rarity_sum / self._total_rarity
         return share
 
     def get_sort_key(self, row: int) -> tuple[str, int]:

@@ -137,14 +137,14 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         features_by_entity = {
             entity: self._select_nearest(state, features) for entity, features in self._read_features(state).items()
         }
-        edges = [edge for features in features_by_entity.values() for edge in features.items()]
-        units_by_chunk = _list_units(state, {chunk for chunk, _ in edges})
-        units.read_names(chunk for chunk, flags in edges if not flags & _TITLE_FLAGS)
+        chunk_flags = [item for features in features_by_entity.values() for item in features.items()]
+        units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
+        units.read_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
         ids_by_entity = {
             entity: [
                 unit.id
                 for chunk, flags in features.items()
-                for unit in _list_naming_units(state, entity, units_by_chunk[chunk], flags)
+                for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], flags)
             ]
             for entity, features in features_by_entity.items()
         }
@@ -169,7 +169,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         }
 
     def _select_nearest(self, state: State, features: _ChunkFeatures) -> _ChunkFeatures:
-        """Return the ``max_chunks`` chunks nearest to the question."""
+        """Return the features of the ``max_chunks`` chunks nearest to the question."""
         if len(features) <= self.max_chunks:
             return features
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
@@ -178,8 +178,13 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         return {chunk: features[chunk] for chunk, _ in nearest}
 
 
-def _list_naming_units(state: State, entity: int, units: Sequence[StoredUnit], features: int) -> Sequence[StoredUnit]:
-    """Return the units of a chunk that mention an entity, or all of them if the title does."""
+def _list_mentioning_units(
+    state: State, entity: int, units: Sequence[StoredUnit], features: int
+) -> Sequence[StoredUnit]:
+    """Return the units of a chunk that mention an entity, or all of them if the title does.
+
+    ``features`` are those of the edge between the chunk and the entity.
+    """
     if features & _TITLE_FLAGS:
         return units
     return state.get_part(UNITS).find_units_mentioning(entity, units, not features & edges.LOWER)

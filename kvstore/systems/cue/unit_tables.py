@@ -47,7 +47,7 @@ def _format_headings(reader: Reader, unit: StoredUnit) -> str | None:
 
 UNIT_TABLE = SqlTable(
     "units",
-    "sentences with vectors of their own, where there is an index units; source is rule, or the model that wrote it",
+    "sentences with vectors of their own, of the index units; source is rule, or the model that wrote the unit",
     {
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row.document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row.chunk),
@@ -86,7 +86,7 @@ def _hash_mention(reader: Reader, row: TableRow) -> int:
 
 UNIT_MENTION_TABLE = SqlTable(
     "unit_mentions",
-    "which entities units name, in their text or in the title above it",
+    "entities that each unit mentions, in its text or in the title of its document",
     {
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0].document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0].chunk),

@@ -1,7 +1,7 @@
 """The units of a state: their spans, texts and vectors, and the entities that they mention.
 
-In: a state. Out: :class:`Units`, by ``state.part(UNITS)``. The edges between units and entities are not stored. They
-are computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
+In: a state. Out: :class:`Units`, by ``state.get_part(UNITS)``. The edges between units and entities are not stored,
+but computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _DocumentUnits:
             self.written_units = {number: entry for number, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk of a unit."""
+        """Return the ordinal of the chunk of a unit, given the unit's number in the document."""
         return bisect_right(self.first_numbers, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
@@ -102,7 +102,7 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return one unit of a chunk."""
+        """Return a unit of a chunk, given its number in the chunk."""
         if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:
@@ -118,12 +118,13 @@ class Units:
         self._state = state
         self._parts = state.get_derived_parts(UNIT_DERIVATION)
         self._documents: dict[int, _DocumentUnits] = {}
-        self._names_of_titles: dict[int, frozenset[int]] = {}
+        self._title_entities: dict[int, frozenset[int]] = {}
         self._name_spans: dict[int, npt.NDArray[np.int64]] = {}
         self._get_text = lru_cache(512)(state.documents.read_text)
 
     @cached_property
     def _derivation(self) -> StoredDerivation | None:
+        """The derivation of units in this store, or None if it is missing or being dropped."""
         derivations = list_stored_derivations(self._state.lmdb)
         return next(
             (
@@ -157,13 +158,13 @@ class Units:
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Return units by their ids."""
-        owners = list(map(split_vector_id, ids))
-        documents = self._get_documents(number for number, _ in owners)
+        split_ids = list(map(split_vector_id, ids))
+        documents = self._get_documents(document for document, _ in split_ids)
         units = []
-        for number, index in owners:
-            document = documents[number]
-            ordinal = document.find_ordinal(index)
-            units.append(document.get_unit(ordinal, index - document.first_numbers[ordinal]))
+        for document, number in split_ids:
+            document_units = documents[document]
+            ordinal = document_units.find_ordinal(number)
+            units.append(document_units.get_unit(ordinal, number - document_units.first_numbers[ordinal]))
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
@@ -183,9 +184,11 @@ class Units:
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
         """Return the unit-length vectors of units, shape (n, dimension)."""
-        owners = list(map(split_vector_id, ids))
-        documents = self._get_documents(number for number, _ in owners)
-        return self._parts.vectors.gather([documents[number].vector_positions[index] for number, index in owners])
+        split_ids = list(map(split_vector_id, ids))
+        documents = self._get_documents(document for document, _ in split_ids)
+        return self._parts.vectors.gather(
+            [documents[document].vector_positions[number] for document, number in split_ids]
+        )
 
     def find_nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
         """Return the ids and cosines of the units nearest to a vector, best first, of all chunks or only some.
@@ -206,14 +209,14 @@ class Units:
         """Return the entities that each unit mentions, including those of its document's title, ascending."""
         units = self.get(ids)
         self.read_names(unit.chunk for unit in units if unit.source == RULE)
-        return [sorted({*self._find_entities(unit), *self._get_title_names(unit.document)}) for unit in units]
+        return [sorted({*self._find_entities(unit), *self._get_title_entities(unit.document)}) for unit in units]
 
     def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
         """Return the units of chunks that mention an entity, or whose title does, in the order of the chunks."""
         unit_ids: list[int] = []
         for units in self.list_chunk_units(list(chunks)):
-            named = self.list_entities([unit.id for unit in units])
-            unit_ids += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
+            entity_groups = self.list_entities([unit.id for unit in units])
+            unit_ids += [unit.id for unit, entities in zip(units, entity_groups, strict=True) if entity in entities]
         return unit_ids
 
     def find_units_mentioning(
@@ -221,7 +224,7 @@ class Units:
     ) -> list[StoredUnit]:
         """Return the units of one chunk that mention an entity in their own text.
 
-        ``written_units`` means that the chunk always writes the entity as a name, so its text need not be read.
+        ``is_name`` means that the chunk always writes the entity as a name, so its text need not be read.
         """
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._find_entities(unit)]
@@ -251,8 +254,8 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
-        number, index = split_vector_id(id)
-        return self._get_document(number).record.key, index
+        document, number = split_vector_id(id)
+        return self._get_document(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
         document = self._get_document(unit.document)
@@ -303,21 +306,23 @@ class Units:
         """True if a name is written as a name: with a capital letter or a digit."""
         return classify_form(bytes(self._get_text(document)[span[0] : span[1]])) == (True, False)
 
-    def _get_title_names(self, document: int) -> frozenset[int]:
+    def _get_title_entities(self, document: int) -> frozenset[int]:
         """Return the entities that the title of a document names."""
-        entities = self._names_of_titles.get(document)
+        entities = self._title_entities.get(document)
         if entities is None:
             title = self._get_document(document).record.title
             names, parts = find_heading_names(title or "", self._state.filter, self._state.settings.name_words)
-            entities = self._names_of_titles[document] = frozenset(names | parts)
+            entities = self._title_entities[document] = frozenset(names | parts)
         return entities
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
+    """Return the spans of a unit: its own, and that of its subject if it lies elsewhere."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 
 def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
+    """True if a span lies within one of several spans."""
     return any(start <= span[0] and span[1] <= end for start, end in spans)
 
 
@@ -330,6 +335,8 @@ def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int,
 
 
 class _UnitsPart:
+    """The part of a state that reads units; :meth:`State.get_part` caches its reader."""
+
     name = "units"
 
     def read(self, state: State) -> Units:

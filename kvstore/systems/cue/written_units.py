@@ -50,7 +50,7 @@ class _WrittenUnits(WrittenFact):
     fields: ClassVar[Fields] = {"units": str, "passages": list}
     tables = ("unit_texts",)
     in_files = True
-    about = "statements that can be understood alone, in place of a chunk's sentences"
+    about = "statements that can be understood alone, which replace the sentences of a chunk"
 
     def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
         return [

@@ -31,7 +31,7 @@ class HippoRagStrategy:
     """Retrieval from the question's names over the graph to passages, ranked by PageRank alone."""
 
     name = "hipporag"
-    description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
+    description = "HippoRAG: personalized PageRank from the question's entities over chunks and entities"
     options: Mapping[str, Option] = {
         "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
     }
@@ -39,9 +39,9 @@ class HippoRagStrategy:
     def retrieve(self, query: Query) -> Evidence:
         reading = query.reading
         names = recognize_entities(query, capitalized_only=True)
-        starts = (
-            compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
-        ) or _find_starts(query)
+        starts = compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
+        if not starts:
+            starts = _find_nearest_starts(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
@@ -59,18 +59,20 @@ class HippoRagStrategy:
         )
 
 
-def _find_starts(query: Query) -> dict[int, float]:
-    """Return the starts, with masses, for a question without a known name."""
-    request = NearestNames(query.vector, _NUM_NEAREST_NAMES)
+def _find_nearest_starts(query: Query) -> dict[int, float]:
+    """Return the starts of a walk, with masses, for a question without a known name.
+
+    They are the names nearest to the question or, without the index ``synonyms``, the names in the nearest chunk.
+    """
     with query.trace.step("nearest names") as step:
-        names = query.reading.fetch(request)
-        masses = {entity: cosine for entity, cosine in names or () if cosine > 0}
+        nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))
+        masses = {entity: cosine for entity, cosine in nearest_names or () if cosine > 0}
         reason = "no entity of the question is known"
-        step.detail = f"by embedding: {reason}" if names is not None else "there is no index of names"
+        step.detail = f"by embedding: {reason}" if nearest_names is not None else "there is no index synonyms"
         step.count = len(masses)
-    if names is None:
-        nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
-        with query.trace.step("names of the nearest passage") as step:
-            masses = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
+    if nearest_names is None:
+        nearest_chunk = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+        with query.trace.step("names of the nearest chunk") as step:
+            masses = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest_chunk)).tolist(), 1.0)
             step.detail, step.count = reason, len(masses)
     return {make_entity_node(entity): mass for entity, mass in masses.items()}

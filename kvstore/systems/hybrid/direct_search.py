@@ -88,8 +88,8 @@ class Weights:
     """The weights of the parts of a score.
 
     ``words`` is the share of lexical search; dense search has the rest, if it separates its best results as well. The
-    others are added to these shares: for question words that occur close together, for headings with words of the
-    question, and for an entry or section that begins there and has that name.
+    others are bonuses: for question words that occur close together, for headings with words of the question, and for
+    a section or entry that begins in the chunk and is named in the question.
     """
 
     words: float = 0.5
@@ -102,22 +102,21 @@ class Weights:
 class DirectResult:
     """The result of direct search.
 
-    ``chunks`` are ids, ascending, with their ``scores``; ``vectors`` and ``words`` are the two rankings. ``rarities``
-    are those of the question's terms that the store has; ``coverage`` is the share of them that the best chunk
-    has.
+    ``chunks`` are ids, ascending, with their ``scores``. ``rarities`` are those of the question's terms that the store
+    has; ``coverage`` is the share of them that the best chunk has.
     """
 
     chunks: Ids
     scores: npt.NDArray[np.float64]
-    vectors: Ranking
-    words: Ranking
+    dense_ranking: Ranking
+    lexical_ranking: Ranking
     rarities: Mapping[str, float]
     coverage: float
 
     def format_paths(self) -> dict[int, str]:
-        """Return the ranks of each chunk, in words."""
+        """Return the path of each chunk: its ranks in the two searches, such as "vector #2, words #1"."""
         parts: dict[int, list[str]] = {}
-        for name, ranking in (("vector", self.vectors), ("words", self.words)):
+        for name, ranking in (("vector", self.dense_ranking), ("words", self.lexical_ranking)):
             for chunk, rank in assign_ranks(ranking):
                 parts.setdefault(chunk, []).append(f"{name} #{rank}")
         return {chunk: ", ".join(ranks) for chunk, ranks in parts.items()}
@@ -126,80 +125,76 @@ class DirectResult:
 def search_directly(query: Query, weights: Weights = Weights(), extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
     """Return the chunks that resemble the question. ``extra_chunks`` are further allowed chunks to score."""
     num_chunks = max(_NUM_CANDIDATES, query.reach)
-    vectors, words, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
+    dense_ranking, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
+    lexical_ranking = word_search.ranking
     with query.trace.step("resemblance") as step:
-        chunks = merge_distinct(_list_ids(vectors), _list_ids(words), extra_chunks)
+        chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
-            return DirectResult(chunks, np.empty(0), vectors, words, rarities, 0.0)
-        cosines = _collect_cosines(query, vectors, words, word_search, chunks)
-        noise = fit_noise([cosine for _, cosine in vectors], query.chunk_count)
+            return DirectResult(chunks, np.empty(0), dense_ranking, lexical_ranking, rarities, 0.0)
+        cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
+        noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense = scale_to_best(cosines - noise.mean)
-        lexical = scale_to_best(
-            _collect_lexical_scores(words, word_search, _list_other_chunks(vectors, extra_chunks), chunks)
-        )
+        other_chunks = _list_other_chunks(dense_ranking, extra_chunks)
+        lexical = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
         separation = measure_separation(cosines, lexical, noise)
         word_share = _compute_word_share(weights.words, dense, lexical, separation)
         scores = (1 - word_share) * dense + word_share * lexical
         read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
-        texts = _ResemblanceScorer(query, rarities)
+        scorer = _ResemblanceScorer(query, rarities)
         positions = np.searchsorted(chunks, read_chunks)
-        for position, passage in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
-            resemblance = texts.score(passage)
+        for position, loaded_chunk in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
+            resemblance = scorer.score(loaded_chunk)
             scores[position] += weights.nearness * resemblance.nearness + weights.headings * resemblance.headings
             scores[position] += weights.entries * resemblance.entries + _NUMBER_WEIGHT * resemblance.numbers
-        scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * texts.has_numbers
-        (best_passage,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
+        scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * scorer.has_numbers
+        (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
             f"{1 - word_share:.0%} cosine and {word_share:.0%} BM25 as shares of the best; "
-            f"of {len(read_chunks)} headings, entries and words together"
+            f"bonuses for headings, entries and close words of {len(read_chunks)} chunks"
         )
         if separation < 1:
             step.detail += (
-                f"; cosine has {separation:.0%} of its usual weight: passages with the question's words are hardly "
+                f"; cosine has {separation:.0%} of its usual weight: chunks with the question's words are hardly "
                 "nearer to it than others"
             )
-    return DirectResult(chunks, scores, vectors, words, rarities, texts.compute_coverage(best_passage))
+    coverage = scorer.compute_coverage(best_chunk)
+    return DirectResult(chunks, scores, dense_ranking, lexical_ranking, rarities, coverage)
 
 
 def _list_ids(ranking: Ranking) -> Ids:
     return np.array([chunk for chunk, _ in ranking], np.uint64)
 
 
-def _list_other_chunks(vectors: Ranking, extra_chunks: Ids) -> Ids:
+def _list_other_chunks(dense_ranking: Ranking, extra_chunks: Ids) -> Ids:
     """Return the chunks whose BM25 is requested in addition to the best, ascending."""
-    return merge_distinct(_list_ids(vectors), extra_chunks)
+    return merge_distinct(_list_ids(dense_ranking), extra_chunks)
 
 
-def _run_searches(
-    query: Query, top: int, extra_chunks: Ids
-) -> tuple[Ranking, Ranking, WordSearchResult, Mapping[str, float]]:
-    """Return the rankings by vector and by words, the full result of the search by words, and the rarities of the
-    question's terms.
+def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, WordSearchResult, Mapping[str, float]]:
+    """Return the ranking by vector, the result of the search by words, and the rarities of the question's terms.
 
-    Takes two rounds; the first counts the terms.
+    Takes two rounds of reads; the first counts the terms.
     """
     reading = query.reading
     nearest = build_nearest_request(query, top)
     words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
     with query.trace.step("vector search") as step:
-        (vectors, step.detail), counts = reading.fetch(nearest, build_count_request(words))
-        step.count = len(vectors)
+        (dense_ranking, step.detail), counts = reading.fetch(nearest, build_count_request(words))
+        step.count = len(dense_ranking)
     with query.trace.step("lexical search") as step:
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(reading.counters, terms, counts)
-        others = _list_other_chunks(vectors, extra_chunks)
+        others = _list_other_chunks(dense_ranking, extra_chunks)
         word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, others, nearest.vector))
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-    return vectors, word_search.ranking, word_search, weights.rarities
+    return dense_ranking, word_search, weights.rarities
 
 
-def _collect_lexical_scores(
-    words: Ranking, word_search: WordSearchResult, others: Ids, chunks: Ids
-) -> npt.NDArray[np.float64]:
-    """Return BM25 of some chunks from the result of a search."""
-    scores = dict(words)
-    scores.update(zip(others.tolist(), word_search.other_scores.tolist(), strict=True))
+def _collect_lexical_scores(word_search: WordSearchResult, other_chunks: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
+    """Return BM25 of some chunks, all of which are in the ranking of a search or among its other chunks."""
+    scores = dict(word_search.ranking)
+    scores.update(zip(other_chunks.tolist(), word_search.other_scores.tolist(), strict=True))
     return np.array([scores[chunk] for chunk in chunks.tolist()])
 
 
@@ -211,29 +206,28 @@ def _compute_word_share(
     It is ``base_share`` if both searches separate their best results equally well. Each is weighted by the root of the
     fall of its scores, and dense search also by its ``separation``.
     """
-    words, cosines = (
-        base_share * math.sqrt(_measure_fall(lexical)),
-        (1 - base_share) * math.sqrt(_measure_fall(dense)) * separation,
-    )
-    return words / (words + cosines) if words else 0.0
+    lexical_weight = base_share * math.sqrt(_measure_fall(lexical))
+    dense_weight = (1 - base_share) * math.sqrt(_measure_fall(dense)) * separation
+    return lexical_weight / (lexical_weight + dense_weight) if lexical_weight else 0.0
 
 
 def _measure_fall(shares: npt.NDArray[np.float64]) -> float:
-    """Return how far the shares of a search fall within the first ranks, from slightly above 0 to 1."""
+    """Return how far the shares of a search fall from the best result to rank 10, from slightly above 0 to 1."""
     if len(shares) < _FALL_RANK:
         return 1.0
-    return max(_MIN_FALL, 1 - float(np.partition(shares, len(shares) - _FALL_RANK)[len(shares) - _FALL_RANK]))
+    index = len(shares) - _FALL_RANK
+    return max(_MIN_FALL, 1 - float(np.partition(shares, index)[index]))
 
 
 def _collect_cosines(
-    query: Query, ranking: Ranking, words: Ranking, word_search: WordSearchResult, chunks: Ids
+    query: Query, dense_ranking: Ranking, word_search: WordSearchResult, chunks: Ids
 ) -> npt.NDArray[np.float64]:
     """Return the cosines of some chunks with the question; 0 if dense search has no ranking."""
-    if not ranking:
+    if not dense_ranking:
         return np.zeros(len(chunks))
-    known_cosines = dict(ranking)
+    known_cosines = dict(dense_ranking)
     if word_search.cosines is not None:
-        for (chunk, _), cosine in zip(words, word_search.cosines.tolist(), strict=True):
+        for (chunk, _), cosine in zip(word_search.ranking, word_search.cosines.tolist(), strict=True):
             known_cosines.setdefault(chunk, cosine)
     missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known_cosines], np.uint64)
     if len(missing):
@@ -245,29 +239,31 @@ def _collect_cosines(
 class Noise(NamedTuple):
     """The normal distribution of the cosines of chunks that are unrelated to a question.
 
-    ``deviation`` is 0 if it is unknown. ``sample`` is the number of cosines above the upper of the two places in the
-    ranking that the distribution is fitted to.
+    ``deviation`` is 0 if it is unknown. ``sample_size`` is the upper of the two ranks that the distribution is fitted
+    to, which is the number of cosines from the best down to it.
     """
 
     mean: float
     deviation: float
-    sample: int
+    sample_size: int
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit the normal distribution of ``num_chunks`` cosines whose best, in order, are ``cosines``. Mean and deviation
-    are 0 if there are too few."""
-    lower = min(len(cosines), num_chunks // 2)
-    upper = lower // _UPPER_RANK_DIVISOR
-    if not upper:
+    """Fit the normal distribution of ``num_chunks`` cosines, given the greatest of them in order.
+
+    The fit goes through the cosines at two ranks. Mean and deviation are 0 if there are too few.
+    """
+    lower_rank = min(len(cosines), num_chunks // 2)
+    upper_rank = lower_rank // _UPPER_RANK_DIVISOR
+    if not upper_rank:
         return Noise(0.0, 0.0, 0)
     from statistics import NormalDist
 
     normal = NormalDist()
-    # The expected deviations of the two ranks above the mean.
-    low, high = (normal.inv_cdf(1 - rank / (num_chunks + 1)) for rank in (lower, upper))
-    deviation = (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
-    return Noise(cosines[lower - 1] - low * deviation, deviation, upper)
+    # The expected distance of each rank above the mean, in standard deviations.
+    low, high = (normal.inv_cdf(1 - rank / (num_chunks + 1)) for rank in (lower_rank, upper_rank))
+    deviation = (cosines[upper_rank - 1] - cosines[lower_rank - 1]) / (high - low)
+    return Noise(cosines[lower_rank - 1] - low * deviation, deviation, upper_rank)
 
 
 def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise) -> float:
@@ -285,7 +281,7 @@ def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np
     mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
     deviations = (mean - noise.mean) / noise.deviation
     low, high = _SEPARATION_RANGE
-    share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample) - low) / (high - low)))
+    share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample_size) - low) / (high - low)))
     return 1 - (1 - share) * min(1.0, _measure_fall(lexical) / _MIN_REFERENCE_FALL)
 
 
@@ -323,22 +319,22 @@ class _ResemblanceScorer:
         """True if the question identifies something by a number."""
         return bool(self._numbers)
 
-    def score(self, passage: LoadedChunk) -> _Resemblance:
+    def score(self, chunk: LoadedChunk) -> _Resemblance:
         """Score the resemblance of a chunk to the question."""
-        name = passage.document.title or PurePosixPath(passage.document.key).stem
-        context_terms = count_heading_terms(name, passage.headings, self._stem)
+        name = chunk.document.title or PurePosixPath(chunk.document.key).stem
+        context_terms = count_heading_terms(name, chunk.headings, self._stem)
         heading_share = (
             sum(rarity for term, rarity in self._rarities.items() if term in context_terms) / self._total_rarity
         )
-        entry_names = [*passage.starting_titles, *find_entry_terms(passage.text)]
-        if not passage.record.start and not passage.document.title:
+        entry_names = [*chunk.starting_titles, *find_entry_terms(chunk.text)]
+        if not chunk.record.start and not chunk.document.title:
             entry_names.append(name)
-        name_score = max(map(self._score_name, entry_names), default=0.0)
-        numbers = 0.0
+        entry_score = max(map(self._score_name, entry_names), default=0.0)
+        number_share = 0.0
         if self._numbers:
-            text_numbers = find_reference_numbers(" ".join((name, *passage.headings, passage.text)))
-            numbers = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
-        return _Resemblance(self._pairs.measure_nearness(passage.text), heading_share, name_score, numbers)
+            text_numbers = find_reference_numbers(" ".join((name, *chunk.headings, chunk.text)))
+            number_share = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
+        return _Resemblance(self._pairs.measure_nearness(chunk.text), heading_share, entry_score, number_share)
 
     def _score_name(self, name: str) -> float:
         """Score how well a name matches the question: the share of the question in the name, times the root of the
@@ -350,9 +346,9 @@ class _ResemblanceScorer:
         words = list(map(self._stem, list_content_words(name)))
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
-    def compute_coverage(self, passage: LoadedChunk) -> float:
+    def compute_coverage(self, chunk: LoadedChunk) -> float:
         """Return the share of the question's terms that a chunk has, weighted by rarity."""
-        terms = count_chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
+        terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, self._stem)
         return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
 

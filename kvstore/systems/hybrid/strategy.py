@@ -1,4 +1,4 @@
-"""Strategy ``hybrid``: dense and lexical search together, by calibrated scores; see :mod:`.direct`."""
+"""Strategy ``hybrid``: dense and lexical search together, by calibrated scores; see :mod:`.direct_search`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ class HybridStrategy:
     """Retrieval of chunks that resemble the question in meaning, words, headings and entries."""
 
     name = "hybrid"
-    description = "cosine and BM25 as calibrated shares, with headings, entries and words that occur close together"
+    description = "cosine and BM25 on one scale, with bonuses for headings, entries and words close together"
     options: Mapping[str, Option] = {
         "words": Option(
             _DEFAULTS.words,
             0,
             1,
-            "share of lexical search; dense search has the rest if it separates as well",
+            "share of lexical search; dense search has the rest if it separates its best results as well",
         ),
-        "nearness": Option(_DEFAULTS.nearness, 0, 10, "weight of question words that occur close together"),
-        "headings": Option(_DEFAULTS.headings, 0, 10, "weight of headings that have words of the question"),
-        "entries": Option(_DEFAULTS.entries, 0, 10, "weight of an entry or section that begins there with that name"),
+        "nearness": Option(_DEFAULTS.nearness, 0, 10, "bonus for question words that occur close together"),
+        "headings": Option(_DEFAULTS.headings, 0, 10, "bonus for headings that contain words of the question"),
+        "entries": Option(
+            _DEFAULTS.entries, 0, 10, "bonus if a section or entry named in the question begins in the chunk"
+        ),
     }
 
     def retrieve(self, query: Query) -> Evidence:

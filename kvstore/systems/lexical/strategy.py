@@ -17,8 +17,8 @@ class LexicalStrategy:
     name = "lexical"
     description = "BM25 over the words of chunks, titles and headings"
     options: Mapping[str, Option] = {
-        "k1": Option(K1, 0, 10, "how soon repeating a word stops counting"),
-        "b": Option(B, 0, 1, "how much long chunks are held back"),
+        "k1": Option(K1, 0, 10, "how much repetitions of a word count; 0 ignores them"),
+        "b": Option(B, 0, 1, "how much the score of a long chunk is reduced (0: not at all)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

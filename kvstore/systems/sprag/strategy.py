@@ -20,7 +20,7 @@ class SpragStrategy:
     """Retrieval of segments: the chunks of hybrid search with their neighbors."""
 
     name = "sprag"
-    description = "spRAG: hybrid search, neighbouring chunks that belong together given as one slice of their document"
+    description = "spRAG: hybrid search that returns neighboring chunks as one segment of their document"
     options: Mapping[str, Option] = SEGMENT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:

@@ -49,7 +49,7 @@ class _WrittenContext(WrittenFact):
     fields: ClassVar[Fields] = {"context": str, "passages": list}
     tables = ("context_texts",)
     passage_tokens = 4000
-    about = "titles of documents and sections, and what they are about in a sentence"
+    about = "a title and a one-sentence description of each document and section"
 
     def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
@@ -77,6 +77,7 @@ class _WrittenContext(WrittenFact):
 
 
 def _build_document_passage(document: ChunkedText) -> SourcePassage:
+    """Return the beginning of a document, as shown to a model."""
     text = _truncate_text(document.text, _MAX_DOCUMENT_BYTES)
     return SourcePassage(
         compute_passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
@@ -86,17 +87,17 @@ def _build_document_passage(document: ChunkedText) -> SourcePassage:
 def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
     """Yield the sections that have chunks, each with its number and its passage. Short sections need no context and are
     skipped."""
-    chunks: dict[int, list[int]] = {}
-    for number, chunk in enumerate(document.chunks):
+    ordinals_by_section: dict[int, list[int]] = {}
+    for ordinal, chunk in enumerate(document.chunks):
         if chunk.section >= 0:
-            chunks.setdefault(chunk.section, []).append(number)
-    for section, numbers in chunks.items():
-        start, end = document.chunks[numbers[0]].start, document.chunks[numbers[-1]].end
+            ordinals_by_section.setdefault(chunk.section, []).append(ordinal)
+    for section, ordinals in ordinals_by_section.items():
+        start, end = document.chunks[ordinals[0]].start, document.chunks[ordinals[-1]].end
         if end - start >= _MIN_SECTION_BYTES:
             headings = build_heading_path(document.outline, section)
             text = _truncate_text(document.text[start:end], _MAX_SECTION_BYTES)
             digest = compute_passage_digest(document.title, headings, text)
-            passage = SourcePassage(digest, document.title, headings, text, range(numbers[0], numbers[-1] + 1))
+            passage = SourcePassage(digest, document.title, headings, text, range(ordinals[0], ordinals[-1] + 1))
             yield section, passage
 
 
@@ -133,15 +134,21 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     about the document and the section. A chunk without written context gets ""."""
     if value is None:
         return [""] * len(document.chunks)
+    document_lines: list[str] = []
     document_entry = value.get_texts(_build_document_passage(document).digest)
+    if document_entry is not None:
+        title, sentence = document_entry[1][:2]
+        document_lines = [sentence] if document.title else [title, sentence]
     section_entries = {
-        section_entry: value.get_texts(passage.digest) for section_entry, passage in _iter_section_passages(document)
+        section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)
     }
     headers = []
     for chunk in document.chunks:
-        lines = [] if document_entry is None else [document_entry[1][0]] * (not document.title) + [document_entry[1][1]]
+        lines = list(document_lines)
         section_entry = section_entries.get(chunk.section)
-        headers.append("\n".join([*lines, *([section_entry[1][1]] if section_entry is not None else [])]))
+        if section_entry is not None:
+            lines.append(section_entry[1][1])
+        headers.append("\n".join(lines))
     return headers
 
 
