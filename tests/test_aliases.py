@@ -193,13 +193,13 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
             view.delete("aliases", b"nyc")
         problems = " ".join(store.check())
         assert "do not agree with the aliases" in problems
-        assert "introductions are not those" in problems
+        assert "introductions do not match" in problems
         with store._session.environment.write() as view:
             view.put("aliases", b"nyc", value)
             view.put("aliases", b"gotham", value)
         problems = " ".join(store.check())
         assert "kept under another name" in problems
-        assert "alias 'gotham' is not known as a name" in problems
+        assert "alias 'gotham' is not a known name" in problems
         with store._session.environment.write() as view:
             view.delete("aliases", b"gotham")
         assert store.check() == []

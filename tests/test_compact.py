@@ -261,7 +261,7 @@ def test_the_file_keeps_its_owner(path: Path) -> None:
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of 600 documents, which an ingest or import brings in many commits."""
-    monkeypatch.setattr(compaction, "WORTHWHILE", 0)
+    monkeypatch.setattr(compaction, "MIN_SAVED_BYTES", 0)
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 32)
     monkeypatch.setattr(exchange, "_BATCH_LINES", 32)
     rows = ({"id": f"note {number}", "text": document(number)[:300]} for number in range(600))
@@ -293,7 +293,7 @@ def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
 def test_a_store_that_was_made_in_transactions_is_closed_without_free_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "WORTHWHILE", 1 << 17)
+    monkeypatch.setattr(compaction, "MIN_SAVED_BYTES", 1 << 17)
     path = tmp_path / "store"
     with kvstore.open(path, embedder="hashing:32", settings={"language": "rules"}) as store:
         for first in range(0, 300, 20):
@@ -311,7 +311,7 @@ def test_a_store_that_was_made_in_transactions_is_closed_without_free_pages(
 
 
 def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "WORTHWHILE", 0)
+    monkeypatch.setattr(compaction, "MIN_SAVED_BYTES", 0)
     path = tmp_path / "store"
     store = kvstore.open(path, embedder="hashing:32", settings={"language": "rules"})
     with python(OPEN.replace("READONLY", "True"), path) as process:

@@ -153,17 +153,17 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         with store._session.environment.write() as view:
             view.delete("stated_edges", row[0])
         found = " ".join(store.check())
-        assert "whether the user states it is not certain" in found
-        assert "introductions are not those" in found
+        assert "records disagree on whether the user states it" in found
+        assert "introductions do not match" in found
         with store._session.environment.write() as view:
             view.put("stated_edges", *row)
             view.put("stated_edges", other, row[1])
         found = " ".join(store.check())
-        assert found.count("whether the user states it is not certain") == 1
+        assert found.count("records disagree on whether the user states it") == 1
         assert "is not that of 'Tug', as the user states" in found
         with store._session.environment.write() as view:
             view.delete("stated_edges", other)
         assert store.check() == []
         with store._session.environment.write() as view:
             view.delete("edges_down", row[0][8:] + row[0][:8])
-        assert "not kept downwards" in " ".join(store.check())
+        assert "no record for the way down" in " ".join(store.check())

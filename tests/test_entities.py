@@ -94,7 +94,7 @@ def test_an_introduction_that_leads_to_no_slot_is_found(make_store: Callable[...
         (key, value), *_ = [(bytes(key), bytes(value)) for key, value in view.scan(tables.INTRODUCTIONS)]
         row = records.unpack(value, tables.INTRODUCTIONS, key)
         view.put(tables.INTRODUCTIONS, key, records.pack([*row[:-1], 3]))
-    assert any("its introductions are not those of the documents" in finding for finding in store.check())
+    assert any("its introductions do not match the documents" in finding for finding in store.check())
     with pytest.raises(CorruptionError, match="free; run CHECK"):
         store.delete("pier")
     assert store.repair().remaining == []

@@ -198,7 +198,7 @@ def test_pages_of_a_large_file_are_released_during_the_read(
         "backwards": lambda view: (value for _, value in view.scan("a", reverse=True)),
         "many": lambda view: (view.get_many("a", [key])[0] for key in keys),
         "below": lambda view: (view.scan_prefixes("a", [key])[0][1] for key in keys),
-        "last": lambda view: (view.last_many("a", [(key, key + b"0")])[0][1] for key in keys),
+        "last": lambda view: (view.get_last_many("a", [(key, key + b"0")])[0][1] for key in keys),
     }
     for way, read in ways.items():
         with environment.snapshot() as snapshot:
@@ -261,7 +261,7 @@ def test_the_last_record_of_a_range_is_found_for_any_change_buffer(
         for start, stop in ranges
     ]
     with environment.snapshot() as snapshot:
-        found = snapshot.last_many(tables.POSTINGS, ranges)
+        found = snapshot.get_last_many(tables.POSTINGS, ranges)
         assert [record and (record[0], bytes(record[1])) for record in found] == expected
 
 
@@ -1023,7 +1023,7 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     assert environment.gate.num_open == 0
     # Nor where it comes before the end is told: then it is told when nothing holds the snapshot any more.
     snapshot = environment.snapshot()
-    with mock.patch.object(Environment, "note_end", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with mock.patch.object(Environment, "handle_end", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         snapshot.close()
     del snapshot
     gc.collect()
@@ -1286,7 +1286,7 @@ def test_a_map_that_was_too_small_grows_before_the_next_transaction(tmp_path: Pa
 
 
 def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvstore.storage.environment.FIRST_MAP", SMALL_MAP)
+    monkeypatch.setattr("kvstore.storage.environment.MIN_MAP_BYTES", SMALL_MAP)
     with Environment.open(tmp_path / "store") as environment:
         environment.write_with_growth(fill)
         size = environment.statistics().bytes
@@ -1298,10 +1298,10 @@ def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_readers_of_two_processes_read_on_while_the_map_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A map of 1 MiB grows 100-fold under threads that read here and a process that reads the same file."""
-    monkeypatch.setattr("kvstore.storage.environment.FIRST_MAP", SMALL_MAP)
+    monkeypatch.setattr("kvstore.storage.environment.MIN_MAP_BYTES", SMALL_MAP)
     code = """
 import kvstore.storage.environment as module
-module.FIRST_MAP = 1 << 20
+module.MIN_MAP_BYTES = 1 << 20
 with Environment.open(path, readonly=True, lock_timeout=60) as environment:
     print("open", flush=True)
     seen = 0

@@ -254,8 +254,8 @@ def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
         view.delete(tables.TERM_COUNTS, encode_term("otter"))
         view.put(tables.TERM_COUNTS, encode_term("swim"), seal(b"\x92\x01\x02"))
         view.commit()
-    problems = [problem for problem in store.check() if "counted" in problem]
-    assert problems == ["term b'swim' is counted wrongly: 1 postings in 2 blocks", "term b'otter' is not counted"]
+    problems = [problem for problem in store.check() if "counts" in problem]
+    assert problems == ["term b'swim' has wrong counts: 1 postings in 2 blocks", "term b'otter' has no counts"]
     store.repair()
     assert store.check() == []
     assert [hit.document for hit in store.search("otter number7", using="lexical")] == before

@@ -22,7 +22,7 @@ from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.process.collection_pause import pause_collection, promote_objects
 from kvstore.registry.contract import AddedChunk
-from kvstore.storage.environment import FIRST_MAP
+from kvstore.storage.environment import MIN_MAP_BYTES
 from kvstore.storage.lmdb_errors import MapFull
 from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
@@ -69,7 +69,7 @@ def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", 3)
-    monkeypatch.setattr("kvstore.storage.environment._ROOM", FIRST_MAP + 1)
+    monkeypatch.setattr("kvstore.storage.environment._MIN_FREE_BYTES", MIN_MAP_BYTES + 1)
     texts = {f"note {number}": f"Ada Lovelace wrote note {number}." for number in range(20)}
     plain, grown = make_store("plain"), make_store("grown")
     for store in (plain, grown):
@@ -247,13 +247,13 @@ def test_a_replaced_document_has_each_word_looked_up_once(
     store.put("ferry", text)
     store.put("mill", "A mill stands near the harbour.")
     asked: list[bytes] = []
-    last_many = LmdbView.last_many
+    get_last_many = LmdbView.get_last_many
 
     def noted(view: LmdbView, table: str, ranges: Any) -> Any:
         asked.extend(start for start, _ in ranges if table == tables.POSTINGS)
-        return last_many(view, table, ranges)
+        return get_last_many(view, table, ranges)
 
-    monkeypatch.setattr(LmdbView, "last_many", noted)
+    monkeypatch.setattr(LmdbView, "get_last_many", noted)
     store.put("ferry", f"{text} So says Zoe Quill.")
     assert {b"ferri\0", b"boat\0", b"quill\0"} <= set(asked)
     assert {start for start in asked if asked.count(start) > 1} <= {b"zoe\0", b"quill\0"}

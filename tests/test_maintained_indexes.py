@@ -53,7 +53,7 @@ def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[str]
 @pytest.fixture
 def batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of two documents."""
-    monkeypatch.setattr(index_maintenance, "_DOCUMENTS", 2)
+    monkeypatch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 2)
 
 
 def fill(store: kvstore.Store, count: int = 7) -> None:
@@ -183,7 +183,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     fill(store)
     told: list[kvstore.IndexProgress] = []
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_put", 2)
+        interrupted_after(patch, "_store_batch", 2)
         store.create_index("lines", progress=told.append)
     assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
     assert shown(store) == ("building", 1, "4 of 8 documents; REFRESH INDEX lines goes on")
@@ -221,7 +221,7 @@ def test_changes_during_the_embedding_of_a_batch_are_kept(store: kvstore.Store, 
     changes = iter(
         [lambda: store.put_triples("d0", [TRIPLE]), lambda: store.delete("d1"), lambda: store.put("d2", TEXT)]
     )
-    real = index_maintenance.MaintainedIndexBuilder._made
+    real = index_maintenance.MaintainedIndexBuilder._derive_batch
 
     def made(self: Any, *args: Any) -> Any:
         batch = real(self, *args)
@@ -229,7 +229,7 @@ def test_changes_during_the_embedding_of_a_batch_are_kept(store: kvstore.Store, 
         return batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_made", made)
+        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", made)
         store.create_index("lines")
     assert parts(store)["d0"][-1] == "Tea is grown in Assam"
     assert parts(store).keys() == {"d0", "d2", "d3", "d4", "d5", "d6", "pairs"}
@@ -238,7 +238,7 @@ def test_changes_during_the_embedding_of_a_batch_are_kept(store: kvstore.Store, 
 
 def test_two_that_build_it_at_once_do_not_disturb_each_other(store: kvstore.Store, batches: None) -> None:
     fill(store)
-    real = index_maintenance.MaintainedIndexBuilder._made
+    real = index_maintenance.MaintainedIndexBuilder._derive_batch
     begun: list[int] = []
 
     def made(self: Any, *args: Any) -> Any:
@@ -249,7 +249,7 @@ def test_two_that_build_it_at_once_do_not_disturb_each_other(store: kvstore.Stor
         return batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_made", made)
+        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", made)
         store.create_index("lines")
     assert shown(store) == ("exact", 0, "part of every commit")
     assert len(parts(store)) == 8
@@ -260,7 +260,7 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
     fill(store)
     store.create_index("lines")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_remove", 2)
+        interrupted_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
     state = shown(store)
     assert state is not None and (state[0], state[2]) == ("dropping", "DROP INDEX lines finishes it")
@@ -281,7 +281,7 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
 def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embedded: list[str], batches: None) -> None:
     fill(store)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_put", 2)
+        interrupted_after(patch, "_store_batch", 2)
         store.create_index("lines", {"least": 18})
     with store._session.environment.write() as view:
         view.clear("lines_vector_space")
@@ -294,7 +294,7 @@ def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embe
     assert not [text for text in embedded if text.startswith("Tea 1: ")], "its vectors are carried over"
     assert [text for text in embedded if text.startswith("Tea 6: ")]
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_remove", 2)
+        interrupted_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
     with store._session.environment.write() as view:
         view.clear("lines_vectors")
@@ -394,7 +394,7 @@ def test_the_shell_explains_how_to_resume_a_build(
     store: kvstore.Store, batches: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store)
-    interrupted_after(monkeypatch, "_put", 2)
+    interrupted_after(monkeypatch, "_store_batch", 2)
     console = Console(store)
     with pytest.raises(KeyboardInterrupt):
         console.run_items([ScriptItem("CREATE INDEX lines;")])

@@ -271,7 +271,7 @@ def test_a_damaged_setting_is_reported_by_the_migration_to_format_3(tmp_path: Pa
 
 
 def test_a_migration_leaves_a_file_without_free_pages(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvstore.changes.compaction.WORTHWHILE", 0)
+    monkeypatch.setattr("kvstore.changes.compaction.MIN_SAVED_BYTES", 0)
     kvstore.migrate(old_store)
     migrated = (old_store / "data.mdb").stat().st_size
     with kvstore.open(old_store) as store:

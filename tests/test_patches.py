@@ -109,7 +109,7 @@ def test_another_process_reads_patched_and_merged_values(
             environment = store._session.environment
             with store.state() as view:
                 mine = dump(view)
-            environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered.names)
+            environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered_tables.names)
             with store.state() as view:
                 assert dump(view) == mine
     assert store.check() == []
@@ -163,7 +163,7 @@ def test_a_buffer_that_is_not_compacted_is_not_merged(make_store: MakeStore, mon
             return view.lmdb.count(tables.RECENT)
 
     before = segments()
-    monkeypatch.setattr(compaction, "SOON_COPIED", 0)
+    monkeypatch.setattr(compaction, "MAX_AUTOMATIC_BYTES", 0)
     compaction.compact_if_sparse(environment)
     assert segments() == before > 0
     monkeypatch.undo()

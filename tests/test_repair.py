@@ -213,7 +213,7 @@ def test_vectors_of_ones_own_cannot_be_made_again(store: kvstore.Store, how: Cal
     fill(store)
     damage(store, tables.VECTORS, how)
     report = store.repair()
-    assert report.lost == ["document 'own': the vectors it was put with; put it again with them"]
+    assert report.lost == ["document 'own': the vectors supplied with it are lost; put it again with them"]
     assert report.remaining == []
     assert store.get("own") is not None
 

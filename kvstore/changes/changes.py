@@ -48,21 +48,25 @@ from .linking import Linker
 from .pending import PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 
-#: The number of documents removed together; what is read of them is in memory at once.
-_TOGETHER = 512
+#: The number of documents removed together. Their records and texts are in memory at once.
+_MAX_REMOVED_DOCUMENTS = 512
 #: The number of chunks linked together, of documents whose linking was deferred.
 _MAX_LINKED_CHUNKS = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class _LinkedWork(ChangeContext):
+class _LinkingContext(ChangeContext):
+    """The state that facts change, with a linker that can do more than facts need."""
+
     linker: Linker
 
 
 @dataclass(slots=True)
 class _UnlinkedDocuments:
-    """Documents of an empty store that are not linked with the names in them yet, by id in portions, and other pending
-    links."""
+    """The first documents of a store, whose names are looked for only after the last one has arrived.
+
+    ``documents`` has their ids, in portions that are linked together. ``linker`` has the other links to be written.
+    """
 
     linker: Linker
     documents: list[list[int]] = field(default_factory=list)
@@ -79,7 +83,7 @@ class _UnlinkedDocuments:
         self._portion_chunks += chunks
 
     def has_new_portion(self) -> bool:
-        """True if a portion has begun since the last call."""
+        """True if :meth:`add` has begun a portion since the last call."""
         previous, self._portions_seen = self._portions_seen, len(self.documents)
         return self._portions_seen > previous
 
@@ -113,12 +117,12 @@ class Changes:
         state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
         state.vectors = self._vectors
         self._derived_writers = [
-            (kept_derivation, DerivedPartWriter(view, kept_derivation.derivation, settings.dimension))
-            for kept_derivation in list_stored_derivations(view)
+            (stored_derivation, DerivedPartWriter(view, stored_derivation.derivation, settings.dimension))
+            for stored_derivation in list_stored_derivations(view)
         ]
-        state.use_derived_parts({kept_derivation.name: parts for kept_derivation, parts in self._derived_writers})
+        state.use_derived_parts({stored_derivation.name: parts for stored_derivation, parts in self._derived_writers})
         self._unlinked: _UnlinkedDocuments | None = None
-        self._followers = [structure.make_maintainer(state, view) for structure in list_structures()]
+        self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
         """Store documents, edges and aliases, replacing those with the same keys, and delete others.
@@ -137,17 +141,17 @@ class Changes:
         if more_follow and self._unlinked is None:
             self._unlinked = _UnlinkedDocuments(self._make_linker())
         linker = self._make_linker() if self._unlinked is None else self._unlinked.linker
-        work = _LinkedWork(self.state, self._view, self.forest, linker)
+        context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         removed_records = (
             record for key in pending.documents if (record := self.documents.find_by_key(key)) is not None
         )
-        for records in iter_batches(removed_records, _TOGETHER):
-            self._remove_documents(records, work, names)
+        for records in iter_batches(removed_records, _MAX_REMOVED_DOCUMENTS):
+            self._remove_documents(records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
         for fact, key, value in pending.stated_facts:
-            self._withdraw_fact(fact, key, fact.find(self.state, key), work, names)
+            self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
             for form, kind in () if value is None else fact.list_introductions(value):
                 names.introduce(to_entity_key(form), form, kind)
                 self.counters.introductions += 1
@@ -164,8 +168,8 @@ class Changes:
                 linker.link_document(record, outline, chunks, item.extracted.parts)
         for fact, key, value in pending.stated_facts:
             if value is not None:
-                fact.put(work, ids, key, value)
-                self._link_fact(fact, key, value, work, 1)
+                fact.put(context, ids, key, value)
+                self._link_fact(fact, key, value, context, 1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
         for (first_entity, second_entity), change in self.forest.judge_deferred().items():
@@ -173,7 +177,7 @@ class Changes:
         for file, digests in pending.files:
             self._files.put(file, digests)
         if self._unlinked is None:
-            self._update_followers(linker)
+            self._update_structures(linker)
         else:
             linker.flush()
             if not more_follow:
@@ -206,11 +210,11 @@ class Changes:
         unlinked, self._unlinked = self._unlinked, None
         if unlinked is None:
             return
-        self._update_followers(unlinked.linker)
-        portions_left = unlinked.documents
+        self._update_structures(unlinked.linker)
+        portions = unlinked.documents
         read_derived_parts = make_parts_reader(self.state)
         del unlinked  # frees the names
-        for documents in portions_left:
+        for documents in portions:
             linker = self._make_linker()
             records, outlines = self.documents.get_many(documents), self.documents.get_outlines(documents)
             stored_chunks = iter(
@@ -221,22 +225,22 @@ class Changes:
             }
             texts = self.documents.read_text_slices(
                 {
-                    document: [(one.start, one.end) for one in document_chunks]
+                    document: [(chunk.start, chunk.end) for chunk in document_chunks]
                     for document, document_chunks in chunks_by_document.items()
                 }
             )
             for document, document_chunks in chunks_by_document.items():
-                chunks = zip(texts[document], (one.section for one in document_chunks), strict=True)
+                chunks = zip(texts[document], (chunk.section for chunk in document_chunks), strict=True)
                 linker.link_document(records[document], outlines[document], chunks, read_derived_parts(document))
-            self._update_followers(linker)
+            self._update_structures(linker)
         self._postings.flush()
 
-    def _update_followers(self, linker: Linker) -> None:
+    def _update_structures(self, linker: Linker) -> None:
         """Write the collected links, and update the structures derived from the core."""
         linker.flush()
         delta = linker.build_delta()
-        for follower in self._followers:
-            follower.apply_delta(delta)
+        for maintainer in self._maintainers:
+            maintainer.apply_delta(delta)
         self._mentions.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
@@ -254,24 +258,26 @@ class Changes:
         self.filter.flush()
         self.counters.save(self._view)
 
-    def _remove_documents(self, documents: Sequence[DocumentRecord], work: _LinkedWork, names: NameChanges) -> None:
+    def _remove_documents(
+        self, documents: Sequence[DocumentRecord], context: _LinkingContext, names: NameChanges
+    ) -> None:
         """Remove documents and everything they own, structure by structure. Their names lose one introduction each."""
         ids = [record.id for record in documents]
         for record in documents:
-            for follower in self._followers:
-                follower.remove_document(record)
+            for maintainer in self._maintainers:
+                maintainer.remove_document(record)
             for fact, value in iter_document_facts(self.state, record):
-                self._withdraw_fact(fact, record.key, value, work, names)
+                self._withdraw_fact(fact, record.key, value, context, names)
         introductions = self._entities.get_introductions(*ids)
-        work.linker.add_keys(names.withdraw_slots(introductions))
+        context.linker.add_keys(names.withdraw_slots(introductions))
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
-        work.linker.unlink_documents(documents)
+        context.linker.unlink_documents(documents)
         self._remove_chunks(documents)
         for document in ids:
-            work.linker.unlink_nodes(self.forest.remove_document_edges(document))
-            for kept_derivation, parts in self._derived_writers:
-                if kept_derivation.has_part(document) or parts.find(document) is not None:
+            context.linker.unlink_nodes(self.forest.remove_document_edges(document))
+            for stored_derivation, parts in self._derived_writers:
+                if stored_derivation.has_part(document) or parts.find(document) is not None:
                     parts.remove(document)
         self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())
         self._files.remove(record.source for record in documents)
@@ -297,7 +303,7 @@ class Changes:
         self.counters.chunks -= len(chunks)
 
     def _withdraw_fact(
-        self, fact: StatedFact[Any, Any], key: object, value: object, work: _LinkedWork, names: NameChanges
+        self, fact: StatedFact[Any, Any], key: object, value: object, context: _LinkingContext, names: NameChanges
     ) -> None:
         """Withdraw the value stated under a key, if any. Its names lose one introduction each."""
         if value is None:
@@ -307,17 +313,19 @@ class Changes:
         for entity, (form, kind) in zip(entities, introduced_names, strict=True):
             names.withdraw(int(entity), form, kind)
         self.counters.introductions -= len(introduced_names)
-        self._link_fact(fact, key, value, work, -1)
-        fact.remove(work, key, value)
+        self._link_fact(fact, key, value, context, -1)
+        fact.remove(context, key, value)
 
-    def _link_fact(self, fact: StatedFact[Any, Any], key: Any, value: object, work: _LinkedWork, change: int) -> None:
-        """Count the links of a document's fact ``change`` more (or fewer), and note that the document has changed."""
+    def _link_fact(
+        self, fact: StatedFact[Any, Any], key: Any, value: object, context: _LinkingContext, change: int
+    ) -> None:
+        """Add ``change`` to the counts of the links that a document's fact states, and mark the document as changed."""
         record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
             for link in fact.list_links(self.state, value):
-                work.linker.change_link(*link, change)
+                context.linker.change_link(*link, change)
             if fact.affects_structures:
-                work.linker.touch(record.id, record.chunk_ids())
+                context.linker.mark_changed(record.id, record.chunk_ids())
 
     def _store_relations(
         self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
@@ -357,8 +365,10 @@ class Changes:
     def _store_document(
         self, item: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
-        """Write a new document, not yet linked with the names it mentions. ``ids`` are those of the names it
-        introduces."""
+        """Write a new document and return its record and outline; the names that it mentions are linked later.
+
+        ``ids`` are the ids of the names that it introduces.
+        """
         extracted, vectors = item.extracted, item.vectors[CHUNK_VECTORS.name]
         counters = self.counters
         document = counters.next_document
@@ -401,9 +411,9 @@ class Changes:
             self._chunks.put(chunk, chunk_record)
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
-        for kept_derivation, parts in self._derived_writers:
-            if kept_derivation.maintained:
-                parts.put(document, extracted.parts[kept_derivation.label], item.vectors[kept_derivation.label])
+        for stored_derivation, parts in self._derived_writers:
+            if stored_derivation.maintained:
+                parts.put(document, extracted.parts[stored_derivation.label], item.vectors[stored_derivation.label])
         self._store_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
@@ -413,12 +423,12 @@ class Changes:
         return record, outline
 
     def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
-        """Replace the derived parts of a stored document that follow from other facts."""
+        """Replace derived parts of a stored document, by label, because facts that they depend on changed."""
         record = self.documents.find_by_key(key)
-        for kept_derivation, parts in self._derived_writers:
-            if record is not None and kept_derivation.label in new_parts and kept_derivation.has_part(record.id):
+        for stored_derivation, parts in self._derived_writers:
+            if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
                 parts.remove(record.id)
-                parts.put(record.id, *new_parts[kept_derivation.label])
+                parts.put(record.id, *new_parts[stored_derivation.label])
 
     def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
         """Write the abstract tree and return the id of every draft."""

@@ -56,6 +56,8 @@ def check_state(state: State) -> Iterator[str]:
 
 
 class _Checker:
+    """The checks of one state, in the order of :meth:`run`: later checks use the sums that earlier ones collected."""
+
     def __init__(self, state: State) -> None:
         self._state = state
         self._stem = get_stemmer(state.settings.stemmer)
@@ -68,7 +70,7 @@ class _Checker:
         self._totals: Counter[str] = Counter()
         # Data that would not fit into memory is summed: for each chunk its postings and vector location, for
         # each entity its introductions and addresses.
-        chunks, entities = (_estimate_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
+        chunks, entities = (_choose_array_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
         self._posting_sums = HashSums(chunks)
         self._vector_sums = HashSums(chunks)
         self._introduction_sums = HashSums(BLOCK_SIZE * entities)
@@ -109,9 +111,9 @@ class _Checker:
             self._sizes[record.id] = record.size
             self._last_group = max(self._last_group, record.first_group + len(record.groups))
             if self._state.documents.find_id(record.key) != record.id:
-                yield f"document {record.id}: its key {record.key!r} does not lead to it"
+                yield f"document {record.id}: the table of keys does not find it by its key {record.key!r}"
         if len(self._sizes) != self._state.lmdb.count(tables.DOCUMENT_KEYS):
-            yield "there are document keys without a document"
+            yield "the table of document keys has keys of documents that are not stored"
 
     def _read_postings(self) -> Iterator[str]:
         previous: tuple[bytes, int] = (b"", -1)
@@ -132,8 +134,8 @@ class _Checker:
                 self._posting_sums.add(chunk, (prefix, frequency, length))
         for term, size in self._state.postings.scan_sizes():
             if size != (postings.pop(term, 0), blocks.pop(term, 0)):
-                yield f"term {term!r} is counted wrongly: {size.postings} postings in {size.blocks} blocks"
-        yield from (f"term {term!r} is not counted" for term in postings)
+                yield f"term {term!r} has wrong counts: {size.postings} postings in {size.blocks} blocks"
+        yield from (f"term {term!r} has no counts" for term in postings)
 
     def _read_vectors(self) -> Iterator[str]:
         duplicates: list[int] = []
@@ -171,7 +173,7 @@ class _Checker:
                 record.id,
                 ordinal,
             ) or not end <= chunk_record.start < chunk_record.end:
-                yield f"document {record.key!r}: chunk {chunk} is out of place"
+                yield f"document {record.key!r}: chunk {chunk} has a wrong document, ordinal or range"
             end = chunk_record.end
             piece = text[chunk_record.start : chunk_record.end].decode()
             yield from self._check_chunk(
@@ -186,7 +188,7 @@ class _Checker:
             for mention in find_mentions(state.filter, fold(headed.text), state.settings.name_words)
         }
         if expected_mentions != set(heading_rows) or len(expected_mentions) != len(heading_rows):
-            yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
+            yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
         for entity, pairs in collect_mention_addresses(rows, heading_rows).items():
             for address in addresses.list_best_addresses(pairs):
                 self._address_sums.add(entity, (address,))
@@ -213,20 +215,20 @@ class _Checker:
         length = min(sum(terms.values()), 65535)
         expected = sum(hash((encode_term(term), min(count, 255), length)) for term, count in terms.items())
         if self._posting_sums.pop_sum(chunk) != expected & MASK:
-            yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
+            yield f"document {record.key!r}: the postings of chunk {chunk} do not match its text"
         if chunk_record.words != sum(terms.values()):
             yield (
                 f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
             )
         self._totals["words"] += chunk_record.words
         if self._vector_sums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
-            yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
+            yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
         if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
         if rows != self._state.filter.find_mentions(
             fold(piece), self._state.settings.name_words, self._keys, Occurrence
         ):
-            yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
+            yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
         for abstract in record.iter_abstract_ids():
@@ -235,31 +237,31 @@ class _Checker:
             offsets += [offset for span in node.summary for offset in span]
             offsets.append(self._state.chunks.get(node.last_chunk).end)
             if offsets != sorted(offsets) or not -1 <= node.section < len(outline):
-                yield f"document {record.key!r}: abstract {abstract} sums up what is not below it"
+                yield f"document {record.key!r}: abstract {abstract} has sentences outside its chunks or a bad section"
             self._state.abstracts.read_text(node)  # raises if a sentence begins or ends inside a character
             if node.document != record.id or (node.parent is None) != (abstract == record.root):
-                yield f"document {record.key!r}: abstract {abstract} is out of place"
+                yield f"document {record.key!r}: abstract {abstract} has a wrong document or parent"
             for child in node.children:
                 child_node = self._state.abstracts.get(child)
                 if child_node.parent != abstract or not (
                     node.first_chunk <= child_node.first_chunk <= child_node.last_chunk <= node.last_chunk
                 ):
-                    yield f"document {record.key!r}: abstract {child} is no child of {abstract}"
+                    yield f"document {record.key!r}: abstract {child} is not a valid child of {abstract}"
             if node.parent is not None and abstract not in self._state.abstracts.get(node.parent).children:
-                yield f"document {record.key!r}: abstract {abstract} is unknown to its parent {node.parent}"
+                yield f"document {record.key!r}: abstract {abstract} is not among the children of {node.parent}"
 
     def _check_orphans(self) -> Iterator[str]:
         documents = self._sizes
-        for chunk in self._posting_sums.list_nonzero():
-            yield f"postings name chunk {chunk}, which no document owns"
-        for chunk in self._vector_sums.list_nonzero():
-            yield f"a vector is kept for chunk {chunk}, which no document owns"
+        for chunk in self._posting_sums.iter_nonzero():
+            yield f"postings exist for chunk {chunk}, which no document owns"
+        for chunk in self._vector_sums.iter_nonzero():
+            yield f"a vector is stored for chunk {chunk}, which no document owns"
         for chunk, chunk_record in self._state.chunks.scan():
             if chunk_record.document not in documents:
                 yield f"chunk {chunk} belongs to document {chunk_record.document}, which is not stored"
         for chunk, _ in self._state.mentions.scan():
             if self._state.chunks.find(chunk) is None:
-                yield f"mentions are kept for chunk {chunk}, which is not stored"
+                yield f"mentions are stored for chunk {chunk}, which does not exist"
         for abstract, node in self._state.abstracts.scan():
             if node.document not in documents:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
@@ -269,12 +271,12 @@ class _Checker:
             for row, _ in self._state.lmdb.scan(fact.tables[0]):
                 document = U64.unpack(row)[0]
                 if document not in self._sizes:
-                    yield f"{fact.plural} are kept for document {document}, which is not stored"
+                    yield f"{fact.plural} are stored for document {document}, which does not exist"
         for key, value in fact.scan(self._state):
             for form, kind in fact.list_introductions(value):
                 entity = self._state.entities.find_id(to_entity_key(form))
                 if entity is None:
-                    yield f"{fact.name} {key!r}: {form!r}, which it makes known, is not known as a name"
+                    yield f"{fact.name} {key!r} introduces {form!r}, which is not a known name"
                 else:
                     self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(form, kind))
 
@@ -298,11 +300,11 @@ class _Checker:
         for key, alias in aliases.scan():
             members.setdefault(alias.target, []).append(key)
             if key != alias.key or alias.kind not in (ALIAS, MERGE):
-                yield f"alias {key!r} is kept under another name, or is of no known kind"
+                yield f"alias {key!r} is stored under another name or has an unknown kind"
             if alias.kind == ALIAS and self._state.entities.find_id(key) is None:
-                yield f"alias {key!r} is not known as a name"
+                yield f"alias {key!r} is not a known name"
         if dict(aliases.scan_members()) != members:
-            yield "the entities that have aliases do not agree with the aliases"
+            yield "the lists of each entity's aliases do not agree with the aliases"
         for key in sorted({name for names in members.values() for name in names}):
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
@@ -324,10 +326,10 @@ class _Checker:
             expected_sum = sum(slot.times * hash((slot_number,)) for slot_number, slot in enumerate(record.slots))
             has_duplicates = len({slot[:2] for slot in slots}) < len(slots)
             if has_duplicates or self._introduction_sums[entity] != expected_sum & MASK or not record.slots[-1].times:
-                yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
+                yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
             stored_addresses = state.filter.get_addresses(record.key).tolist()
             if not stored_addresses and not stated_kinds.issuperset(slot.kind for slot in slots):
-                yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
+                yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"
             address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
             if self._address_sums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
@@ -342,7 +344,7 @@ class _Checker:
             known_options = kind.options.keys() | RETIRED_OPTIONS.get(kind.name, frozenset())
             unknown_options = sorted(record.options.keys() - known_options) if record is not None else []
             if unknown_options:
-                yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown_options)}"
+                yield f"index {kind.name} has unknown options: {', '.join(unknown_options)}"
         for generation_kind in list_generation_kinds():
             yield from check_generation(self._state, generation_kind)
         written_texts = WrittenTexts(self._state.lmdb)
@@ -355,12 +357,12 @@ class _Checker:
             if getattr(counters, name) != self._totals[name]:
                 yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
         if counters.next_group < self._last_group or counters.next_document <= max(self._sizes, default=0):
-            yield f"ids would be used again: chunk ids up to {GROUP_SIZE * self._last_group} are taken"
+            yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._last_group}"
 
 
-def _estimate_size(view: View, table: str) -> int:
-    """Return how many numbers to keep sums for by position: all up to the largest key of a table, unless few are in
-    use."""
+def _choose_array_size(view: View, table: str) -> int:
+    """Return the size of an array indexed by the keys of a table: it has a place for every key up to the largest,
+    unless few of these exist."""
     try:
         last = next(view.scan(table, reverse=True), None)
         return 0 if last is None else min(int.from_bytes(last[0], "big"), 64 * view.count(table)) + 1

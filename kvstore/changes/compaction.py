@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 #: The number of vector blocks that one commit empties; the vectors of these blocks are in memory at once.
 MAX_EMPTIED_BLOCKS = 32
 
-#: The smallest saving in bytes that is worth a new file, and the largest number of bytes that can be copied within the
-#: few
-#: seconds that a process which opens the store waits by default.
-WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 29
+#: The smallest saving that is worth a new file.
+MIN_SAVED_BYTES = 1 << 20
+#: The largest content that is copied without a request: other processes that open the store wait for the copy, by
+#: default a few seconds.
+MAX_AUTOMATIC_BYTES = 1 << 29
 
 
 def compact_store(environment: Environment, dimension: int) -> CompactReport:
@@ -56,7 +57,7 @@ class GrowthTracker:
 
         Unlike :func:`compact_if_sparse`, this ignores the free share, because the used pages are half full.
         """
-        has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, WORTHWHILE)
+        has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, MIN_SAVED_BYTES)
         if has_grown and _try_compact(self._environment, sparse=False):
             self._baseline_bytes = self._environment.statistics().used_bytes
 
@@ -74,11 +75,11 @@ def _try_compact(environment: Environment, *, sparse: bool) -> bool:
     """Compact the file unless it is large; with ``sparse`` only if much of it is free. Return True if it was
     compacted."""
     with suppress(KvstoreError):
-        if _count_occupied_bytes(environment) > SOON_COPIED:
+        if _count_occupied_bytes(environment) > MAX_AUTOMATIC_BYTES:
             return False  # merging the change buffer would already change most pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
         used_bytes, occupied_bytes = environment.statistics().used_bytes, _count_occupied_bytes(environment)
-        if sparse and used_bytes - occupied_bytes <= max(used_bytes // 4, WORTHWHILE):
+        if sparse and used_bytes - occupied_bytes <= max(used_bytes // 4, MIN_SAVED_BYTES):
             return False
         environment.compact(timeout=0)
         return True
@@ -109,12 +110,15 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
     from ..structures.documents.chunks import ChunkWriter
     from ..structures.vectors.vectors import VectorWriter
 
-    derived = [
-        DerivedPartWriter(view, kept_derivation.derivation, dimension)
-        for kept_derivation in list_stored_derivations(view)
+    derived_writers = [
+        DerivedPartWriter(view, stored_derivation.derivation, dimension)
+        for stored_derivation in list_stored_derivations(view)
     ]
     spaces: list[tuple[VectorWriter, ChunkWriter | DerivedPartWriter]]
-    spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]
+    spaces = [
+        (VectorWriter(view, dimension), ChunkWriter(view)),
+        *((parts.vectors, parts) for parts in derived_writers),
+    ]
     has_emptied = False
     for vectors, owner in spaces:
         moves = vectors.pack(MAX_EMPTIED_BLOCKS)

@@ -115,9 +115,9 @@ def dump(state: State) -> dict[str, DumpRows]:
     for structure in list_structures():
         rows_by_table = structure.dump(state.get_part(structure), logical)
         tables.update((name, list(rows)) for name, rows in rows_by_table.items())
-    for kept_derivation in list_maintained_derivations(state.lmdb):
-        parts = state.get_derived_parts(kept_derivation.derivation).scan()
-        tables[f"{kept_derivation.name}_parts"] = [
+    for stored_derivation in list_maintained_derivations(state.lmdb):
+        parts = state.get_derived_parts(stored_derivation.derivation).scan()
+        tables[f"{stored_derivation.name}_parts"] = [
             (logical.name_document(document), derived_part.part) for document, derived_part in parts
         ]
     for kind in list_generation_kinds():

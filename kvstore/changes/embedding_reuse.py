@@ -35,28 +35,27 @@ def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[st
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
     """Return the vectors, by space and text, of those texts that occur in the derived parts of a stored document."""
     vectors: dict[tuple[str, str], Matrix] = {}
-    for kept_derivation in list_maintained_derivations(state.lmdb):
-        if not kept_derivation.has_part(record.id):
+    for stored_derivation in list_maintained_derivations(state.lmdb):
+        if not stored_derivation.has_part(record.id):
             continue
-        parts = state.get_derived_parts(kept_derivation.derivation)
-        part, vector_places = parts.get(record.id)
-        if parts.vectors.get_ids(vector_places) != [
-            to_vector_id(record.id, text) for text in range(len(vector_places))
+        parts = state.get_derived_parts(stored_derivation.derivation)
+        part, vector_locations = parts.get(record.id)
+        if parts.vectors.get_ids(vector_locations) != [
+            to_vector_id(record.id, text) for text in range(len(vector_locations))
         ]:
-            continue  # damaged: the location has other vectors
-        part_texts = kept_derivation.derivation.list_texts(
-            part, read_chunked_text(state, record, kept_derivation.derivation.facts)
+            continue  # damaged: these locations have vectors of other texts
+        part_texts = stored_derivation.derivation.list_texts(
+            part, read_chunked_text(state, record, stored_derivation.derivation.facts)
         )
-        matching = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_places, strict=False)), texts)
-        vectors.update({(kept_derivation.label, text): vector for text, vector in matching.items()})
+        matching = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_locations, strict=False)), texts)
+        vectors.update({(stored_derivation.label, text): vector for text, vector in matching.items()})
     return vectors
 
 
-def read_chunked_text(state: State, record: DocumentRecord, names: Collection[str]) -> ChunkedText:
+def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collection[str]) -> ChunkedText:
     """Return a stored document as input of a derivation, with the named facts stated about it."""
-    facts = {
-        fact.name: value for fact, value in (iter_document_facts(state, record) if names else ()) if fact.name in names
-    }
+    stated_facts = iter_document_facts(state, record) if fact_names else ()
+    facts = {fact.name: value for fact, value in stated_facts if fact.name in fact_names}
     return load_chunked_text(state, record, facts)
 
 
@@ -64,10 +63,12 @@ def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -
     chunked_text = read_chunked_text(state, record, [fact.name for fact in list_context_facts(state.settings)])
     chunks = state.chunks.get_many(record.chunk_ids())
     texts_with_chunks = zip(build_chunk_texts(chunked_text, state.settings), chunks, strict=True)
-    vector_places = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
-    return _gather_vectors(state.vectors, vector_places, texts)
+    vector_locations = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
+    return _gather_vectors(state.vectors, vector_locations, texts)
 
 
-def _gather_vectors(vectors: Vectors, vector_places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
-    wanted_places = {text: vector_place for text, vector_place in vector_places.items() if text in texts}
-    return dict(zip(wanted_places, vectors.gather(list(wanted_places.values())), strict=True))
+def _gather_vectors(
+    vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
+) -> dict[str, Matrix]:
+    wanted = {text: location for text, location in vector_locations.items() if text in texts}
+    return dict(zip(wanted, vectors.gather(list(wanted.values())), strict=True))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from .. import registry as systems
+from .. import registry
 from ..arguments import format_count
 from ..errors import InputError
 from ..extraction.own_chunks import unpack_chunks
@@ -122,7 +122,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             yield f"the user's own vectors of {documents} are in no statement; EXPORT TO keeps them", ()
         if num_partial:
             pages = format_count(num_partial, "page")
-            yield f"how much of {pages} was left out is in no statement; EXPORT TO keeps that", ()
+            yield f"how much of {pages} was left out is in no statement; EXPORT TO keeps it", ()
         if num_own_chunks:
             documents = format_count(num_own_chunks, "document")
             yield f"the user's own chunks of {documents} are in no statement; EXPORT TO keeps them", ()
@@ -242,7 +242,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
 
 class _StatedAliases(StatedFact[str, Alias]):
-    """The aliases and merges that the user stated, by the normal form of the name."""
+    """The aliases and merges that the user stated, by the normal form of the alias."""
 
     kinds = (ALIAS,)
     name = "alias"
@@ -290,7 +290,7 @@ class _StatedAliases(StatedFact[str, Alias]):
             if not self._is_expressible(state, alias):
                 relation = "is an alias of" if alias.kind == ALIAS else "is merged into"
                 yield (
-                    f"? {relation} ?, but one of these names is unknown now, so no statement can say so; "
+                    f"? {relation} ?, but one of these names is unknown now, so no statement can express this; "
                     "EXPORT TO keeps it",
                     (alias.name, alias.entity),
                 )
@@ -330,7 +330,7 @@ ALIASES = _StatedAliases()
 
 def list_fact_kinds() -> list[Fact[Any, Any]]:
     """Return all kinds of facts in the order of export and import: a kind comes after the kinds it needs."""
-    return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.list_facts()]
+    return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *registry.list_facts()]
 
 
 def find_line_kind(line: ExportLine) -> Fact[Any, Any]:

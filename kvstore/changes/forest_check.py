@@ -21,10 +21,10 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
     forest = state.forest
     edges = list(forest.iter_edges())
     yield from _check_assertions(state, sizes, edges)
-    touched = {node for edge in edges for node in edge}
+    connected_nodes = {node for edge in edges for node in edge}
     for node, node_record in forest.iter_nodes():
-        if forest.find_node(node_record.tree, node_record.entity) != node or node not in touched:
-            yield f"tree node {node} is not found by its name, or no edge touches it"
+        if forest.find_node(node_record.tree, node_record.entity) != node or node not in connected_nodes:
+            yield f"tree node {node} is not found by its name, or has no edges"
     by_tree: dict[int, list[Edge]] = {}
     for child, parent in edges:
         tree = forest.get_node(child).tree
@@ -35,7 +35,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
         if forest.get_tree_name(tree) != name or tree not in by_tree:
             yield f"tree {name!r} has no edges or another name"
     if state.lmdb.count(tables.TREES) != state.lmdb.count(tables.TREE_NAMES):
-        yield "there are trees that are not found by their names"
+        yield "some trees are not found by their names"
     yield from _check_verdicts(state, by_tree)
     yield from _check_directions(state, edges)
 
@@ -57,7 +57,7 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
             recorded_edges = forest.list_document_edges(document)
         for child, parent in sorted(set(stated_edges) ^ set(recorded_edges)):
             owner = "the user" if document == USER else f"document {document}"
-            yield f"edge {child} under {parent}: whether {owner} states it is not certain"
+            yield f"edge {child} under {parent}: records disagree on whether {owner} states it"
     for child, parent, edge in forest.iter_stated_edges():
         if forest.get_tree_name(forest.get_node(child).tree) != edge.tree:
             yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
@@ -68,22 +68,22 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
 
 def _check_verdicts(state: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
     forest = state.forest
-    num_looped = 0
+    num_cycle_edges = 0
     for tree, edges in by_tree.items():
-        looped = find_cycle_edges(edges)
-        num_looped += len(looped)
-        wrong = [edge for edge in looped if forest.get_strength(*edge) != forest.compute_strength(*edge)]
+        cycle_edges = find_cycle_edges(edges)
+        num_cycle_edges += len(cycle_edges)
+        wrong = [edge for edge in cycle_edges if forest.get_strength(*edge) != forest.compute_strength(*edge)]
         for child, parent in sorted(wrong):
-            yield f"edge {child} under {parent}: its strength is not that of its statements"
-        for (child, parent), verdict in judge_edges(edges, forest.sort_by_strength(looped)).items():
+            yield f"edge {child} under {parent}: its strength does not follow from its statements"
+        for (child, parent), verdict in judge_edges(edges, forest.sort_by_strength(cycle_edges)).items():
             if forest.get_verdict(child, parent) != verdict:
                 verdict_text = "accepted" if verdict != ACCEPTED else "not accepted"
                 yield (
                     f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree "
                     f"{tree}"
                 )
-    if num_looped != state.lmdb.count(tables.LOOPED_EDGES):
-        yield "edges are said to lie on cycles that do not"
+    if num_cycle_edges != state.lmdb.count(tables.LOOPED_EDGES):
+        yield "edges are recorded as part of a cycle that are not"
 
 
 def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
@@ -93,8 +93,8 @@ def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
         downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in state.lmdb.scan(down)}
         num_recorded += len(upwards)
         for child, parent in sorted(upwards - downwards):
-            yield f"edge {child} under {parent} is not kept downwards"
+            yield f"edge {child} under {parent} has no record for the way down"
         if downwards - upwards:
-            yield "there are downward edges without an upward one"
+            yield "edges have a record for the way down, but none for the way up"
     if num_recorded != len(edges):
         yield f"{len(edges)} edges are stated, {num_recorded} are judged"

@@ -18,9 +18,8 @@ from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
 from .facts import iter_document_facts
 
-#: The maximum numbers of chunks, text bytes, and names or edges in one delta. A document is never divided. Rows for
-#: names
-#: that many chunks mention are written once per delta, so deltas are large.
+#: The maximum numbers of chunks, text bytes, and names or edges in one delta. A document is never divided. Deltas are
+#: large, because the rows of a frequent name are written once per delta.
 _MAX_CHUNKS, _MAX_BYTES = 1 << 14, 1 << 25
 _MAX_ITEMS = 1 << 16
 
@@ -66,7 +65,7 @@ def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
     """Return a function from document id to its derived parts, by derivation, for the derivations that every store
     maintains."""
     derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
-    parts = {one.name: state.get_derived_parts(one) for one in derivations}
+    parts = {derivation.name: state.get_derived_parts(derivation) for derivation in derivations}
     return lambda document: {name: stored_parts.get(document).part for name, stored_parts in parts.items()}
 
 

@@ -12,14 +12,17 @@ from typing import TypeVar
 
 #: The lowest 64 bits.
 MASK = (1 << 64) - 1
-#: The number of sums that rows are divided into; if two sums differ, their rows are compared.
+#: The number of parts into which rows are divided by their hash. Only rows of parts with different sums are compared.
 _NUM_PARTS = 256
 
 Row = TypeVar("Row", bound=Hashable)
 
 
 class HashSums:
-    """The items that belong to each of many numbers, in eight bytes per number up to ``size``."""
+    """For each of many numbers, the sum of the hashes of its items.
+
+    Numbers below ``size`` take eight bytes each; others are stored in a dictionary.
+    """
 
     def __init__(self, size: int) -> None:
         self._sums = array("Q", bytes(8 * size))
@@ -42,7 +45,7 @@ class HashSums:
             (self._sums if number < len(self._sums) else self._overflow_sums)[number] = 0
         return total
 
-    def list_nonzero(self) -> Iterator[int]:
+    def iter_nonzero(self) -> Iterator[int]:
         """Yield the numbers whose sums are not 0."""
         yield from (number for number, total in enumerate(self._sums) if total)
         yield from (number for number, total in self._overflow_sums.items() if total)

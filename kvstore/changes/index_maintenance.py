@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..structures.vectors.vectors import Matrix
 from .embedding_reuse import read_chunked_text
 
 #: The maximum numbers of texts and documents in a batch, which is embedded and committed when it reaches one of them.
-_MAX_BATCH_TEXTS, _DOCUMENTS = 1024, 256
+_MAX_BATCH_TEXTS, _MAX_BATCH_DOCUMENTS = 1024, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +75,12 @@ class MaintainedIndexBuilder:
                     )
                 if progress is not None:
                     progress(IndexProgress(kind.name, total - num_left, total, "documents", kept=True))
-                batch = self._made(kind, record, snapshot)
+                batch = self._derive_batch(kind, record, snapshot)
             # Embedding takes most of the time and must not block other writers.
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
             vectors = [vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, {})]
 
-            def store_batch(
-                view: WriteTransaction,
-                record: IndexRecord = record,
-                batch: Sequence[_DerivedDocument] = batch,
-                vectors: Sequence[Matrix] = vectors,
-            ) -> None:
-                self._put(kind, record, batch, vectors, view)
-
-            self._environment.write_with_growth(store_batch)
+            self._environment.write_with_growth(partial(self._store_batch, kind, record, batch, vectors))
             num_left, changed = max(0, num_left - len(batch)), True
         self.drop(kind, progress)
         return True
@@ -97,7 +90,7 @@ class MaintainedIndexBuilder:
         self._environment.write_with_growth(lambda view: _mark_dropping(kind, view))
         while True:
             try:
-                num_left = self._environment.write_with_growth(lambda view: self._remove(kind, view))
+                num_left = self._environment.write_with_growth(lambda view: self._remove_batch(kind, view))
             except CorruptionError:  # unreadable parts can be removed: nothing refers to them
                 num_left = 0
             if progress is not None:
@@ -106,24 +99,26 @@ class MaintainedIndexBuilder:
                 break
         self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
 
-    def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
+    def _derive_batch(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
         """Derive the parts of the documents of the next batch."""
-        kept_derivation = _find_kept_derivation(kind, snapshot)
+        stored_derivation = _find_stored_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
         texts = 0
         with State(snapshot, self._settings) as state:
-            for document in islice(iter_unbuilt_documents(record, snapshot), _DOCUMENTS):
+            for document in islice(iter_unbuilt_documents(record, snapshot), _MAX_BATCH_DOCUMENTS):
                 text = read_chunked_text(state, state.documents.get(document), kind.derivation.facts)
-                part = kept_derivation.derive(text, self._settings)
+                part = stored_derivation.derive(text, self._settings)
                 batch.append(
-                    _DerivedDocument(document, text.facts, part, kept_derivation.list_texts(part, text, self._settings))
+                    _DerivedDocument(
+                        document, text.facts, part, stored_derivation.list_texts(part, text, self._settings)
+                    )
                 )
                 texts += len(batch[-1].texts)
                 if texts >= _MAX_BATCH_TEXTS:
                     break
         return batch
 
-    def _put(
+    def _store_batch(
         self,
         kind: MaintainedIndex,
         record: IndexRecord,
@@ -154,20 +149,20 @@ class MaintainedIndexBuilder:
         is_complete = next(iter_unbuilt_documents(updated, view), None) is None
         IndexWriter(view).put(replace(updated, state={}) if is_complete else updated)
 
-    def _remove(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
+    def _remove_batch(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
         """Remove the parts of some documents and return how many remain."""
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
-        for document in [document for document, _ in islice(parts.scan(), _DOCUMENTS)]:
+        for document in [document for document, _ in islice(parts.scan(), _MAX_BATCH_DOCUMENTS)]:
             parts.remove(document)
         parts.vectors.flush()
         return parts.document_count
 
 
-def _find_kept_derivation(kind: MaintainedIndex, view: View) -> StoredDerivation:
+def _find_stored_derivation(kind: MaintainedIndex, view: View) -> StoredDerivation:
     return next(
-        kept_derivation
-        for kept_derivation in list_stored_derivations(view)
-        if kept_derivation.derivation is kind.derivation
+        stored_derivation
+        for stored_derivation in list_stored_derivations(view)
+        if stored_derivation.derivation is kind.derivation
     )
 
 

@@ -13,7 +13,11 @@ from ..structures.names.entities import EntityRecord, EntityWriter
 
 
 class NameChanges:
-    """The changes of introductions in one apply, by name; written once at the end."""
+    """The introductions that one set of changes adds and withdraws, by name; written once at the end.
+
+    An introduction is a statement that makes a name known. It has a form (the spelling) and a kind (the rule that found
+    the name). A slot of a name's record counts the introductions with one form and kind.
+    """
 
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
         self._entities = entities
@@ -25,9 +29,11 @@ class NameChanges:
         self._slots_by_introduction: dict[tuple[int, str, str], int] = {}
 
     def introduce(self, key: str, form: str, kind: str) -> None:
+        """Add an introduction of the name with the normal form ``key``."""
         self._introductions.setdefault(key, []).append((form, kind))
 
     def withdraw(self, entity: int, form: str, kind: str) -> None:
+        """Withdraw an introduction of a known name."""
         self._load_records([entity])
         record = self._records[entity]
         record.remove_introduction(record.get_slot_index(form, kind))

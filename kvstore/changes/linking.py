@@ -80,8 +80,10 @@ class _NewNames:
 
 
 class Linker:
-    """Keeps mentions and block lists consistent during one set of changes. Address changes are collected until
-    :meth:`flush`."""
+    """Links names with the chunks and headings that mention them, during one set of changes.
+
+    Mentions are written at once, and addresses in :meth:`flush`.
+    """
 
     def __init__(self, state: State, mentions: MentionWriter, traces: TraceCache) -> None:
         self._state = state
@@ -93,8 +95,8 @@ class Linker:
         self._removed_addresses: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}
         self._new_documents: dict[int, AddedDocument] = {}
-        self._touched_chunks: dict[int, set[int]] = {}
-        self._unnamed_chunks: dict[int, set[int]] = {}
+        self._changed_chunks: dict[int, set[int]] = {}
+        self._chunks_without_names: dict[int, set[int]] = {}
         self._mentioned_chunks: dict[int, list[AddedChunk]] = {}
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
@@ -106,7 +108,7 @@ class Linker:
             (self._removed_addresses, self._filter.remove_many),
             (self._added_addresses, self._filter.add_many),
         ):
-            self._load_keys(addresses_by_entity)
+            self._load_missing_keys(addresses_by_entity)
             entities = {self._keys[entity]: entity for entity in addresses_by_entity}
             keys = sorted(entities)
             if keys:
@@ -115,14 +117,14 @@ class Linker:
 
     def build_delta(self) -> Delta:
         """Return the changes for derived structures. Call it after everything is written."""
-        for document in self._touched_chunks.keys() & self._mentioned_chunks.keys():
-            self._touched_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
-        touched = set(chain.from_iterable(self._touched_chunks.values()))
+        for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
+            self._changed_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
+        changed = set(chain.from_iterable(self._changed_chunks.values()))
         return Delta(
             list(self._new_documents.values()),
-            self._touched_chunks,
+            self._changed_chunks,
             self._mentioned_chunks,
-            {chunk: entities for chunk, entities in self._unnamed_chunks.items() if chunk not in touched},
+            {chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed},
             self._names_added,
             self._names_removed,
             self._links,
@@ -179,7 +181,7 @@ class Linker:
             heading_rows.update(
                 headed.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
             )
-        self._traces.note(record.id, folded_headings, texts)
+        self._traces.add(record.id, folded_headings, texts)
         if heading_rows:
             self._mentions.put_headings(record.id, heading_rows)
         for entity, pairs in collect_mention_addresses(rows, heading_rows).items():
@@ -193,11 +195,11 @@ class Linker:
         addresses_by_entity = collect_mention_addresses(
             rows, chain.from_iterable(self._mentions.get_in_headings_many(ids))
         )
-        self._load_keys(addresses_by_entity)
+        self._load_missing_keys(addresses_by_entity)
         for entity, pairs in addresses_by_entity.items():
             self._removed_addresses.setdefault(entity, []).extend(pairs)
         for document in ids:
-            self._touched_chunks.pop(document, None)
+            self._changed_chunks.pop(document, None)
         self._mentions.remove(chunks, ids)
 
     def unlink_entities(self, removed: Mapping[int, str]) -> None:
@@ -216,7 +218,7 @@ class Linker:
             remaining = [row for row in heading_rows if row.entity not in removed]
             if len(remaining) < len(heading_rows):
                 self._mentions.put_headings(document, remaining)
-                self.touch(document, self._state.documents.get(document).chunk_ids())
+                self.mark_changed(document, self._state.documents.get(document).chunk_ids())
         leaves = [abstract_id for abstract_id in entities_by_abstract if abstract_id < FIRST_UPPER_ABSTRACT]
         chunks = [
             chunk
@@ -228,14 +230,17 @@ class Linker:
             if removed_rows:
                 remaining_rows = self._mentions.put_chunk(chunk, (row for row in rows if row.entity not in removed))
                 if any(_is_inside(row, removed_row) for removed_row in removed_rows for row in remaining_rows):
-                    self.touch(owners[chunk // GROUP_SIZE], [chunk])
+                    self.mark_changed(owners[chunk // GROUP_SIZE], [chunk])
                 else:
-                    self._unnamed_chunks[chunk] = {row.entity for row in removed_rows}
+                    self._chunks_without_names[chunk] = {row.entity for row in removed_rows}
 
-    def touch(self, document: int, chunks: Iterable[int]) -> None:
-        """Mark chunks of a document as changed in something other than their texts."""
+    def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
+        """Mark chunks whose texts are unchanged, but not the facts or names that structures derive from.
+
+        Chunks of new documents are not marked, because the delta has all of them.
+        """
         if document not in self._new_documents:
-            self._touched_chunks.setdefault(document, set()).update(chunks)
+            self._changed_chunks.setdefault(document, set()).update(chunks)
 
     def link_older(self, ids_by_key: Mapping[str, int]) -> None:
         """Find newly known names in the stored documents, through the postings."""
@@ -302,7 +307,7 @@ class Linker:
             # Markup in a title would hide names from recognition.
             title = records[document].title
             if headings or (document_chunks and title and to_plain_text(title) != title):
-                self.touch(document, records[document].chunk_ids())
+                self.mark_changed(document, records[document].chunk_ids())
             elif document_chunks:
                 self._mentioned_chunks[document] = [
                     item._replace(mentions=merged_mentions[item.id]) for item in document_chunks
@@ -317,8 +322,8 @@ class Linker:
         self._keys.update((mention.entity, mention.key) for mention in mentions)
         return mentions
 
-    def _load_keys(self, entities: Iterable[int]) -> None:
-        """Load the normal forms of some entities."""
+    def _load_missing_keys(self, entities: Iterable[int]) -> None:
+        """Load the normal forms of those entities that are not in ``_keys`` yet."""
         missing = [entity for entity in entities if entity not in self._keys]
         if missing:
             records = self._state.entities.get_many(missing)
@@ -326,5 +331,5 @@ class Linker:
 
 
 def _is_inside(inner: Occurrence, outer: Occurrence) -> bool:
-    """True if ``other`` covers everything that ``one`` covers."""
+    """True if ``outer`` covers the whole text of ``inner``."""
     return outer.start <= inner.start and inner.start + inner.length <= outer.start + outer.length

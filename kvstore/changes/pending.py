@@ -192,9 +192,9 @@ def make_pending(
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
-    """Derive everything that depends on each document alone. The prose of all documents is parsed together.
+    """Return documents with everything derived that depends on each document alone.
 
-    Raises LanguageError.
+    The prose of all documents is parsed together, which is faster. Raises LanguageError.
     """
     contents = [
         document.content
@@ -215,7 +215,7 @@ def derive_and_embed(
     open_state: Callable[[], AbstractContextManager[State]],
     embed: Callable[[Sequence[str]], Matrix],
 ) -> list[PendingDocument]:
-    """Derive everything from documents, and embed their texts.
+    """Return documents with everything derived from them, and the vectors of their texts.
 
     Raises LanguageError and the errors of the embedder.
     """
@@ -229,11 +229,11 @@ def embed_documents(
     embed: Callable[[Sequence[str]], Matrix],
     facts_by_key: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[PendingDocument]:
-    """Return documents with derived parts and all vectors. Texts that the stored documents of their keys also have
-    reuse their vectors.
+    """Return documents with all derived parts and vectors.
 
-    ``facts_by_key`` are other facts about them, by key and name. The state is closed before ``embed`` is called, which
-    can take long.
+    A text that the stored document with the same key also has keeps its vector; others are embedded. ``facts_by_key``
+    are other facts about the documents, by key and name. The state is closed before ``embed`` is called, which can take
+    long.
     """
     facts_by_key = facts_by_key or {}
     with open_state() as stored:
@@ -247,9 +247,8 @@ def embed_documents(
                 name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
             }
             if has_context(document_facts, settings) and not document.own_vectors:
-                reusable_vectors.pop(
-                    CHUNK_VECTORS.name, None
-                )  # they were embedded without the facts stated about the document
+                # The chunks were embedded without the facts stated about the document.
+                reusable_vectors.pop(CHUNK_VECTORS.name, None)
             updated = document
             if extracted is not document.extracted or len(reusable_vectors) < len(document.vectors):
                 updated = replace(document, content=extracted, vectors=reusable_vectors)
@@ -286,20 +285,20 @@ def complete_pending(
     """
     pending.derive(state.settings)
     derivations = list_maintained_derivations(state.lmdb)
-    followed_facts = {
-        name for kept_derivation in derivations for name in kept_derivation.derivation.facts
+    relevant_facts = {
+        name for stored_derivation in derivations for name in stored_derivation.derivation.facts
     } & pending.facts.keys()
-    followed_facts |= {fact.name for fact in list_context_facts(state.settings)}
+    relevant_facts |= {fact.name for fact in list_context_facts(state.settings)}
     facts_by_key: dict[str, dict[str, Any]] = {}
-    for name in followed_facts:
+    for name in relevant_facts:
         for key, value in pending.facts[name].items():
             facts_by_key.setdefault(key, {})[name] = value
-    facts_of_new = {
+    facts_of_new_documents = {
         key: {name: value for name, value in document_facts.items() if value is not None}
         for key, document_facts in facts_by_key.items()
     }
     for document in embed_documents(
-        pending.new_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new
+        pending.new_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new_documents
     ):
         pending.documents[document.extracted.key] = document
     pending.parts = {}
@@ -310,21 +309,23 @@ def complete_pending(
         record = None if key in pending.documents else state.documents.find_by_key(key)
         if record is None:
             continue
-        for kept_derivation in derivations:
-            if changed.keys().isdisjoint(kept_derivation.derivation.facts) or not kept_derivation.has_part(record.id):
+        for stored_derivation in derivations:
+            if changed.keys().isdisjoint(stored_derivation.derivation.facts) or not stored_derivation.has_part(
+                record.id
+            ):
                 continue
-            previous_text = read_chunked_text(state, record, kept_derivation.derivation.facts)
+            previous_text = read_chunked_text(state, record, stored_derivation.derivation.facts)
             current_facts = {
                 name: value for name, value in {**previous_text.facts, **changed}.items() if value is not None
             }
             document_text = replace(previous_text, facts=current_facts)
-            part = kept_derivation.derive(document_text, state.settings)
-            texts = kept_derivation.list_texts(part, document_text, state.settings)
+            part = stored_derivation.derive(document_text, state.settings)
+            texts = stored_derivation.list_texts(part, document_text, state.settings)
             known_vectors.update(
                 read_derived_vectors(state, record, set(texts))
                 | (find_vectors(key, set(texts)) if find_vectors else {})
             )
-            part_labels.append((key, kept_derivation.label, part))
-            missing.append({kept_derivation.label: texts})
+            part_labels.append((key, stored_derivation.label, part))
+            missing.append({stored_derivation.label: texts})
     for (key, label, part), vectors in zip(part_labels, collect_vectors(missing, embed, known_vectors), strict=True):
         pending.parts.setdefault(key, {})[label] = (part, vectors[label])

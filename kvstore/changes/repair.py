@@ -45,6 +45,7 @@ from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from . import facts
 from .changes import Changes
 from .embedding_reuse import read_derived_vectors
+from .full_delta import iter_batches
 from .pending import PendingChanges, PendingDocument, complete_pending, validate_stored
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -52,7 +53,7 @@ Embed = Callable[[Sequence[str]], Matrix]
 #: The number of chunks, or of other facts, that are put together.
 _MAX_PORTION = 4096
 
-Read = TypeVar("Read")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -115,6 +116,8 @@ def _describe_lost_pages(before: ReadTransaction) -> Iterator[str]:
 
 
 class _Rebuilder:
+    """Fills an empty store from the stated facts of an old state, within one write transaction."""
+
     def __init__(self, old_state: State, view: WriteTransaction, embed: Embed) -> None:
         self._old_state = old_state
         self._view = view
@@ -144,7 +147,7 @@ class _Rebuilder:
         for documents in self._iter_documents():
             changes.apply(PendingChanges({document.extracted.key: document for document in documents}))
         for fact in facts.iter_stated_kinds():
-            for batch in _iter_batches(self._iter_facts(fact, changes.documents)):
+            for batch in iter_batches(self._iter_facts(fact, changes.documents), _MAX_PORTION):
                 pending = PendingChanges()
                 for key, value in batch:
                     pending.put_fact(fact, key, value)
@@ -175,7 +178,8 @@ class _Rebuilder:
         return Counters(change=old.change, hits=old.hits, **next_ids)
 
     def _derive_counters(self) -> Counters:
-        """Return ids beyond all ids in use, and a change number beyond all, if the counters themselves are damaged."""
+        """Return substitutes for damaged counters: ids above all ids in use, and a change number above all earlier
+        ones."""
 
         def get_next_id(table: str) -> int:
             last = next(self._old_state.lmdb.scan(table, reverse=True), None)
@@ -227,7 +231,7 @@ class _Rebuilder:
         if record.own_vectors:
             if vectors is None:
                 self._report.lost.append(
-                    f"document {record.key!r}: the vectors it was put with; put it again with them"
+                    f"document {record.key!r}: the vectors supplied with it are lost; put it again with them"
                 )
             else:
                 extracted = add_vectors_to_digest(extracted, vectors)
@@ -248,7 +252,7 @@ class _Rebuilder:
             return None
         return vectors if np.isfinite(vectors).all() else None
 
-    def _read_context(self, record: DocumentRecord) -> dict[str, Any]:
+    def _read_context_facts(self, record: DocumentRecord) -> dict[str, Any]:
         """Return the facts of a document that the vectors of its chunks depend on, as far as they can be read."""
         names = {fact.name for fact in list_context_facts(self._settings)}
         with suppress(KvstoreError):
@@ -257,7 +261,7 @@ class _Rebuilder:
         return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """Return the stored vectors of those texts that are derived from a document."""
+        """Return the stored vectors, by space and text, of those texts that were derived from a document."""
         with suppress(KvstoreError):  # unreadable vectors are computed again
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)
@@ -266,12 +270,13 @@ class _Rebuilder:
     def _prepare_documents(
         self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]
     ) -> list[PendingDocument]:
+        """Return documents to put: with their stored vectors, and new vectors for texts that have none."""
         old_vectors: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in batch:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
-            context = self._read_context(record) if vectors is None else {}
+            context = self._read_context_facts(record) if vectors is None else {}
             missing.append(list_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context))
             carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing[-1].values()))))
         new_vectors = collect_vectors(missing, self._embed, carried_vectors)
@@ -295,7 +300,7 @@ class _Rebuilder:
                 continue
             if isinstance(fact, DocumentFact) and documents.find_by_key(entry[0]) is None:
                 self._report.lost.append(
-                    f"{fact.describe_row(row)}: document {entry[0]!r} is lost; put it again, and them"
+                    f"{fact.describe_row(row)}: document {entry[0]!r} is lost; put it and its {fact.plural} again"
                 )
             else:
                 yield entry
@@ -307,23 +312,10 @@ class _Rebuilder:
         except KvstoreError:
             return {}  # counts can be lost, data never
 
-    def _try_read(self, description: str, read: Callable[..., Read], *arguments: Any) -> Read | None:
+    def _try_read(self, description: str, read: Callable[..., Result], *arguments: Any) -> Result | None:
+        """Return the result of a function that reads; None, and a loss in the report, if it finds damage."""
         try:
             return read(*arguments)
         except (CorruptionError, InputError, ValueError) as error:
             self._report.lost.append(f"{description}: {error}")
             return None
-
-
-Item = TypeVar("Item")
-
-
-def _iter_batches(items: Iterator[Item]) -> Iterator[list[Item]]:
-    batch: list[Item] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == _MAX_PORTION:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -28,9 +28,9 @@ def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
     for structure in list_structures():
         counts = structure.compute_statistics(state.get_part(structure))
         figures.update({f"{structure.name}_{name}": count for name, count in counts.items()})
-    for kept_derivation in list_maintained_derivations(state.lmdb):
-        figures[f"{kept_derivation.name}_documents"] = state.get_derived_parts(
-            kept_derivation.derivation
+    for stored_derivation in list_maintained_derivations(state.lmdb):
+        figures[f"{stored_derivation.name}_documents"] = state.get_derived_parts(
+            stored_derivation.derivation
         ).document_count
     filter_statistics = state.filter.compute_statistics()
     figures.update(

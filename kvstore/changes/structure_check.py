@@ -29,12 +29,12 @@ _MAX_REPORTED_ROWS = 10
 
 
 def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Iterator[str]:
-    """Yield every missing or extra row as a sentence."""
+    """Yield a sentence for every missing or extra row of derived structures."""
     if not list_structures():
         return
     with (
-        _make_folder() as folder,
-        Environment.open(Path(folder) / "made", scratch=True) as scratch,
+        _create_scratch_folder() as folder,
+        Environment.open(Path(folder) / "rebuilt", scratch=True) as scratch,
     ):
         for delta in build_full_delta(state, documents):
             scratch.write_with_growth(lambda write, delta=delta: _apply_delta(state, write, delta))  # type: ignore[misc]
@@ -50,12 +50,12 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
                         yield str(error)
 
 
-def _make_folder() -> TemporaryDirectory[str]:
+def _create_scratch_folder() -> TemporaryDirectory[str]:
     try:
         return TemporaryDirectory(prefix="kvstore-check-")
     except OSError as error:
         raise StoreFullError(
-            f"CHECK needs a folder for what it makes again: {error}; name one with room in the variable TMPDIR"
+            f"CHECK needs a temporary folder: {error}; set the environment variable TMPDIR to a folder with free space"
         ) from error
 
 
@@ -79,7 +79,7 @@ def _describe_differences(structure: Structure[Any], table: str, stored_state: S
 
     differences = find_differences(lambda: read_rows(stored_state), lambda: read_rows(expected))
     for row, times in islice(differences, _MAX_REPORTED_ROWS):
-        problem = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
+        problem = "has a row that does not follow from the documents" if times > 0 else "lacks a row"
         yield f"{structure.name}: table {table} {problem}: {row}"
     num_more = sum(1 for _ in differences)
     if num_more:

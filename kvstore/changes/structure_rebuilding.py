@@ -29,11 +29,11 @@ def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
             view.clear(table.name)
         # LMDB keeps the last commit readable during the transaction that follows it.
         with environment.snapshot() as snapshot, State(snapshot, settings) as state:
-            followers = [structure.make_maintainer(state, view) for structure in outdated_structures]
+            maintainers = [structure.make_maintainer(state, view) for structure in outdated_structures]
             for delta in build_full_delta(state, state.documents.scan()):
-                for follower in followers:
-                    follower.apply_delta(delta)
+                for maintainer in maintainers:
+                    maintainer.apply_delta(delta)
         write_versions(view)
-        _log.info("%s: made anew: %s", environment.path, ", ".join(sorted(names)))
+        _log.info("%s: rebuilt %s", environment.path, ", ".join(sorted(names)))
 
     environment.write_with_growth(rebuild_structures)

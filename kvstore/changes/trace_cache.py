@@ -22,7 +22,10 @@ _MAX_CHANGE_STEP = 1 << 32
 
 
 class TraceCache:
-    """The traces of one open store; used by its only write transaction, or between two."""
+    """The traces of one open store, used by one write transaction at a time.
+
+    A trace is a short fingerprint of the words of a text. It can rule out that a name occurs there.
+    """
 
     def __init__(self) -> None:
         self._traces = TextTraces(MAX_BYTES)
@@ -40,7 +43,7 @@ class TraceCache:
         """Keep the traces of the transaction that committed with these counters."""
         self._committed = counters.next_document
 
-    def note(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
+    def add(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
         """Add the traces of a new document: of the text above its chunks, and of each chunk; all in normal form."""
         self._traces.add(document, list(headings), dict(chunks))
 

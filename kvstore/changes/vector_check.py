@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
+from ..arguments import format_count
 from ..errors import KvstoreError
 from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
 from ..structures.derived_parts import to_vector_id
@@ -20,57 +21,57 @@ from .embedding_reuse import read_chunked_text
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
     """Yield the faults of the blocks of a space. ``visit_block`` receives every block and the ids of its rows."""
-    blocks = 0
+    num_partly_free = 0
     for number, ids in vectors.scan_row_ids():
         visit_block(number, ids)
         free = int((ids == FREE_ID).sum())
         if vectors.count_free_rows(number) != free:
-            yield f"{vectors.space.name}: vector block {number} has {free} free rows, and another number is recorded"
-        blocks += 1 if free else 0
-    if blocks != state.lmdb.count(vectors.space.free_rows):
+            yield f"{vectors.space.name}: vector block {number} has {free} free rows, but another number is recorded"
+        num_partly_free += 1 if free else 0
+    if num_partly_free != state.lmdb.count(vectors.space.free_rows):
         yield f"{vectors.space.name}: free rows are recorded for vector blocks that have none"
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """Yield the faults of the derived parts of documents and their vectors. ``documents`` are all stored documents."""
-    for kept_derivation in list_stored_derivations(state.lmdb):
-        parts, name = state.get_derived_parts(kept_derivation.derivation), kept_derivation.name
+    for stored_derivation in list_stored_derivations(state.lmdb):
+        parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
         used_rows: list[int] = []
         yield from check_blocks(state, parts.vectors, partial(_append_used_rows, used_rows))
-        num_parts = texts = 0
-        for document, (part, vector_places) in parts.scan():
-            texts += len(vector_places)
+        num_parts = num_texts = 0
+        for document, (part, vector_locations) in parts.scan():
+            num_texts += len(vector_locations)
             if document not in documents:
-                yield f"{name}: something is kept of document {document}, which is not stored"
+                yield f"{name}: a part is stored for document {document}, which does not exist"
                 continue
-            if parts.vectors.get_ids(vector_places) != [
-                to_vector_id(document, text) for text in range(len(vector_places))
+            if parts.vectors.get_ids(vector_locations) != [
+                to_vector_id(document, text) for text in range(len(vector_locations))
             ]:
-                yield f"{name}: the vectors of document {document} are not where it says"
-            if not kept_derivation.maintained:
+                yield f"{name}: the vectors of document {document} are not at the locations in its part"
+            if not stored_derivation.maintained:
                 continue
-            if not kept_derivation.has_part(document):
-                yield f"{name}: something is kept of document {document}, to which the index does not reach yet"
+            if not stored_derivation.has_part(document):
+                yield f"{name}: a part is stored for document {document}, which the index has not reached yet"
             num_parts += 1
-            yield from _check_part(state, kept_derivation, document, part, len(vector_places))
-        num_missing = sum(map(kept_derivation.has_part, documents)) - num_parts
+            yield from _check_part(state, stored_derivation, document, part, len(vector_locations))
+        num_missing = sum(map(stored_derivation.has_part, documents)) - num_parts
         if num_missing > 0:
-            yield f"{name}: nothing is kept of {num_missing} documents"
-        if texts != sum(used_rows):
-            yield f"{name}: {sum(used_rows)} vectors are stored, the documents have {texts}"
+            yield f"{name}: {format_count(num_missing, 'document')} without a part"
+        if num_texts != sum(used_rows):
+            yield f"{name}: {sum(used_rows)} vectors are stored, but the parts have {num_texts} texts"
 
 
 def _check_part(
-    state: State, kept_derivation: StoredDerivation, document: int, part: Any, vectors: int
+    state: State, stored_derivation: StoredDerivation, document: int, part: Any, vectors: int
 ) -> Iterator[str]:
     try:
-        text = read_chunked_text(state, state.documents.get(document), kept_derivation.derivation.facts)
-        faults = list(kept_derivation.derivation.find_faults(part, text))
-        yield from (f"{kept_derivation.name}: document {document}: {fault}" for fault in faults)
-        if not faults and vectors != len(kept_derivation.list_texts(part, text, state.settings)):
-            yield f"{kept_derivation.name}: document {document} has {vectors} vectors, and another number of texts"
+        text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
+        faults = list(stored_derivation.derivation.find_faults(part, text))
+        yield from (f"{stored_derivation.name}: document {document}: {fault}" for fault in faults)
+        if not faults and vectors != len(stored_derivation.list_texts(part, text, state.settings)):
+            yield f"{stored_derivation.name}: document {document} has {vectors} vectors, but another number of texts"
     except KvstoreError as error:  # the document itself is damaged, which is reported separately
-        yield f"{kept_derivation.name}: document {document}: {error}"
+        yield f"{stored_derivation.name}: document {document}: {error}"
 
 
 def _append_used_rows(used_rows: list[int], _: int, ids: Ids) -> None:

@@ -177,7 +177,7 @@ class Handle(Queryable):
         """
         self._session.environment.require_open()
         if self.readonly:
-            reason = self._session.environment.why_readonly
+            reason = self._session.environment.readonly_reason
             raise ReadOnlyError(reason or f"{self.path} was opened read-only; {remedy}")
         if fixes_settings:
             self._session.store.fix_settings()

@@ -59,7 +59,7 @@ class IngestDestination:
 
         embedder = self.settings.embedder if embed and not self._session.store.has_own_embedder else None
         environment = self._session.environment
-        buffered = sorted(environment.buffer_reader.buffered.names)
+        buffered = sorted(environment.buffer_reader.buffered_tables.names)
         return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
 
     def write(

@@ -93,7 +93,7 @@ class TableBuffer:
     Copies share ``older``, which is never modified.
     """
 
-    __slots__ = ("_newer_keys", "_older_keys", "added", "newer", "older")
+    __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
 
     def __init__(self) -> None:
         self.older: TableChanges = {}
@@ -104,12 +104,12 @@ class TableBuffer:
         self._older_keys: list[bytes] | None = None
         self._newer_keys: tuple[list[bytes], list[bytes]] | None = None
         #: The number of records added to those in the table itself, or None if it has not been counted.
-        self.added: int | None = None
+        self.num_added: int | None = None
 
     def copy(self) -> TableBuffer:
         """Return an independent copy. The amount copied is on average a few times the amount changed."""
         other = TableBuffer()
-        other.added = self.added
+        other.num_added = self.num_added
         if len(self.newer) * _COPY_DIVISOR > len(self.older):
             other.older = {**self.older, **self.newer}
             if self._newer_keys is not None:
@@ -132,19 +132,19 @@ class TableBuffer:
 
     def add(self, pieces: TableChanges) -> None:
         """Append a piece to the chain of each of these records."""
-        self._note_keys(pieces)
+        self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 
     def update(self, chains: TableChanges) -> None:
         """Replace the chains of some records."""
-        self._note_keys(chains)
+        self._register_keys(chains)
         self.newer.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
         """Drop the chains of some records, which must not be in ``older``."""
         for key in keys:
             del self.newer[key]
-        self._newer_keys, self.added = None, None
+        self._newer_keys, self.num_added = None, None
 
     def iter_keys(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
         """Yield the keys of the changed records with ``start <= key < stop``.
@@ -195,9 +195,9 @@ class TableBuffer:
             self._newer_keys = ordered_keys, []
         return self._older_keys, ordered_keys
 
-    def _note_keys(self, changes: TableChanges) -> None:
+    def _register_keys(self, changes: TableChanges) -> None:
         """Register the keys of records that are about to be changed."""
-        self.added = None
+        self.num_added = None
         if self._newer_keys is not None:
             self._newer_keys[1].extend(key for key in changes if key not in self)
 
@@ -206,15 +206,15 @@ class ChangeBuffer:
     """The combined changes of some segments; :meth:`copy` returns a buffer that can be extended."""
 
     def __init__(self) -> None:
-        #: The keys of the segments, oldest first, and their size in bytes.
-        self.segments: tuple[bytes, ...] = ()
+        #: The keys of the segments, oldest first, and the total size of their values in bytes.
+        self.segment_keys: tuple[bytes, ...] = ()
         self.bytes = 0
         self._tables: dict[str, TableBuffer] = {}
 
     def copy(self) -> ChangeBuffer:
         """Return an independent copy."""
         other = ChangeBuffer()
-        other.segments, other.bytes = self.segments, self.bytes
+        other.segment_keys, other.bytes = self.segment_keys, self.bytes
         other._tables = {name: table.copy() for name, table in self._tables.items()}
         return other
 
@@ -236,24 +236,24 @@ class ChangeBuffer:
         ``is_stored`` returns whether the table itself contains a key.
         """
         table_buffer = self.get_table(table)
-        if table_buffer.added is None:
+        if table_buffer.num_added is None:
             num_added = 0
             for key in table_buffer.iter_keys():
                 chain = table_buffer.get_chain(key)
                 if not depends_on_stored(chain):
                     num_added += (chain is not None) - is_stored(key)
-            table_buffer.added = num_added
-        return table_buffer.added
+            table_buffer.num_added = num_added
+        return table_buffer.num_added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
         """Add the changes of a further segment; raise CorruptionError if it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
             self.get_table(table).add(pieces)
-        self.note_segment(key, len(value))
+        self.register_segment(key, len(value))
 
-    def note_segment(self, key: bytes, size: int) -> None:
+    def register_segment(self, key: bytes, size: int) -> None:
         """Register a segment with changes that this buffer already has."""
-        self.segments = (*self.segments, key)
+        self.segment_keys = (*self.segment_keys, key)
         self.bytes += size
 
     def overlay(
@@ -285,8 +285,8 @@ class ChangeBuffer:
             pending = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
-        """True if the segments must be merged, given a limit of ``max_bytes`` bytes."""
-        return len(self.segments) >= MAX_SEGMENTS or self.bytes >= max_bytes
+        """True if there are so many segments, or at least ``max_bytes`` bytes of them, that they must be merged."""
+        return len(self.segment_keys) >= MAX_SEGMENTS or self.bytes >= max_bytes
 
 
 def _yield_present(
@@ -363,15 +363,14 @@ class BufferedTableCache(dict[str, bool]):
 class ChangeBufferReader:
     """A reader of the segments visible to views. Segments never change, so each is read once in this process."""
 
-    def __init__(self, buffered: Set[str]) -> None:
-        #: The buffered tables.
-        self.buffered = BufferedTableCache(buffered)
+    def __init__(self, buffered_tables: Set[str]) -> None:
+        self.buffered_tables = BufferedTableCache(buffered_tables)
         self._buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
         """Return the combined changes of the stored segments; raise CorruptionError for a damaged one."""
         cached = self._buffer
-        last = cached.segments[-1] if cached.segments else b""
+        last = cached.segment_keys[-1] if cached.segment_keys else b""
         segments = scan_segments(last)
         # Segments are removed all at once, and the random bytes of this key are unique. If it still exists, so do those
         # before.
@@ -409,7 +408,7 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
     return buffer, losses
 
 
-def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
+def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_tables: Set[str]) -> Iterator[str]:
     """Read the stored segments again, and yield a sentence for each fault."""
     last = None
     for key, value in segments:
@@ -417,5 +416,5 @@ def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered: 
         if number != 1 + (last or 0):
             yield f"table {engine_tables.RECENT}: segment {number} follows segment {last or 0}"
         last = number
-        if not unpack_segment(key, value).keys() <= buffered:
+        if not unpack_segment(key, value).keys() <= buffered_tables:
             yield f"table {engine_tables.RECENT}, key {key.hex()}: changes of other tables"

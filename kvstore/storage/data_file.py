@@ -49,7 +49,7 @@ _META = struct.Struct("<Q2xH4xII16xI100xQ")
 _META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
 #: Number, flags, lower and upper bound of a page, and the offset of its first node.
 _PAGE = struct.Struct("<Q2xHHHH")
-#: Depth and root of a tree in its record; the record of the main tree is in the meta page.
+#: Depth and root page of a tree in its record. That of the main tree, which lists the tables, is in the meta page.
 _TREE = struct.Struct("<6xH32xQ")
 _MAIN_TREE = 16 + 72
 _NO_PAGE = (1 << 64) - 1
@@ -170,7 +170,7 @@ class DataFile:
             ) from error
 
     @property
-    def used(self) -> int:
+    def used_bytes(self) -> int:
         """Bytes up to the end of the last page that was ever used."""
         return (self.environment.info()["last_pgno"] + 1) * self.environment.stat()["psize"]
 
@@ -199,9 +199,17 @@ class DataFile:
         metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
         if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
             return  # LMDB reports what it is instead
-        for number, (own, flags, magic, version, size, change) in enumerate(metas):
-            parity = change & 1 if change else number
-            if (own, flags, magic, version, size, parity) != (number, _META_FLAG, _MAGIC, _VERSION, page_size, number):
+        for number, (own_number, flags, magic, version, size, change) in enumerate(metas):
+            # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
+            changed_page = change & 1 if change else number
+            if (own_number, flags, magic, version, size, changed_page) != (
+                number,
+                _META_FLAG,
+                _MAGIC,
+                _VERSION,
+                page_size,
+                number,
+            ):
                 raise CorruptionError(
                     f"{self.path}: meta page {number} is damaged, and without it the last commit cannot be known; "
                     "restore a backup"
@@ -343,21 +351,21 @@ class DataFile:
 
     def is_short(self) -> bool:
         """True if the file ends before its last used page."""
-        return self.size < self.used
+        return self.size < self.used_bytes
 
-    def extend(self) -> None:
+    def extend_to_used_pages(self) -> None:
         """Extend a short file to its full length.
 
         LMDB does not write pages that were allocated and freed within one transaction. If these are the last pages, the
         file is short and yet sound. Extended, it can be distinguished from a truncated file.
         """
-        used = self.used
-        if used <= self._min_known_size:
+        used_bytes = self.used_bytes
+        if used_bytes <= self._min_known_size:  # the common case
             return
         with contextlib.suppress(StoreNotFoundError):  # moved since the transaction began
             if self.is_short():
                 with contextlib.suppress(OSError):  # no space: the next opening verifies the pages instead
-                    os.truncate(self.path, used)
+                    os.truncate(self.path, used_bytes)
             self._min_known_size = self.size
 
     def verify_length(self) -> None:
@@ -370,11 +378,11 @@ class DataFile:
         findings = self.verify()
         if findings:
             raise CorruptionError(
-                f"{self.path}: only {self.size} bytes long, but its last used page ends at byte {self.used}, so it "
-                f"was truncated ({findings[0]}); restore a backup (`kvstore backup STORE COPY` makes one)"
+                f"{self.path}: only {self.size} bytes long, but its last used page ends at byte {self.used_bytes}, so "
+                f"it was truncated ({findings[0]}); restore a backup (`kvstore backup STORE COPY` makes one)"
             )
         if not self.readonly:
-            self.extend()
+            self.extend_to_used_pages()
 
     def verify(self) -> list[str]:
         """Return a sentence for every fault of the page structure. Reads every page from the file, not the map."""
@@ -447,7 +455,7 @@ class DataFile:
                 "again"
             ) from error
         finally:
-            self.remove_leftover()
+            self.remove_leftover_files()
 
     def _write_successor(self, copy: Path, write: Callable[[Path], None]) -> None:
         """Let ``write`` fill a new file, private until it gets the owner and mode of this file, and flush it."""
@@ -468,7 +476,7 @@ class DataFile:
             source = self.begin_reading(transaction)
             if source is None:
                 raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
-            write_dense_copy(source, copy, self.used)
+            write_dense_copy(source, copy, self.used_bytes)
 
     def open_successor(self) -> None:
         """Open the file that COMPACT has renamed into this one's place; no transaction may be open."""
@@ -476,7 +484,7 @@ class DataFile:
         self.reopen()
         self._num_earlier_changes += last_change - self.environment.info()["last_txnid"]
 
-    def remove_leftover(self) -> None:
+    def remove_leftover_files(self) -> None:
         """Remove the files left by a killed COMPACT or repair; neither may be active."""
         shutil.rmtree(self.path.with_name(REPAIR_DIRECTORY), ignore_errors=True)
         with contextlib.suppress(OSError):
@@ -487,7 +495,7 @@ class DataFile:
         information: Mapping[str, int] = dict(self.environment.info())  # type: ignore[arg-type]
         return FileStatistics(
             bytes=self.size,
-            used_bytes=self.used,
+            used_bytes=self.used_bytes,
             map_bytes=information["map_size"],
             change=self._num_earlier_changes + information["last_txnid"],
             readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers_readers else 0,

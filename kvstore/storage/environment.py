@@ -45,13 +45,14 @@ __all__ = [
     "WriteView",
 ]
 
-#: The map is address space, not disk space, so it is larger than the file; it can grow only while no transaction is
-#: open. A process has 128 TiB of address space on most systems, enough for some thousand stores.
-FIRST_MAP = 16 << 30
+#: The default size of the map of a small file. The map is address space, not disk space, so it is larger than the file.
+#: It can grow only while no transaction is open. A process has 128 TiB of address space on most systems, enough for
+#: thousands of stores.
+MIN_MAP_BYTES = 16 << 30
 #: The size of the map of a large file, in multiples of the file's size.
 _MAP_FACTOR = 16
-#: Bytes of the map that hardly any transaction fills; one that does must run again.
-_ROOM = FIRST_MAP // 2
+#: Bytes of free map that hardly any transaction fills; one that does must run again in a larger map.
+_MIN_FREE_BYTES = MIN_MAP_BYTES // 2
 
 DURABILITIES = ("full", "relaxed")
 
@@ -117,7 +118,7 @@ class Environment(FileTransactions):
         for other in list(_environments):
             if identity is not None and other.identity == identity:
                 raise InputError(f"{path}: already open in this process; share that store, or close it first")
-        size = map_size or max(FIRST_MAP, 0 if missing else _MAP_FACTOR * get_data_file_size(directory))
+        size = map_size or max(MIN_MAP_BYTES, 0 if missing else _MAP_FACTOR * get_data_file_size(directory))
         if max_bytes is not None:
             size = min(size, max_bytes // PAGE_SIZE * PAGE_SIZE)
         if missing:
@@ -170,11 +171,11 @@ class Environment(FileTransactions):
             flush(self.path.resolve().parent)
         data = self._file.data
         if data.is_short():
-            with contextlib.nullcontext() if locked else self._without_writers():
+            with contextlib.nullcontext() if locked else self._exclude_writers():
                 data.verify_length()
         self._file.open_tables(self._file.handles, self.lock_timeout)
         if locked:
-            data.remove_leftover()
+            data.remove_leftover_files()
             remove_leftovers(self.path)
 
     def close(self, timeout: float | None = None) -> None:
@@ -202,7 +203,7 @@ class Environment(FileTransactions):
 
         Raises CorruptionError if a page is damaged, and the errors of :meth:`write`.
         """
-        self._take_writer_lock()
+        self._acquire_writer_lock()
         try:
             with self._file.hold_open() as data:
                 if faults := data.verify():
@@ -229,11 +230,11 @@ class Environment(FileTransactions):
         LockTimeoutError. The copy appears complete or not at all.
         """
         with (
-            contextlib.nullcontext() if compact else self._without_writers(),
+            contextlib.nullcontext() if compact else self._exclude_writers(),
             self.snapshot() as snapshot,  # keeps the map unchanged and the environment open
         ):
             data = self._file.data
-            write = partial(snapshot.copy_to, max_bytes=data.used) if compact else data.copy_pages
+            write = partial(snapshot.copy_to, max_bytes=data.used_bytes) if compact else data.copy_pages
             data.copy_to(Path(path), write)
 
     def compact(self, timeout: float | None = None) -> CompactReport:
@@ -248,7 +249,7 @@ class Environment(FileTransactions):
         LockTimeoutError (another process writes), StoreFullError (no room for the copy), CorruptionError, InputError
         (``data.mdb`` is a symbolic link). The store is then unchanged.
         """
-        self._take_writer_lock(timeout)
+        self._acquire_writer_lock(timeout)
         try:
             report = self._file.compact(self.lock_timeout if timeout is None else timeout)
             self._file.open_tables(self._file.handles, self.lock_timeout)
@@ -267,18 +268,18 @@ class Environment(FileTransactions):
         """
         results: list[Result] = []
         directory = self.path / REPAIR_DIRECTORY
+        open_successor = partial(
+            Environment.open, directory, lock_timeout=self.lock_timeout, buffered=self._buffered_tables
+        )
 
         def write(copy: Path) -> None:
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(mode=0o700)
-            with (
-                Environment.open(directory, lock_timeout=self.lock_timeout, buffered=self._buffered) as successor,
-                self.snapshot() as before,
-            ):
+            with open_successor() as successor, self.snapshot() as before:
                 results.append(successor.write_with_growth(partial(function, before)))
             (directory / DATA_FILE).rename(copy)
 
-        self._take_writer_lock(timeout)
+        self._acquire_writer_lock(timeout)
         try:
             self._file.rewrite(write, self.lock_timeout if timeout is None else timeout)
             self._file.open_tables(self._file.handles, self.lock_timeout)
@@ -298,7 +299,7 @@ class Environment(FileTransactions):
 
         Reads every page and keeps writers out meanwhile; raises LockTimeoutError while another process writes.
         """
-        with self._without_writers():
+        with self._exclude_writers():
             return self._file.data.verify()
 
     def release_pages(self) -> None:
@@ -338,13 +339,13 @@ class Environment(FileTransactions):
     def has_room(self) -> bool:
         """True if the map has room for anything that one transaction can write."""
         with self._file.hold_open_briefly() as data:
-            return data.map_size - data.used >= _ROOM
+            return data.map_size - data.used_bytes >= _MIN_FREE_BYTES
 
 
-def _forget_in_child() -> None:
+def _reset_environments_in_child() -> None:
     for environment in list(_environments):
         if not environment.closed:
             environment._after_fork()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=_reset_environments_in_child)

@@ -45,7 +45,7 @@ class FileTransactions:
         self.path = file.path
         self.readonly = readonly
         #: The reason why a store opened for writing is read-only, or None.
-        self.why_readonly: str | None = None
+        self.readonly_reason: str | None = None
         self.lock_timeout = lock_timeout
         self._file = file
         self._writer_lock = lock
@@ -54,7 +54,7 @@ class FileTransactions:
         self.transaction_thread = TransactionThread()
         #: The reader of the change buffer.
         self.buffer_reader = ChangeBufferReader(buffered)
-        self._buffered = buffered
+        self._buffered_tables = buffered
         #: Counts what views read, and releases pages; each view keeps the map as it is.
         self.page_releaser = PageReleaser(file.release_pages)
 
@@ -83,7 +83,7 @@ class FileTransactions:
 
     def refuse_changes(self, reason: str) -> None:
         """Make the environment read-only from now on, for a reason found in the store."""
-        self.readonly, self.why_readonly = True, f"{self.path}: {reason}"
+        self.readonly, self.readonly_reason = True, f"{self.path}: {reason}"
 
     # -- Transactions
 
@@ -124,7 +124,7 @@ class FileTransactions:
         Raises LockTimeoutError naming the holder, TransactionError if this thread already has one open, ReadOnlyError
         for an environment opened read-only, and ClosedError.
         """
-        self._take_writer_lock(timeout)
+        self._acquire_writer_lock(timeout)
         try:
             if self._file.must_grow or self._is_map_half_full():
                 with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
@@ -177,17 +177,17 @@ class FileTransactions:
     @property
     def used_bytes(self) -> int:
         """Bytes of the file up to the last page that was ever used, as of the last commit."""
-        return self._file.data.used
+        return self._file.data.used_bytes
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
         """Create ``table`` within a write transaction."""
         return self._file.data.create_table(transaction, table)
 
-    def note_commit(self, created: Mapping[str, Handle]) -> None:
+    def handle_commit(self, created: Mapping[str, Handle]) -> None:
         """Take over the tables that a commit has added."""
         self._file.adopt_commit(created)
 
-    def note_end(self, view: LmdbView) -> None:
+    def handle_end(self, view: LmdbView) -> None:
         """Release the locks of a view whose transaction has ended; does nothing if that was done already."""
         if not self.gate.leave_if_counted(view):
             return
@@ -206,20 +206,20 @@ class FileTransactions:
     def _begin_writing(self) -> _LmdbTransaction:
         return self._file.begin_transaction(self.lock_timeout, write=True)
 
-    def _undo_begin(self, opened: _LmdbTransaction) -> None:
-        transaction, _ = opened
+    def _undo_begin(self, begun: _LmdbTransaction) -> None:
+        transaction, _ = begun
         transaction.abort()
         self.gate.leave()
 
     def _is_map_half_full(self) -> bool:
         with self._file.hold_open_briefly() as data:
-            return data.used > data.map_size // 2
+            return data.used_bytes > data.map_size // 2
 
-    def _take_writer_lock(self, timeout: float | None = None) -> None:
+    def _acquire_writer_lock(self, timeout: float | None = None) -> None:
         """Acquire the writer lock, and open the file for writing if it is open read-only."""
         self._file.require_open()
         if self.readonly:
-            reason = self.why_readonly or f"{self.path}: was opened read-only; open it for writing to change it"
+            reason = self.readonly_reason or f"{self.path}: was opened read-only; open it for writing to change it"
             raise ReadOnlyError(reason)
         self._file.verify_path()
         self._writer_lock.acquire(self.lock_timeout if timeout is None else timeout)
@@ -231,7 +231,8 @@ class FileTransactions:
             self._writer_lock.release()
             raise
 
-    def _without_writers(self) -> contextlib.AbstractContextManager[None]:
+    def _exclude_writers(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the writer lock within the block; a read-only file only shares it."""
         self._file.require_open()
         if self._file.data.readonly:
             return self._writer_lock.hold_shared(self.lock_timeout)

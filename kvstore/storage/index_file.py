@@ -65,6 +65,7 @@ class FilePart(NamedTuple):
     name: str = ""
 
 
+#: Inode, size in bytes and modification time of a file; they change if its content does.
 _Stamp = tuple[int, int, int]
 
 
@@ -121,13 +122,13 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
     parts = []
     for name in head.get(_PARTS_KEY, ()):
         token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
-        contents = read(path.with_name(name), head["kind"], partial(_has_digits, token), unchecked_arrays)
+        contents = read(path.with_name(name), head["kind"], partial(_is_token, token), unchecked_arrays)
         parts.append(FilePart(*contents, name))
     return parts
 
 
-def _has_digits(digits: str, token: bytes) -> bool:
-    return token.hex() == digits
+def _is_token(hex_digits: str, token: bytes) -> bool:
+    return token.hex() == hex_digits
 
 
 def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
@@ -235,7 +236,7 @@ class LoadedFile(Generic[Content]):
 
 
 def _compute_stamp(path: Path) -> _Stamp | None:
-    """Return inode, size and time of change of a file, None if it is missing: they change if its content does."""
+    """Return the stamp of a file, or None if it is missing."""
     try:
         status = os.stat(path)
     except OSError:
@@ -284,7 +285,7 @@ class Draft:
 
 
 def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
-    """Write a file from its beginning."""
+    """Replace the content of an open index file with a head and arrays."""
     contiguous = [np.ascontiguousarray(array) for array in arrays.values()]
     array_infos = [
         (name, array.dtype.str, array.shape, zlib.crc32(_to_bytes(array)))
@@ -338,7 +339,7 @@ def _remove_parts(path: Path, used_names: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def open_draft(path: Path) -> Iterator[Draft]:
-    """Build the index file of this path within the block.
+    """Lock and open the unfinished index file of this path; the block writes and publishes it.
 
     Files not published when the block ends are removed; a file left by a killed process is overwritten. Raises
     IndexUnavailableError if another process or thread is building it, or if the directory is not writable.

@@ -41,7 +41,7 @@ class PageReleaser:
         #: Bytes of other files, as of the last release.
         self._other_bytes = 0
 
-    def note_reads(self, records: int, *, looked_up: bool = False) -> None:
+    def count_reads(self, records: int, *, looked_up: bool = False) -> None:
         """Count records that were read, or equivalents of a few pages each; ``looked_up`` if they may be read again."""
         self._unchecked_reads[looked_up] += records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
@@ -73,7 +73,7 @@ def release_pages(value: memoryview) -> None:
         return
     for mapping in mappings:
         span, permissions = mapping.split(maxsplit=2)[:2]
-        start, end = (int(bound, 16) for bound in span.split("-"))
+        start, end = (int(digits, 16) for digits in span.split("-"))
         # A shared mapping loses nothing; a private one would.
         if start <= address < end and permissions.endswith("s"):
             advise = ctypes.CDLL(None).madvise

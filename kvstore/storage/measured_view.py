@@ -66,10 +66,10 @@ class MeasuredView:
             self._count_pages(record[1])
             yield record
 
-    def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
+    def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None."""
         self.reads += 1
-        records = self._view.last_many(table, ranges)
+        records = self._view.get_last_many(table, ranges)
         for record in records:
             if record is not None:
                 self._count_pages(record[1])

@@ -210,7 +210,7 @@ class OpenFile:
         """Take over the tables that a commit has added."""
         if created:
             self.handles = {**self.handles, **created}
-        self.data.extend()
+        self.data.extend_to_used_pages()
 
     # -- Operations without transactions
 
@@ -257,7 +257,7 @@ class OpenFile:
             self.require_open()
             size_before = self.data.size
             with self._open_lock.hold_exclusively(), self.data.create_successor(self.data.write_densely) as copy:
-                self._put_in_place(copy)
+                self._replace_data_file(copy)
             return CompactReport(size_before, self.data.size)
 
     def exclude_other_processes(self) -> AbstractContextManager[None]:
@@ -278,9 +278,10 @@ class OpenFile:
             self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: a repair replaces the data file"),
         ):
             self.require_open()
-            self._put_in_place(copy)
+            self._replace_data_file(copy)
 
-    def _put_in_place(self, copy: Path) -> None:
+    def _replace_data_file(self, copy: Path) -> None:
+        """Rename ``copy`` to the data file and open it, under the exclusive lock."""
         try:
             self._open_lock.replace(copy)
             flush(self.path)
@@ -288,7 +289,7 @@ class OpenFile:
             self.handles = {}
         except BaseException:
             if not copy.exists():  # it has been renamed already, so the open file must not be used
-                self._shut_down("another data file took its place, which then could not be opened; open it again")
+                self._shut_down("its data file was replaced, but the new one could not be opened; open it again")
             raise
 
     def _compute_max_map_size(self) -> int:

@@ -18,12 +18,12 @@ from .file_lock import release_lock
 
 def prepare_partial_path(target: Path) -> Path:
     """Return the path where this process creates ``target``, and remove partial files of terminated processes."""
-    mark = f".{target.name}.partial-"
+    prefix = f".{target.name}.partial-"
     for path in target.parent.iterdir():
-        digits = path.name.removeprefix(mark)
-        if path.name.startswith(mark) and digits.isdecimal() and not _is_running(int(digits)):
+        digits = path.name.removeprefix(prefix)
+        if path.name.startswith(prefix) and digits.isdecimal() and not _is_running(int(digits)):
             remove_abandoned(path)
-    return target.with_name(f"{mark}{os.getpid()}")
+    return target.with_name(f"{prefix}{os.getpid()}")
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ class SharedOpenLock:
             if not lock_until(self._descriptor, fcntl.LOCK_EX, 0):
                 raise TransactionError(
                     f"{self.path.parent}: another process has this store open, and COMPACT replaces the file that it "
-                    f"reads; close the store there and try again (lsof {self.path} shows who has it)"
+                    f"reads; close the store there and try again (lsof {self.path} lists the processes)"
                 )
             if not is_file_at(self._descriptor, self.path):
                 raise TransactionError(
@@ -152,8 +152,8 @@ class SharedOpenLock:
     def _make_table_error(self) -> LockTimeoutError:
         return LockTimeoutError(
             f"{self.path.with_name(READERS_FILE)}: deleted while another process has the store open, so a writer could "
-            f"not tell which pages are being read; close the store there and open it again (lsof {self.path} shows who "
-            "has it)"
+            f"not know which pages are being read; close the store there and open it again (lsof {self.path} lists the "
+            "processes)"
         )
 
     def _take_descriptors(self) -> list[int]:

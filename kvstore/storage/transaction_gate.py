@@ -18,7 +18,7 @@ from ..errors import KvstoreError
 class CountedTransaction(Protocol):
     """A transaction that is open as long as it is counted."""
 
-    counted: bool
+    is_counted: bool
 
 
 class TransactionGate:
@@ -47,11 +47,11 @@ class TransactionGate:
     def leave_if_counted(self, transaction: CountedTransaction) -> bool:
         """Count a transaction as ended if it is still counted; return whether it was."""
         with self.condition:
-            if not transaction.counted:
+            if not transaction.is_counted:
                 return False
             self.num_open -= 1
             # No interrupt can come between this line and the previous one.
-            transaction.counted = False
+            transaction.is_counted = False
             self.condition.notify_all()
             return True
 

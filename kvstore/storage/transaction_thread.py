@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-#: How long a thread whose owner was garbage-collected still serves transactions of the same collection.
+#: Seconds without a task after which a thread ends whose owner was garbage-collected: the same collection may still
+#: finalize transactions of this thread.
 _GRACE_SECONDS = 1.0
 
 
@@ -118,7 +119,7 @@ class TransactionThread:
     def __del__(self) -> None:
         if self._tasks is not None:
             # The collector can finalize a transaction of this thread later, which then still has to be rolled back.
-            self._tasks.put(_Task(partial(_run_last_tasks, self._tasks)))
+            self._tasks.put(_Task(partial(_run_remaining_tasks, self._tasks)))
 
 
 def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
@@ -127,7 +128,7 @@ def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
         del task
 
 
-def _run_last_tasks(tasks: SimpleQueue[_Task | None]) -> None:
+def _run_remaining_tasks(tasks: SimpleQueue[_Task | None]) -> None:
     """Run tasks until none has come for a while, then let the thread end."""
     with suppress(Empty):
         while (task := tasks.get(timeout=_GRACE_SECONDS)) is not None:

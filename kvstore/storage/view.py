@@ -72,7 +72,7 @@ class View(Protocol):
         """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         ...
 
-    def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
+    def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None."""
         ...
 
@@ -132,11 +132,11 @@ class TransactionOwner(Protocol):
         """Create ``table`` within a write transaction."""
         ...
 
-    def note_end(self, view: LmdbView) -> None:
+    def handle_end(self, view: LmdbView) -> None:
         """Handle the end of the transaction of ``view``."""
         ...
 
-    def note_commit(self, created: Mapping[str, Handle]) -> None:
+    def handle_commit(self, created: Mapping[str, Handle]) -> None:
         """Handle a successful commit that has added these tables."""
         ...
 
@@ -151,8 +151,8 @@ class LmdbView:
     writable = False
     #: Descriptor of the writer lock, shared by a reader that cannot register itself with LMDB.
     shared_lock: int | None = None
-    #: True while its owner counts it as open.
-    counted = True
+    #: True while its owner counts it among the open transactions.
+    is_counted = True
 
     def __init__(
         self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction, change: int
@@ -160,7 +160,7 @@ class LmdbView:
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None
-        self._buffered = owner.buffer_reader.buffered
+        self._is_buffered = owner.buffer_reader.buffered_tables
         #: The number of the change this view sees. It grows by one with every commit, and is the same for equal states.
         self.change = change
 
@@ -168,7 +168,7 @@ class LmdbView:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
         transaction = self._get_transaction()
         try:
-            if self._buffered[table]:
+            if self._is_buffered[table]:
                 chain = self._get_buffer().get_table(table).get_chain(key)
                 if chain != UNCHANGED:
                     return resolve_value(table, key, chain, self._read_stored(table, key, chain))
@@ -180,9 +180,9 @@ class LmdbView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """Return the value of each key, or None; raise the errors of :meth:`get`."""
         transaction = self._get_transaction()
-        self._owner.page_releaser.note_reads(len(keys), looked_up=not self.writable)
+        self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._get_buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
+        changes = self._get_buffer().get_table(table) if self._is_buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
         values: list[memoryview | None] = []
         try:
@@ -202,7 +202,7 @@ class LmdbView:
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
         transaction = self._get_transaction()
-        self._owner.page_releaser.note_reads(len(prefixes), looked_up=not self.writable)
+        self._owner.page_releaser.count_reads(len(prefixes), looked_up=not self.writable)
         handle = self._find_table(table)
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
@@ -215,7 +215,7 @@ class LmdbView:
                             has_record = cursor.next()
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        if self._buffered[table]:
+        if self._is_buffered[table]:
             buffer = self._get_buffer()
             for index, prefix in enumerate(prefixes):
                 keys = buffer.get_table(table).iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
@@ -227,17 +227,17 @@ class LmdbView:
     ) -> Iterator[Record]:
         """Return the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._scan_stored(table, start, stop, reverse)
-        if not self._buffered[table]:
+        if not self._is_buffered[table]:
             return stored
         keys = self._get_buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
         return self._get_buffer().overlay(table, keys, stored, reverse=reverse)
 
-    def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
+    def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None."""
         transaction = self._get_transaction()
-        self._owner.page_releaser.note_reads(len(ranges), looked_up=not self.writable)
+        self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._get_buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
+        changes = self._get_buffer().get_table(table) if self._is_buffered[table] else _NO_CHANGES
         # Records after the last changed one are unchanged.
         last_changed_keys = changes.find_last_keys(ranges)
         last_records: list[Record | None] = [None] * len(ranges)
@@ -271,7 +271,7 @@ class LmdbView:
         handle = self._find_table(table)
         try:
             count = 0 if handle is None else transaction.count(handle)
-            if not self._buffered[table]:
+            if not self._is_buffered[table]:
                 return count
             return count + self._get_buffer().count_added(
                 table, lambda key: handle is not None and transaction.get(key, db=handle) is not None
@@ -329,7 +329,7 @@ class LmdbView:
     ) -> Iterator[Record]:
         """Yield the records of an open table as :meth:`scan` does; report how many were read from time to time."""
         page_releaser = self._owner.page_releaser
-        page_releaser.note_reads(1)
+        page_releaser.count_reads(1)
         try:
             with transaction.cursor(db=handle) as cursor:
                 if reverse:
@@ -340,7 +340,7 @@ class LmdbView:
                             return
                         yield key, value
                         if not number % _REPORT_INTERVAL:
-                            page_releaser.note_reads(_REPORT_INTERVAL)
+                            page_releaser.count_reads(_REPORT_INTERVAL)
                 elif cursor.set_range(start) if start else cursor.first():
                     for number, (key_view, value) in enumerate(cursor.iternext(), 1):
                         key = bytes(key_view)
@@ -348,7 +348,7 @@ class LmdbView:
                             return
                         yield key, value
                         if not number % _REPORT_INTERVAL:
-                            page_releaser.note_reads(_REPORT_INTERVAL)
+                            page_releaser.count_reads(_REPORT_INTERVAL)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
@@ -361,6 +361,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _get_transaction(self) -> Any:
+        """Return the open transaction; raise ClosedError if there is none."""
         if self._transaction is None:
             raise ClosedError(
                 "this snapshot or transaction is closed, or belongs to the parent of a fork; open another"
@@ -370,7 +371,7 @@ class LmdbView:
     def _after_fork(self) -> None:
         # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None
-        self.counted = False
+        self.is_counted = False
 
 
 class ReadTransaction(LmdbView):
@@ -437,7 +438,7 @@ class ReadTransaction(LmdbView):
             try:
                 transaction.abort()
             finally:  # an interrupt is raised after the abort has ended
-                self._owner.note_end(self)
+                self._owner.handle_end(self)
 
     def __enter__(self) -> Self:
         return self
@@ -448,5 +449,5 @@ class ReadTransaction(LmdbView):
     def __del__(self) -> None:
         if getattr(self, "_transaction", None) is not None:
             self.close()
-        elif self.counted and hasattr(self, "_owner"):  # interrupted before its end was reported
-            self._owner.note_end(self)
+        elif self.is_counted and hasattr(self, "_owner"):  # interrupted before its end was reported
+            self._owner.handle_end(self)

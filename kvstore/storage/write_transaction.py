@@ -56,12 +56,12 @@ class WriteTransaction(LmdbView):
     def __init__(self, owner: TransactionOwner, transaction: VerifiedTransaction, change: int) -> None:
         super().__init__(owner, transaction, change)
         self._thread = get_ident()
-        self._created: dict[str, Handle] = {}
-        self._changes = 0
-        #: The buffered changes of this transaction, their size in bytes, and whether it still buffers. It stops
-        #: buffering when it has grown too large.
+        self._created_tables: dict[str, Handle] = {}
+        self._num_changes = 0
+        #: The buffered changes of this transaction, and their size in bytes.
         self._own_changes: dict[str, TableChanges] = {}
         self._own_bytes = 0
+        #: False once the transaction is too large for the change buffer, and writes to the tables directly.
         self._is_buffering = True
         #: True once this transaction is large, and writes records beyond the last key of a table directly.
         self._writes_appended = False
@@ -81,42 +81,42 @@ class WriteTransaction(LmdbView):
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError if there is no space.
         """
-        if self._is_buffering and self._buffered[table] and not self._is_appended(table, key):
+        if self._is_buffering and self._is_buffered[table] and not self._is_appended(table, key):
             self._buffer_changes(table, {key: bytes(value)})
         else:
-            self._put(table, key, value)
+            self._write_record(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; return False if it did not exist. This invalidates every buffer returned before."""
-        if self._is_buffering and self._buffered[table]:
-            present = self.get(table, key) is not None
-            if present:
+        if self._is_buffering and self._is_buffered[table]:
+            exists = self.get(table, key) is not None
+            if exists:
                 self._buffer_changes(table, {key: None})
-            return present
-        return self._delete(table, key)
+            return exists
+        return self._delete_record(table, key)
 
     def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         """Store many values, replacing old ones; None removes a key.
 
         This invalidates every buffer returned before. Raises the errors of :meth:`put`.
         """
-        if self._is_buffering and self._buffered[table]:
+        if self._is_buffering and self._is_buffered[table]:
             self._buffer_changes(table, changes)
         else:
-            self._write_many(table, changes)
+            self._write_records(table, changes)
 
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
             self._own_changes = {}
-        elif self._buffered[table]:
+        elif self._is_buffered[table]:
             self.merge_buffer()
         transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
             return
-        self._changes += 1
+        self._num_changes += 1
         try:
             transaction.clear(handle)
         except READ_ERRORS as error:
@@ -135,9 +135,9 @@ class WriteTransaction(LmdbView):
                     raise make_chain_error(table, error) from error
                 except READ_ERRORS as error:
                     raise self._abort_and_translate(error, f"table {table}") from error
-                self._write_many(table, dict(zip(batch, values, strict=True)))
-        for key in buffer.segments:
-            self._delete(engine_tables.RECENT, key)
+                self._write_records(table, dict(zip(batch, values, strict=True)))
+        for key in buffer.segment_keys:
+            self._delete_record(engine_tables.RECENT, key)
         self._cached_buffer = self._committed_buffer = ChangeBuffer()
         self._own_changes, self._is_buffering = {}, False
 
@@ -148,10 +148,10 @@ class WriteTransaction(LmdbView):
 
         LMDB could then skip or repeat records, and the returned buffers are invalid: read the scan into a list first.
         """
-        changes = self._changes
+        num_changes = self._num_changes
         for record in super().scan(table, start, stop, reverse=reverse):
             yield record
-            if self._changes != changes:
+            if self._num_changes != num_changes:
                 raise TransactionError(f"table {table}: changed during a scan; read the scan into a list first")
 
     def commit(self) -> None:
@@ -165,9 +165,9 @@ class WriteTransaction(LmdbView):
                 self.merge_buffer()
             else:
                 for segment in pack_segments(self._own_changes):
-                    key = make_segment_key(buffer.segments[-1] if buffer.segments else None)
-                    self._put(engine_tables.RECENT, key, segment)
-                    buffer.note_segment(key, len(segment))
+                    key = make_segment_key(buffer.segment_keys[-1] if buffer.segment_keys else None)
+                    self._write_record(engine_tables.RECENT, key, segment)
+                    buffer.register_segment(key, len(segment))
         transaction = self._get_transaction()
         try:
             self._owner.transaction_thread.run(transaction.commit)
@@ -176,7 +176,7 @@ class WriteTransaction(LmdbView):
         except BaseException:  # an interruption: the commit has ended nevertheless
             self._end()
             raise
-        self._owner.note_commit(self._created)
+        self._owner.handle_commit(self._created_tables)
         if self._cached_buffer is not None:
             self._owner.buffer_reader.adopt(self._cached_buffer)
         self._end()
@@ -229,12 +229,12 @@ class WriteTransaction(LmdbView):
         if not self._own_changes:
             self._committed_buffer, buffer = buffer, buffer.copy()
             self._cached_buffer = buffer
-        self._changes += 1
+        self._num_changes += 1
         committed = self._committed_buffer.get_table(table)
         own_pieces = self._own_changes.setdefault(table, {})
         chains: TableChanges = {}
         read_stored = self._make_table_reader(table)
-        self._owner.page_releaser.note_reads(len(changes))
+        self._owner.page_releaser.count_reads(len(changes))
         try:
             self._own_bytes += record_changes(
                 changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_pieces, chains
@@ -260,7 +260,7 @@ class WriteTransaction(LmdbView):
             changes.discard(appended)
             for key in appended:
                 del own_pieces[key]
-            self._write_many(
+            self._write_records(
                 table, {key: value for key, value in zip(appended, values, strict=True) if value is not None}
             )
             self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own_pieces.items())
@@ -271,7 +271,7 @@ class WriteTransaction(LmdbView):
         appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}
         if not appended:
             return changes
-        self._write_many(table, appended)
+        self._write_records(table, appended)
         return {key: value for key, value in changes.items() if key not in appended}
 
     def _is_appended(self, table: str, key: bytes) -> bool:
@@ -294,20 +294,20 @@ class WriteTransaction(LmdbView):
             return lambda key: None
         return partial(self._get_transaction().get, db=handle)
 
-    def _write_many(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
+    def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Store many values in a table itself, or remove them."""
         new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         if len(new_records) < len(changes):
             for key, value in changes.items():
                 if value is None:
-                    self._delete(table, key)
+                    self._delete_record(table, key)
         if not new_records:
             return
         transaction = self._get_transaction()
-        self._owner.page_releaser.note_reads(len(new_records))  # storing records reads their pages first
+        self._owner.page_releaser.count_reads(len(new_records))  # storing records reads their pages first
         try:
             handle = self._ensure_table(table)
-            self._changes += 1
+            self._num_changes += 1
             transaction.put_many(new_records, handle)
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
@@ -318,29 +318,29 @@ class WriteTransaction(LmdbView):
         written: WrittenTable | None = transaction.find_table(table)
         if written is None:
             handle = self._owner.create_table(transaction.lmdb, table)
-            self._created[table] = handle
+            self._created_tables[table] = handle
             written = transaction.add_table(table, handle)
         return written
 
-    def _put(self, table: str, key: bytes, value: Bytes) -> None:
+    def _write_record(self, table: str, key: bytes, value: Bytes) -> None:
         """Store a value in the table itself."""
         transaction = self._get_transaction()
-        self._owner.page_releaser.note_reads(1)
+        self._owner.page_releaser.count_reads(1)
         try:
             handle = self._ensure_table(table)
-            self._changes += 1
+            self._num_changes += 1
             transaction.put(key, value, db=handle)
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
-    def _delete(self, table: str, key: bytes) -> bool:
+    def _delete_record(self, table: str, key: bytes) -> bool:
         """Remove a key from the table itself; return False if it is missing there."""
         transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
             return False
-        self._owner.page_releaser.note_reads(1)
-        self._changes += 1
+        self._owner.page_releaser.count_reads(1)
+        self._num_changes += 1
         try:
             removed: bool = transaction.delete(key, db=handle)
             return removed
@@ -364,4 +364,4 @@ class WriteTransaction(LmdbView):
 
     def _end(self) -> None:
         self._transaction = None
-        self._owner.note_end(self)
+        self._owner.handle_end(self)

@@ -133,7 +133,7 @@ def _open_handle(
     environment = store.environment
     store.settings.check_same(creation_settings, environment.path)
     store.fix_settings(creation_settings)
-    if environment.readonly and not readonly and environment.why_readonly is None:
+    if environment.readonly and not readonly and environment.readonly_reason is None:
         raise InputError(
             f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
         )

@@ -188,7 +188,7 @@ class Postings:
         if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
             return self.get_blocks(term)
         prefix = encode_term(term)
-        blocks = self._view.last_many(
+        blocks = self._view.get_last_many(
             tables.POSTINGS, [(prefix, prefix + records.encode_u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )
         return list({block[0]: block for block in blocks if block is not None}.values())
@@ -274,7 +274,7 @@ class PostingWriter(Postings):
             # earlier blocks.
             while terms:
                 block_changes: dict[bytes, bytes | None] = {}
-                blocks = self._view.last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
+                blocks = self._view.get_last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
                 try:
                     terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, block_changes)
                 except ValueError as error:

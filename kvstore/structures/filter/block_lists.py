@@ -60,7 +60,7 @@ class BlockLists:
         parts: list[Addresses] = []
         remaining = _MAX_NUMBER if limit is None else limit
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
-        first_block = self._view.last_many(self._table, [key_range])[0] if start else None
+        first_block = self._view.get_last_many(self._table, [key_range])[0] if start else None
         for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
             part = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
             parts.append(part)
@@ -92,7 +92,9 @@ class BlockLists:
                 next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
                 if block is None
                 else block
-                for entity, block in zip(pending, view.last_many(self._table, locate_last_blocks(pending)), strict=True)
+                for entity, block in zip(
+                    pending, view.get_last_many(self._table, locate_last_blocks(pending)), strict=True
+                )
             ]
             block_changes: dict[bytes, bytes | None] = {}
             change_counts, remaining, small_blocks = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)
