@@ -198,7 +198,7 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
             view.put("aliases", b"nyc", value)
             view.put("aliases", b"gotham", value)
         problems = " ".join(store.check())
-        assert "kept under another name" in problems
+        assert "stored under another name" in problems
         assert "alias 'gotham' is not a known name" in problems
         with store._session.environment.write() as view:
             view.delete("aliases", b"gotham")

@@ -151,7 +151,7 @@ def test_dump_reports_parts_of_pages_that_were_left_out(store: kvstore.Store) ->
     assert store.not_in_dump() == []
     with store.transaction() as transaction:
         transaction.put("page", TEXT, left_out=12)
-    assert store.not_in_dump() == ["how much of 1 page was left out is in no statement; EXPORT TO keeps that"]
+    assert store.not_in_dump() == ["how much of 1 page was left out is in no statement; EXPORT TO keeps it"]
 
 
 def names_triples(path: Path) -> bool:
