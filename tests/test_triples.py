@@ -167,7 +167,7 @@ def test_invalid_files_are_reported_and_the_rest_continues(tea: kvstore.Store, t
     assert (report.changed, report.unchanged) == (1, 1)
     told = {failure.place.removeprefix(f"{path}:"): failure.reason for failure in report.failures}
     assert set(told) == {"1", "2", "3", "4", "5", "6", "7", "8"}
-    assert told["1"].startswith("triples 1, 3 were left out; a triple is a subject, a relation and an object")
+    assert told["1"].startswith("triples 1, 3 were left out; write each triple as three nonempty texts")
     assert "there is no document 'nowhere'" in told["2"]
     assert "must be the key of a document" in told["3"]
     assert "must be lists" in told["4"]

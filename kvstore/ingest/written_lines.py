@@ -31,7 +31,7 @@ def _read_fact(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: Rea
         """Yield the fact of one line; ``position`` is ``path:line``."""
         key_field, key = take_field(fields, options.key, _KEY_FIELDS)
         if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-            raise BadLineError(f"the field {key_field} must be the key of a document")
+            raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
         texts, model = fields.get(fact.name), fields.get("model", USER_SOURCE)
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BadLineError(f"the field {fact.name} must be a list of texts that are not blank")

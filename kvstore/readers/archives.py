@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import PurePosixPath
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from ..errors import ReaderError
 from .content_format import has_ambiguous_name, is_hidden
@@ -29,8 +29,18 @@ _BLOCK_BYTES = 1 << 20
 #: Suffixes of compressed tar archives.
 _PACKED_TAR_SUFFIXES = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
 _DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
-#: A member of an archive: its path, its size in bytes, and a function that returns its bytes or the reason to skip it.
-_Member = tuple[str, int, Callable[[], bytes] | str]
+
+
+class _Member(NamedTuple):
+    """A member of an archive: its path, its size in bytes, and a function that returns its bytes.
+
+    If ``skip_reason`` is not empty, the member is not read.
+    """
+
+    path: str
+    size: int
+    read_content: Callable[[], bytes]
+    skip_reason: str = ""
 
 
 class _Decompressor(Protocol):
@@ -84,29 +94,32 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
     """Yield the files of the archive, in the order of their paths."""
     package = Package(stream, origin.name, "ZIP")
-    parts = ((part.filename, part.file_size, partial(package.read_part, part.filename)) for part in package.parts)
-    yield from _iter_files(origin, [(name.replace("\\", "/"), size, content) for name, size, content in parts])
+    members = [
+        _Member(part.filename.replace("\\", "/"), part.file_size, partial(package.read_part, part.filename))
+        for part in package.parts
+    ]
+    yield from _iter_files(origin, members)
 
 
 def read_tar(
     stream: BinaryIO, origin: Origin, options: ReadOptions
 ) -> Iterator[EnclosedFile | SkippedPart | ReadFailure]:
     """Yield the files of the archive in the order of their paths, then a failure if the archive is damaged."""
-    parts: list[_Member] = []
+    members: list[_Member] = []
     num_unpacked_bytes = 0
     damage = ""
     try:
         archive = tarfile.TarFile.taropen(origin.name, fileobj=stream)  # noqa: SIM115 -- the caller closes the stream
-        while (member := archive.next()) is not None:
-            if member.size < 0:
+        while (header := archive.next()) is not None:
+            if header.size < 0:
                 raise tarfile.ReadError("a negative size")
-            if member.isdir():
+            if header.isdir():
                 continue
-            name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-            reason = "" if member.isreg() else "links in archives" if member.islnk() or member.issym() else "devices"
-            parts.append((name, member.size, reason or partial(_read_member, archive, member)))
-            num_unpacked_bytes += 0 if reason else member.size
-            if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(parts) > MAX_PARTS:
+            path = header.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            reason = "" if header.isreg() else "links in archives" if header.islnk() or header.issym() else "devices"
+            members.append(_Member(path, header.size, partial(_read_member, archive, header), reason))
+            num_unpacked_bytes += 0 if reason else header.size
+            if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(members) > MAX_PARTS:
                 raise ReaderError(
                     f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_PARTS:,} parts, the "
                     "limit of an archive; split it"
@@ -118,48 +131,47 @@ def read_tar(
         raise
     except Exception as error:  # invalid headers raise more exceptions than those of tarfile
         damage = str(error)
-    if damage and not parts:
+    if damage and not members:
         raise ReaderError(f"{origin.name}: is damaged or not a tar archive ({damage}); pack it again")
-    yield from _iter_files(origin, parts)
+    yield from _iter_files(origin, members)
     if damage:
-        last_path = parts[-1][0]
+        last_path = members[-1].path
         yield ReadFailure(
             origin.name, f"is damaged after {last_path!r} ({damage}), and the rest was not read; pack it again"
         )
 
 
-def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:
     """Return the content of a file in a tar archive."""
-    member_stream = archive.extractfile(member)
+    member_stream = archive.extractfile(header)
     return b"" if member_stream is None else member_stream.read()
 
 
-def _iter_files(origin: Origin, parts: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
+def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
     """Yield the readable files of an archive in the order of their paths, and the reason for each skipped file."""
     from . import describe_skipped, find_format
 
     has_file = False
-    for path, name, size, content in sorted(
-        ((_normalize_path(part[0]), *part) for part in parts), key=lambda part: part[:2]
-    ):
-        steps = path.split("/")
-        if isinstance(content, str):
-            reason = content
-        elif name.startswith("/") or ".." in steps or _DRIVE_PATTERN.match(name):
+    for member in sorted(members, key=lambda member: (_normalize_path(member.path), member.path)):
+        path = _normalize_path(member.path)
+        names = path.split("/")
+        if member.skip_reason:
+            reason = member.skip_reason
+        elif member.path.startswith("/") or ".." in names or _DRIVE_PATTERN.match(member.path):
             reason = "paths outside the archive"
-        elif any(map(is_hidden, steps)):
+        elif any(map(is_hidden, names)):
             reason = "hidden"
         elif find_format(path) is None and not has_ambiguous_name(path):
             reason = describe_skipped(path)
         else:
             has_file = True
-            yield EnclosedFile(f"{origin.name}/{path}", f"{origin.key}/{path}", size, content, {})
+            yield EnclosedFile(f"{origin.name}/{path}", f"{origin.key}/{path}", member.size, member.read_content, {})
             continue
         yield SkippedPart(f"{origin.name}/{path}", reason)
     if not has_file:
         raise ReaderError(f"{origin.name}: has no file with a known suffix; unpack it and name the format with AS")
 
 
-def _normalize_path(name: str) -> str:
-    """Return a path without empty and ``.`` steps."""
-    return "/".join(step for step in name.split("/") if step not in ("", "."))
+def _normalize_path(path: str) -> str:
+    """Return a path without empty parts and parts ``.``."""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -93,10 +93,12 @@ _PREDEFINED_ATTRIBUTES = {
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
-    page = _AsciiDocFile()
-    blocks = page.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
-    markdown = prepend_paragraphs(join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), page.descriptions)
-    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", page.meta, "markdown")
+    parser = _AsciiDocFile()
+    blocks = parser.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
+    markdown = prepend_paragraphs(
+        join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), parser.descriptions
+    )
+    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
 
 
 class _AsciiDocFile:
@@ -115,7 +117,7 @@ class _AsciiDocFile:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
         blocks: list[MarkdownBlock] = []
-        style: list[str] = []  # attributes of the next block
+        style: list[str] = []  # the attributes in brackets above the next block, the first one its style
         index = 0
         while index < len(lines):
             line = lines[index]
@@ -178,11 +180,11 @@ class _AsciiDocFile:
         if line in ("'''", "<<<", "---", "***"):
             return start + 1
         if _ITEM_PATTERN.match(line):
-            block, end = self._parse_items(lines, start, depth)
+            block, end = self._parse_list(lines, start, depth)
             blocks.append(block)
             return end
         if _TERM_PATTERN.match(line) and "://" not in line.split("::")[0]:
-            block, end = self._parse_terms(lines, start, depth)
+            block, end = self._parse_definition_list(lines, start, depth)
             blocks.append(block)
             return end
         return self._parse_paragraph(lines, start, style, blocks)
@@ -200,7 +202,7 @@ class _AsciiDocFile:
     def _parse_paragraph(self, lines: Sequence[str], start: int, style: list[str], blocks: list[MarkdownBlock]) -> int:
         """Append the paragraph, listing or quotation of the lines up to a blank one, and return the index after it."""
         end = start
-        while end < len(lines) and lines[end] and (end == start or not self._is_interruption(lines[end])):
+        while end < len(lines) and lines[end] and (end == start or not self._interrupts_paragraph(lines[end])):
             end += 1
         body = list(lines[start:end])
         kind = style[0] if style else ""
@@ -220,7 +222,7 @@ class _AsciiDocFile:
         return end
 
     @staticmethod
-    def _is_interruption(line: str) -> bool:
+    def _interrupts_paragraph(line: str) -> bool:
         """True if a line ends a paragraph without a blank line."""
         return bool(
             _DELIMITER_PATTERN.match(line) or _TABLE_PATTERN.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line)
@@ -272,7 +274,7 @@ class _AsciiDocFile:
             blocks += inner_blocks
         return end + 1
 
-    def _parse_items(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
+    def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse a list and return it with the index of the line after it.
 
         Items with the same mark are on the same level, and blocks joined by ``+`` belong to their item.
@@ -293,28 +295,28 @@ class _AsciiDocFile:
                 and lines[end]
                 and lines[end] != "+"
                 and not self._is_item(lines[end])
-                and not self._is_interruption(lines[end])
+                and not self._interrupts_paragraph(lines[end])
             ):
                 text.append(lines[end].strip())
                 end += 1
-            blocks = [MarkdownBlock("paragraph", self._render_inline(_strip_checkbox(_join_lines(text))))]
-            index = self._parse_attached(lines, end, depth, blocks)
-            next_line = find_nonblank_line(lines, index)
-            nested_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
+            blocks = [MarkdownBlock("paragraph", self._render_inline(_remove_checkbox(_join_lines(text))))]
+            index = self._parse_attached_blocks(lines, end, depth, blocks)
+            next_index = find_nonblank_line(lines, index)
+            nested_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
             if nested_match and _normalize_mark(nested_match[1]) not in self._open_marks and depth < _MAX_DEPTH:
-                inner_list, index = self._parse_items(lines, next_line, depth + 1)
+                inner_list, index = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
             number = len(items) + 1
             items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
-            next_line = find_nonblank_line(lines, index)
-            next_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
+            next_index = find_nonblank_line(lines, index)
+            next_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
             if next_match is None or _normalize_mark(next_match[1]) != kind:
                 break
-            index = next_line
+            index = next_index
         self._open_marks.pop()
         return make_list(items), index
 
-    def _parse_terms(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
+    def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse a list of terms and definitions, and return it with the index of the line after it."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while index < len(lines) and (match := _TERM_PATTERN.match(lines[index])):
@@ -328,7 +330,7 @@ class _AsciiDocFile:
                 and lines[end] != "+"
                 and not _TERM_PATTERN.match(lines[end])
                 and not self._is_item(lines[end])
-                and not self._is_interruption(lines[end])
+                and not self._interrupts_paragraph(lines[end])
                 and not _HEADING_PATTERN.match(lines[end])
             ):
                 text.append(lines[end].strip())
@@ -336,19 +338,19 @@ class _AsciiDocFile:
             definition = self._render_inline(_join_lines(text))
             term = self._render_inline(match[1])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
-            next_line = find_nonblank_line(lines, end)
-            if next_line < len(lines) and self._is_item(lines[next_line]) and depth < _MAX_DEPTH:
-                inner_list, end = self._parse_items(lines, next_line, depth + 1)
+            next_index = find_nonblank_line(lines, end)
+            if next_index < len(lines) and self._is_item(lines[next_index]) and depth < _MAX_DEPTH:
+                inner_list, end = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
-            index = self._parse_attached(lines, end, depth, blocks)
+            index = self._parse_attached_blocks(lines, end, depth, blocks)
             items.append(("-", blocks))
-            next_line = find_nonblank_line(lines, index)
-            if next_line == len(lines) or not _TERM_PATTERN.match(lines[next_line]):
+            next_index = find_nonblank_line(lines, index)
+            if next_index == len(lines) or not _TERM_PATTERN.match(lines[next_index]):
                 break
-            index = next_line
+            index = next_index
         return make_list(items), index
 
-    def _parse_attached(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+    def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the blocks that ``+`` lines attach to an item, and return the index of the next line."""
         while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
             index += 1
@@ -362,6 +364,7 @@ class _AsciiDocFile:
 
     @staticmethod
     def _is_item(line: str) -> bool:
+        """True if a line begins a list item."""
         return _ITEM_PATTERN.match(line) is not None
 
     def _parse_table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
@@ -396,11 +399,11 @@ class _AsciiDocFile:
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
         """Convert inline markup to Markdown; without marks if ``plain``."""
-        texts = ProtectedTexts()
+        protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
             """Replace code by a placeholder, so that the patterns below do not change it."""
-            return texts.protect(code if plain else make_code_span(code))
+            return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_macro(match: re.Match[str]) -> str:
             """Return the text of an inline macro, such as ``menu:File[Save]``."""
@@ -428,7 +431,7 @@ class _AsciiDocFile:
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
         text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
-        return texts.restore(text).strip()
+        return protected_texts.restore(text).strip()
 
 
 def _get_language(style: Sequence[str]) -> str:
@@ -452,7 +455,7 @@ def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
     return text.strip()
 
 
-def _strip_checkbox(text: str) -> str:
+def _remove_checkbox(text: str) -> str:
     """Remove the box of a checklist item."""
     return re.sub(r"^\[[ xX*]\]\s+", "", text)
 

@@ -49,13 +49,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()
     offset = 0
-    line_number = 1  # of the character at counted_offset
-    counted_offset = 0
+    line_number = 1  # the number of the line at line_number_offset
+    line_number_offset = 0
     has_entries = False
     has_unclosed_entry = False
     while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
-        line_number += text.count("\n", counted_offset, entry_match.start())
-        counted_offset = entry_match.start()
+        line_number += text.count("\n", line_number_offset, entry_match.start())
+        line_number_offset = entry_match.start()
         kind = entry_match[1].lower()
         # After an unclosed entry, an entry ends at the latest before the next one.
         next_match = _ENTRY_PATTERN.search(text, entry_match.end()) if has_unclosed_entry else None

@@ -71,7 +71,7 @@ def _build_document(
     categories = entry.split_values("CATEGORIES")
     status = entry.get_text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
-    facts = {
+    fields = {
         type.title(): title,
         **_format_span(start, end),
         "Due": due.formatted if due else "",
@@ -95,7 +95,7 @@ def _build_document(
     texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
     meta |= {name: text for name, text in texts if text}
     meta |= {name: [*item] for name, item in (("attendees", attendees), ("categories", categories)) if item}
-    text = format_entry(facts.items(), paragraphs)
+    text = format_entry(fields.items(), paragraphs)
     identifier = entry.get_text("UID")
     instance = entry.find_property("RECURRENCE-ID")
     key = f"{identifier}/{instance.text}" if identifier and instance else identifier

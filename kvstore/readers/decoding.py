@@ -105,11 +105,11 @@ def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
     offset = 0
     while True:
         block = stream.read(_BLOCK_BYTES)
-        num_pending = len(decoder.getstate()[0])
+        num_pending_bytes = len(decoder.getstate()[0])
         try:
             decoder.decode(block, final=not block)
         except UnicodeError as error:
-            return _make_decode_error(name, encoding, error, offset - num_pending)
+            return _make_decode_error(name, encoding, error, offset - num_pending_bytes)
         if not block:
             return ReaderError(f"{name}: changed while it was read; run the ingest again")
         offset += len(block)

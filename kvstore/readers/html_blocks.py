@@ -120,13 +120,13 @@ class _PageWalker:
         if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
         reason = self._navigation.find_reason(
-            node, tag, inside=self._content_depth > 0, in_section=self._section_depth > 0
+            node, tag, in_content=self._content_depth > 0, in_section=self._section_depth > 0
         )
         if reason is None:
             return False
         shape = self._survey.get_shape(node)
         assert shape is not None
-        self.left_out.append(LeftOut(_describe_element(node, tag), reason, shape.text, _get_excerpt(node)))
+        self.left_out.append(LeftOut(_describe_element(node, tag), reason, shape.text_length, _get_excerpt(node)))
         return True
 
     def _read_leaf(self, node: LexborNode, tag: str) -> bool:
@@ -262,7 +262,7 @@ class _PageWalker:
             return
         if self._admonition_depth:
             self.flow.add_blocks()
-            self.flow.lead = title.rstrip(":") + ": "
+            self.flow.pending_label = title.rstrip(":") + ": "
         elif sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1:  # within an item
             self.flow.add_blocks(make_paragraph(title if "*" in title else f"*{title}*"))
         else:
@@ -278,7 +278,7 @@ class _PageWalker:
         def leave() -> None:
             """Add the finished list to the flow around it."""
             self._open_parts.pop()
-            html_list.close_terms()
+            html_list.add_undefined_terms()
             if html_list.items:
                 self.flow.add_blocks(make_list(html_list.items))
 
@@ -292,7 +292,7 @@ class _PageWalker:
             return self._open_flow(html_list.add_definition)
         if tag == "dt":
             if html_list.in_contents:
-                html_list.close_terms()
+                html_list.add_undefined_terms()
             return self._open_flow(lambda blocks: html_list.terms.extend(_split_terms(blocks)))
         return self.flow.flush_paragraph
 

@@ -1,8 +1,8 @@
 """Properties of the links of an element: what they lead to, and how they are placed in the text around them.
 
 In: an element and its shape in the page's survey. Out: True if the links are a table of contents, turn pages, form a
-bar or are tools, and if the element is part of a sentence, a title or a line of its own. Each decision inspects a
-limited number of elements, so that the total cost is linear in the page.
+bar or are page actions, and if the element is part of a sentence, a title or a line of its own. Each decision inspects
+a limited number of elements, so that the total cost is linear in the page.
 """
 
 from __future__ import annotations
@@ -15,6 +15,17 @@ from .html_survey import HEADING_TAGS, VERBATIM_TAGS, PageSurvey, Shape, normali
 
 #: The maximum number of descendants that a decision inspects, so that the total cost is linear in the page.
 MAX_INSPECTED_ELEMENTS = 60
+#: The maximum text beside the links of a table of contents: a share of the text in links, and the length of its label.
+_MAX_CONTENTS_SHARE = 0.15
+_MAX_CONTENTS_LABEL_CHARACTERS = 12
+#: Limits for pagination: the length of its prose and of its whole text, and the separators for each link.
+_MAX_PAGING_PROSE = 300
+_MAX_PAGING_CHARACTERS = 600
+_MAX_SEPARATOR_CHARACTERS = 6
+#: The maximum share of other text in a line of links, relative to the text in links.
+_MAX_BAR_SHARE = 0.3
+#: The length of text per link from which links are part of a sentence.
+_MIN_SENTENCE_CHARACTERS = 60
 CONTENTS_LABEL_PATTERN = re.compile(
     r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents"
 )
@@ -26,13 +37,17 @@ _NEIGHBOR_BLOCK_TAGS = HEADING_TAGS | frozenset(
 
 
 def is_contents(shape: Shape) -> bool:
-    """True if the links name headings of the page, and there is little other text."""
-    return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.15 * shape.linked + 12
+    """True if an element is a table of contents: most links name headings of the page, with little other text."""
+    return (
+        shape.num_heading_links > 1
+        and 4 * shape.num_heading_links >= 3 * shape.num_links
+        and shape.unlinked_length <= _MAX_CONTENTS_SHARE * shape.linked_length + _MAX_CONTENTS_LABEL_CHARACTERS
+    )
 
 
 def has_contents_label(node: LexborNode, shape: Shape) -> bool:
     """True if a list of links begins with a label for tables of contents."""
-    if shape.prose:
+    if shape.prose_length:
         return False
     first_node = node.child
     for _ in range(4):
@@ -50,39 +65,46 @@ def has_contents_label(node: LexborNode, shape: Shape) -> bool:
     return False
 
 
-def is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if one child contains all links, and there is other text next to it."""
+def has_text_beside_list(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
+    """True if an element has a child with all of its links, and other text next to that child."""
     if tag not in ("div", "section", "td"):
         return False
     child = node.child
     while child is not None:
         child_shape = survey.get_shape(child)
-        if child_shape is not None and child_shape.links:
-            return child_shape.links == shape.links and child_shape.text < shape.text
+        if child_shape is not None and child_shape.num_links:
+            return child_shape.num_links == shape.num_links and child_shape.text_length < shape.text_length
         child = child.next
     return False
 
 
-def is_pagination(shape: Shape, name_match: re.Match[str] | None, inside: bool) -> bool:
+def is_pagination(shape: Shape, class_match: re.Match[str] | None, in_content: bool) -> bool:
     """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them.
 
-    ``name_match``: the class or id names navigation; ``inside``: the element is inside the content.
+    ``class_match``: the class or id names navigation; ``in_content``: the element is inside the content.
     """
-    if not shape.pagers or shape.prose > (300 if name_match is not None else 0) or shape.text > 600:
+    if (
+        not shape.num_standard_links
+        or shape.prose_length > (_MAX_PAGING_PROSE if class_match is not None else 0)
+        or shape.text_length > _MAX_PAGING_CHARACTERS
+    ):
         return False
-    if not shape.turns and inside and not shape.early:
+    if not shape.num_paging_links and in_content and not shape.is_before_content:
         return False
-    if shape.pagers == shape.links and shape.unlinked + shape.label <= 6 * shape.links:
+    if (
+        shape.num_standard_links == shape.num_links
+        and shape.unlinked_length + shape.heading_length <= _MAX_SEPARATOR_CHARACTERS * shape.num_links
+    ):
         return True
     return (
-        shape.turns > 1
-        and 2 * shape.pagers >= shape.links
-        and (name_match is not None or shape.unlinked <= shape.linked)
+        shape.num_paging_links > 1
+        and 2 * shape.num_standard_links >= shape.num_links
+        and (class_match is not None or shape.unlinked_length <= shape.linked_length)
     )
 
 
-def is_announced(node: LexborNode) -> bool:
-    """True if the text before an element ends with a colon; the element is then content."""
+def follows_colon(node: LexborNode) -> bool:
+    """True if the text before an element ends with a colon and so introduces it; the element is then content."""
     previous_sibling = find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
@@ -104,9 +126,9 @@ def _is_in_title(node: LexborNode) -> bool:
     return False
 
 
-def is_marked_tool(node: LexborNode, shape: Shape) -> bool:
-    """True if a one-word link is in brackets, in a heading or term, or after a heading."""
-    if shape.text > shape.linked or _is_in_title(node):
+def is_marked_as_action(node: LexborNode, shape: Shape) -> bool:
+    """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term."""
+    if shape.text_length > shape.linked_length or _is_in_title(node):
         return True
     previous_sibling = find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS
@@ -114,27 +136,34 @@ def is_marked_tool(node: LexborNode, shape: Shape) -> bool:
 
 def is_link_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
     """True if an element is a line of links to other pages of the site."""
-    if tag == "a" or tag in VERBATIM_TAGS or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
+    if (
+        tag == "a"
+        or tag in VERBATIM_TAGS
+        or not shape.is_mostly_links
+        or shape.unlinked_length > _MAX_BAR_SHARE * shape.linked_length
+    ):
         return False
-    if 2 * shape.site < shape.links or (shape.links == 1 and shape.text >= 60):
+    if 2 * shape.num_site_links < shape.num_links or (
+        shape.num_links == 1 and shape.text_length >= _MIN_SENTENCE_CHARACTERS
+    ):
         return False
-    return shape.elements > MAX_INSPECTED_ELEMENTS or node.css_first("code, pre") is None
+    return shape.num_elements > MAX_INSPECTED_ELEMENTS or node.css_first("code, pre") is None
 
 
 def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
     """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term."""
-    if shape.elements > MAX_INSPECTED_ELEMENTS or shape.text > 60 * shape.links:
+    if shape.num_elements > MAX_INSPECTED_ELEMENTS or shape.text_length > _MIN_SENTENCE_CHARACTERS * shape.num_links:
         return False
     parent = node.parent
     while parent is not None and tag in INLINE_TAGS:
         if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = find_sibling(node, 1)
             return find_sibling(node, -1) is not None and (
-                next_sibling is None or _is_tool(survey.get_shape(next_sibling))
+                next_sibling is None or _is_action_or_paging_link(survey.get_shape(next_sibling))
             )
         for step in (-1, 1):
             sibling = find_sibling(node, step)
-            while sibling is not None and _is_tool(survey.get_shape(sibling)):
+            while sibling is not None and _is_action_or_paging_link(survey.get_shape(sibling)):
                 sibling = find_sibling(sibling, step)
             if (
                 sibling is not None
@@ -150,13 +179,13 @@ def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) 
     )
 
 
-def _is_tool(shape: Shape | None) -> bool:
-    """True if an element is only one link that acts on the page or turns pages."""
+def _is_action_or_paging_link(shape: Shape | None) -> bool:
+    """True if an element is only a link with the label of a page action or of pagination."""
     return (
         shape is not None
-        and shape.links == 1
-        and (shape.tools == 1 or shape.pagers == 1)
-        and shape.text == shape.linked
+        and shape.num_links == 1
+        and (shape.num_action_links == 1 or shape.num_standard_links == 1)
+        and shape.text_length == shape.linked_length
     )
 
 

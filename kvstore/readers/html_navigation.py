@@ -19,15 +19,15 @@ from .html_links import (
     INLINE_TAGS,
     MAX_INSPECTED_ELEMENTS,
     find_sibling,
+    follows_colon,
     has_contents_label,
+    has_text_beside_list,
     is_alone_in_line,
-    is_announced,
     is_contents,
     is_link_bar,
-    is_marked_tool,
+    is_marked_as_action,
     is_pagination,
     is_standalone,
-    is_wrapper,
 )
 from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, PageSurvey, Shape, normalize_words
 
@@ -63,7 +63,7 @@ _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
 #: The maximum number of characters of a teaser with its link, and of the separators between links that act on a page.
 _MAX_TEASER_CHARACTERS = 220
-_MAX_TOOL_SEPARATORS = 6
+_MAX_ACTION_SEPARATORS = 6
 #: Tags that can be controls (:meth:`NavigationFilter.is_control`).
 CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
 _LANDMARK_TAGS = frozenset("nav header footer aside".split())
@@ -90,7 +90,7 @@ _UNPRINTED_PATTERN = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|
 _TEASERS_PATTERN = re.compile(
     r"(?:^|[\s_-])(?:related|recommend\w*|teasers?|promo\w*|trending|popular|latest|sponsor\w*)"
 )
-_LEADING_ON_PATTERN = re.compile(
+_OTHER_PAGES_PATTERN = re.compile(
     r"(?:related|recommended|popular|trending|latest|recent|most|more (?:from|on|stories|articles|posts|like|news)"
     r"|read (?:more|next|also)|you (?:may|might) |in this section|tags|share|follow|archives|categories)"
 )
@@ -128,8 +128,8 @@ class NavigationFilter:
 
     def is_content(self, node: LexborNode) -> bool:
         """True if an element is content; everything inside it then counts as inside the content."""
-        self._has_reached_content = self._has_reached_content or node.mem_id == self.survey.region
-        return node.mem_id == self.survey.region or node.mem_id in self._prose_elements
+        self._has_reached_content = self._has_reached_content or node.mem_id == self.survey.content_id
+        return node.mem_id == self.survey.content_id or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
         """True if an element is never text: a script, a graphic, media or a form control."""
@@ -148,18 +148,18 @@ class NavigationFilter:
             and parent.tag != "li"
         )
 
-    def find_reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
+    def find_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
         """Return the reason to leave an element out, or None.
 
-        ``inside``: the element is inside the content; ``in_section``: inside an article, section or main.
+        ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main.
         """
         shape = self.survey.get_shape(node)
-        if shape is None or not shape.text or node.mem_id in self.survey.path:
+        if shape is None or not shape.text_length or node.mem_id in self.survey.content_path_ids:
             return None
-        has_attributes = tag in _TAGS_WITH_ATTRIBUTES or not inside
-        if not has_attributes and not shape.links and tag not in HEADING_TAGS:
+        has_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
+        if not has_attributes and not shape.num_links and tag not in HEADING_TAGS:
             return None
-        reason = self._classify(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
+        reason = self._classify(node, tag, shape, node.attributes if has_attributes else {}, in_content, in_section)
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
             return reason
         if reason == "table of contents":
@@ -172,47 +172,50 @@ class NavigationFilter:
         tag: str,
         shape: Shape,
         attributes: Mapping[str, str | None],
-        inside: bool,
+        in_content: bool,
         in_section: bool,
     ) -> str | None:
         """Return the reason to leave an element out at the strictest level, or None if it is content.
 
         ``attributes`` is empty if the element's attributes are ignored.
         """
-        role = name = ""
-        name_match: re.Match[str] | None = None
+        role = class_and_id = ""
+        class_match: re.Match[str] | None = None
         if attributes:
             role = (attributes.get("role") or "").lower()
-            if _is_hidden(tag, attributes, role) and shape.prose < _MIN_HIDDEN_PROSE:
+            if _is_hidden(tag, attributes, role) and shape.prose_length < _MIN_HIDDEN_PROSE:
                 return "hidden"
-        if self.survey.title_path and node.mem_id in self.survey.title_path:
+        if self.survey.title_path_ids and node.mem_id in self.survey.title_path_ids:
             return None
         if role or tag in _LANDMARK_TAGS:
-            landmark = self._find_landmark_reason(node, tag, shape, role, inside, in_section)
+            landmark = self._find_landmark_reason(node, tag, shape, role, in_content, in_section)
             if landmark is not None:
                 return landmark
             if role.startswith("doc-") and role not in _CONTENTS_ROLES:
                 return None
         if attributes:
-            name = _get_class_and_id(tag, attributes)
-        if name:
-            name_match = _NAVIGATION_NAME_PATTERN.search(name)
-            if name_match is None and LINE_NUMBERS_PATTERN.search(name) and _is_only_numbers(node, shape):
+            class_and_id = _get_class_and_id(tag, attributes)
+        if class_and_id:
+            class_match = _NAVIGATION_NAME_PATTERN.search(class_and_id)
+            if class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) and _is_only_numbers(node, shape):
                 return "line numbers"
-        if shape.links:
-            reason = self._find_links_reason(node, tag, shape, role, name, name_match, inside)
+        if shape.num_links:
+            reason = self._find_links_reason(node, tag, shape, class_and_id, class_match, in_content)
             if reason is not None:
                 return reason
-        elif shape.text < 40 and tag in _LABEL_TAGS and self._is_contents_label(node):
+        elif shape.text_length < 40 and tag in _LABEL_TAGS and self._is_contents_label(node):
             return "table of contents"
         is_breadcrumbs = (
-            name_match is not None and "crumb" in name_match[0] and shape.text < _MIN_CONTENT_PROSE and not shape.prose
+            class_match is not None
+            and "crumb" in class_match[0]
+            and shape.text_length < _MIN_CONTENT_PROSE
+            and not shape.prose_length
         )
         if is_breadcrumbs and _SEPARATORS_PATTERN.search(node.text(deep=True)):
             return "navigation"
-        if name and shape.text < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(name):
+        if class_and_id and shape.text_length < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(class_and_id):
             return "beside the content"
-        return None if inside else self._find_outside_reason(node, tag, shape, name_match)
+        return None if in_content else self._find_outside_reason(node, tag, shape, class_match)
 
     def _is_contents_label(self, node: LexborNode) -> bool:
         """True if an element is the label of the table of contents that follows it."""
@@ -223,27 +226,32 @@ class NavigationFilter:
         return CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(node.text(deep=True))) is not None
 
     def _find_landmark_reason(
-        self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
+        self, node: LexborNode, tag: str, shape: Shape, role: str, in_content: bool, in_section: bool
     ) -> str | None:
         """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content."""
-        if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and is_contents(shape)):
+        if role in _CONTENTS_ROLES or (tag == "nav" and shape.num_heading_links and is_contents(shape)):
             return "table of contents"
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
-            if shape.prose > _MIN_LANDMARK_PROSE and shape.prose > shape.linked:
+            if shape.prose_length > _MIN_LANDMARK_PROSE and shape.prose_length > shape.linked_length:
                 return None
-            return "table of contents" if is_contents(shape) and shape.known else "navigation"
-        if shape.prose > max(_MIN_LANDMARK_PROSE, 0.5 * self.survey.weight):
+            return "table of contents" if is_contents(shape) and shape.num_heading_links else "navigation"
+        if shape.prose_length > max(_MIN_LANDMARK_PROSE, 0.5 * self.survey.body_weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
             return "header of the page"
         if (tag == "footer" and not in_section) or role == "contentinfo":
             return "footer of the page"
         if tag == "aside" or role == "complementary":
-            if not inside and shape.prose < _MIN_CONTENT_PROSE:
+            if not in_content and shape.prose_length < _MIN_CONTENT_PROSE:
                 return "beside the content"
-            if shape.mostly_links and shape.site > 1 and 2 * shape.site > shape.links and _is_leading_on(node):
+            if (
+                shape.is_mostly_links
+                and shape.num_site_links > 1
+                and 2 * shape.num_site_links > shape.num_links
+                and _leads_to_other_pages(node)
+            ):
                 return "links beside the content"
         return None
 
@@ -252,105 +260,121 @@ class NavigationFilter:
         node: LexborNode,
         tag: str,
         shape: Shape,
-        role: str,
-        name: str,
-        name_match: re.Match[str] | None,
-        inside: bool,
+        class_and_id: str,
+        class_match: re.Match[str] | None,
+        in_content: bool,
     ) -> str | None:
         """Return the reason to leave out an element because of its links, or None."""
-        has_only_tools = (
-            shape.tools == shape.links
-            and shape.text - shape.linked <= _MAX_TOOL_SEPARATORS
-            and not (inside and shape.brief and not is_marked_tool(node, shape))
+        has_only_actions = (
+            shape.num_action_links == shape.num_links
+            and shape.text_length - shape.linked_length <= _MAX_ACTION_SEPARATORS
+            and not (in_content and shape.num_ambiguous_links and not is_marked_as_action(node, shape))
         )
-        if inside and shape.label and shape.elements <= MAX_INSPECTED_ELEMENTS and node.css_first("h1") is not None:
+        if (
+            in_content
+            and shape.heading_length
+            and shape.num_elements <= MAX_INSPECTED_ELEMENTS
+            and node.css_first("h1") is not None
+        ):
             return None  # the title with its byline
-        if inside and tag == "footer" and not shape.prose:
+        if in_content and tag == "footer" and not shape.prose_length:
             return "footer of the page"
-        if has_only_tools and is_standalone(node, tag, shape, self.survey):
+        if has_only_actions and is_standalone(node, tag, shape, self.survey):
             return "acts on the page"
         if tag in _PART_TAGS:
             return None
-        if is_pagination(shape, name_match, inside) and (
+        if is_pagination(shape, class_match, in_content) and (
             tag not in INLINE_TAGS or is_alone_in_line(node, tag, shape, self.survey)
         ):
             return "turns pages"
-        if inside and tag in INLINE_TAGS:
+        if in_content and tag in INLINE_TAGS:
             return None
-        if shape.links > 1 and (is_contents(shape) or shape.mostly_links):
+        if shape.num_links > 1 and (is_contents(shape) or shape.is_mostly_links):
             if has_contents_label(node, shape):
                 return "table of contents"
             covers_headings = (
-                2 * shape.known >= self.survey.num_headings - 1 and tag not in ("p", "table") and not is_announced(node)
+                2 * shape.num_heading_links >= self.survey.num_headings - 1
+                and tag not in ("p", "table")
+                and not follows_colon(node)
             )
             if (
                 is_contents(shape)
-                and (covers_headings or name_match is not None)
-                and not is_wrapper(node, tag, shape, self.survey)
+                and (covers_headings or class_match is not None)
+                and not has_text_beside_list(node, tag, shape, self.survey)
             ):
                 return "table of contents"
-        if name_match is not None and shape.unlinked <= shape.linked and not shape.prose:
-            if name_match["contents"]:
+        if class_match is not None and shape.unlinked_length <= shape.linked_length and not shape.prose_length:
+            if class_match["contents"]:
                 return "table of contents"
-            if name_match["navigation"] and (shape.site or shape.fragments):
+            if class_match["navigation"] and (shape.num_site_links or shape.num_fragment_links):
                 return "navigation"
             if tag in ("table", "dl"):
                 return None
             if (
-                (shape.site > 1 and 2 * shape.site >= shape.links)
-                or _SHARING_PATTERN.search(name)
-                or name_match["footing"]
+                (shape.num_site_links > 1 and 2 * shape.num_site_links >= shape.num_links)
+                or _SHARING_PATTERN.search(class_and_id)
+                or class_match["footing"]
             ):
                 return "links"
         if (
             tag not in ("table", "dl")
-            and _TEASERS_PATTERN.search(name)
-            and shape.site > 1
-            and shape.text <= _MAX_TEASER_CHARACTERS * shape.site
+            and _TEASERS_PATTERN.search(class_and_id)
+            and shape.num_site_links > 1
+            and shape.text_length <= _MAX_TEASER_CHARACTERS * shape.num_site_links
         ):
             return "links beside the content"
-        if shape.early and not self.survey.shapes[self.survey.region].early and is_link_bar(node, shape, tag):
+        if (
+            shape.is_before_content
+            and not self.survey.shapes[self.survey.content_id].is_before_content
+            and is_link_bar(node, shape, tag)
+        ):
             return "links before the title"
         return None
 
     def _find_outside_reason(
-        self, node: LexborNode, tag: str, shape: Shape, name_match: re.Match[str] | None
+        self, node: LexborNode, tag: str, shape: Shape, class_match: re.Match[str] | None
     ) -> str | None:
         """Return the reason to leave out an element outside the content, or None; prose there becomes content."""
         survey = self.survey
         if node.parent is not None and node.parent.mem_id in self._mixed_elements:
-            if shape.mostly_links and shape.links > 1:
+            if shape.is_mostly_links and shape.num_links > 1:
                 return "links beside the content"
             self._mixed_elements.add(node.mem_id)
             return None
-        if shape.mostly_links and (
-            survey.is_region_stated or name_match is not None or (shape.links > 1 and tag not in ("table", "dl"))
+        if shape.is_mostly_links and (
+            survey.is_content_declared
+            or class_match is not None
+            or (shape.num_links > 1 and tag not in ("table", "dl"))
         ):
             return "links beside the content"
-        has_teasers = shape.links > 2 and shape.site > 2 and shape.text <= _MAX_TEASER_CHARACTERS * shape.links
-        if survey.is_region_stated and has_teasers:
+        has_teasers = (
+            shape.num_links > 2
+            and shape.num_site_links > 2
+            and shape.text_length <= _MAX_TEASER_CHARACTERS * shape.num_links
+        )
+        if survey.is_content_declared and has_teasers:
             return "links beside the content"
-        if shape.prose < _MIN_CONTENT_PROSE:
+        if shape.prose_length < _MIN_CONTENT_PROSE:
             if (
-                survey.is_region_stated
-                or name_match is not None
+                survey.is_content_declared
+                or class_match is not None
                 or (self._has_reached_content and _is_fine_print(node, shape))
             ):
                 return "beside the content"
-        elif self._has_reached_content and _is_fine_print(node, shape) and shape.text < 400:
+        elif self._has_reached_content and _is_fine_print(node, shape) and shape.text_length < 400:
             return "beside the content"
-        elif 2 * shape.prose > shape.text:
-            is_mixed = shape.site > 1 and tag in _CONTAINER_TAGS
+        elif 2 * shape.prose_length > shape.text_length:
+            is_mixed = shape.num_site_links > 1 and tag in _CONTAINER_TAGS
             (self._mixed_elements if is_mixed else self._prose_elements).add(node.mem_id)
         return None
 
 
-def _is_leading_on(aside: LexborNode) -> bool:
+def _leads_to_other_pages(aside: LexborNode) -> bool:
     """True if the name or heading of an aside says that it leads to other pages."""
     if _TEASERS_PATTERN.search((aside.attributes.get("class") or "").lower()):
         return True
     heading = aside.css_first("h1, h2, h3, h4, h5, h6")
-    return heading is not None and _LEADING_ON_PATTERN.match(normalize_words(heading.text(deep=True))) is not None
+    return heading is not None and _OTHER_PAGES_PATTERN.match(normalize_words(heading.text(deep=True))) is not None
 
 
 def is_sectioning(tag: str) -> bool:
@@ -383,13 +407,13 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
 
 def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
     """True if an element contains only digits, as the line numbers of code do."""
-    return shape.links <= shape.elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
+    return shape.num_links <= shape.num_elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
 def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
     """True if a short element has words of a copyright notice or the like."""
     return (
-        shape.text < 500
-        and shape.elements <= MAX_INSPECTED_ELEMENTS
+        shape.text_length < 500
+        and shape.num_elements <= MAX_INSPECTED_ELEMENTS
         and _FINE_PRINT_PATTERN.search(node.text(deep=True)) is not None
     )

@@ -32,7 +32,7 @@ class BlockFlow:
     inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
     in_contents: bool = False  # in a table of contents
-    lead: str = ""  # the label of an admonition, until its first paragraph
+    pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
         """End the current paragraph."""
@@ -45,16 +45,18 @@ class BlockFlow:
                     and self.blocks[-1].kind == "paragraph"
                     and _FOOTNOTE_MARK_PATTERN.fullmatch(self.blocks[-1].text)
                 ):
-                    self.lead = f"{self.blocks.pop().text} {self.lead}"
-                self.blocks.append(make_paragraph(self.lead + (strip_numbering(text) if self.in_contents else text)))
-            self.lead = ""
+                    self.pending_label = f"{self.blocks.pop().text} {self.pending_label}"
+                self.blocks.append(
+                    make_paragraph(self.pending_label + (strip_numbering(text) if self.in_contents else text))
+                )
+            self.pending_label = ""
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
         """Add finished blocks."""
         self.flush_paragraph()
-        if self.lead:
-            self.blocks.append(make_paragraph(self.lead.strip()))
-            self.lead = ""
+        if self.pending_label:
+            self.blocks.append(make_paragraph(self.pending_label.strip()))
+            self.pending_label = ""
         self.blocks += blocks
 
     def finish_blocks(self) -> list[MarkdownBlock]:
@@ -67,20 +69,20 @@ class BlockFlow:
 class HtmlList:
     """An unfinished list or definition list."""
 
-    number: int | None  # of the next item; None: a bullet
+    next_number: int | None  # of the next item; None: a bullet
     in_contents: bool
     items: list[tuple[str, list[MarkdownBlock]]] = field(default_factory=list)
-    terms: list[str] = field(default_factory=list)  # not yet defined
+    terms: list[str] = field(default_factory=list)  # terms whose definition has not been read
 
     def add_item(self, blocks: list[MarkdownBlock]) -> None:
         """Add an item, unless it is empty."""
         if not blocks:
             return
-        if self.number is None:
+        if self.next_number is None:
             self.items.append(("-", blocks))
         else:
-            self.items.append((f"{self.number}.", blocks))
-            self.number += 1
+            self.items.append((f"{self.next_number}.", blocks))
+            self.next_number += 1
 
     def add_definition(self, blocks: list[MarkdownBlock]) -> None:
         """Add the pending terms and their definition as one item."""
@@ -98,7 +100,7 @@ class HtmlList:
         else:
             self.add_item([MarkdownBlock("paragraph", label), *blocks])
 
-    def close_terms(self) -> None:
+    def add_undefined_terms(self) -> None:
         """Add each term without a definition as an item."""
         for term in self.terms:
             self.add_item([MarkdownBlock("paragraph", term)])
@@ -112,40 +114,42 @@ class HtmlTable:
     caption: list[MarkdownBlock] = field(default_factory=list)
     header: list[list[str]] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
-    row: list[str] = field(default_factory=list)
+    current_row: list[str] = field(default_factory=list)
     in_head: bool = False
     num_plain_cells: int = 0  # cells of the current row that are not header cells
-    row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: remaining rows, text
+    #: By column: the number of further rows that a cell spans, and its text.
+    row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def start_row(self) -> None:
         """Begin a row."""
-        self.row = []
+        self.current_row = []
         self.num_plain_cells = 0
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, columns: int, rows: int) -> None:
         """Add a cell to the row."""
         if rows > 1:
-            self.row_spans[len(self.row)] = (rows - 1, text)
-        self.row += [text, *[""] * (columns - 1)]
+            self.row_spans[len(self.current_row)] = (rows - 1, text)
+        self.current_row += [text, *[""] * (columns - 1)]
         self.num_plain_cells += not is_header
         self._fill_row_spans()
 
     def end_row(self) -> None:
         """Add the row to the header or the body."""
-        if any(self.row):
+        if any(self.current_row):
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)
-            (self.header if is_header else self.rows).append(self.row)
+            (self.header if is_header else self.rows).append(self.current_row)
 
     def _fill_row_spans(self) -> None:
         """Add to the row the cells of earlier rows that span the next columns of this one."""
-        while (span := self.row_spans.pop(len(self.row), None)) is not None:
-            if span[0] > 1:
-                self.row_spans[len(self.row)] = (span[0] - 1, span[1])
-            self.row.append(span[1])
+        while (span := self.row_spans.pop(len(self.current_row), None)) is not None:
+            num_rows, text = span
+            if num_rows > 1:
+                self.row_spans[len(self.current_row)] = (num_rows - 1, text)
+            self.current_row.append(text)
 
-    def _join_terms(self) -> None:
-        """Join a row that contains only a long term with the next row, if its first cell is empty."""
+    def _join_term_rows(self) -> None:
+        """Join each row that has only a term with the next row, if that has only a definition in its second column."""
         joined_rows: list[list[str]] = []
         for row in self.rows:
             if (
@@ -167,7 +171,7 @@ class HtmlTable:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:
             return [*self.caption, make_list([("-", [MarkdownBlock("paragraph", row[0])]) for row in self.rows])]
-        self._join_terms()
+        self._join_term_rows()
         columns = zip_longest(*self.header, fillvalue="")
         header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]
         return [*self.caption, make_table(header, self.rows)]

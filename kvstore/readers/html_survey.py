@@ -29,6 +29,8 @@ _EMPTY_TAGS = frozenset("br hr img wbr col".split())
 _UNCOUNTED_TAGS = TEXTLESS_TAGS | _EMPTY_TAGS
 #: Longer links are unclosed links around prose, or whole cards.
 _MAX_LINK_CHARACTERS = 300
+#: The maximum length of a link text that is compared with labels.
+_MAX_LABEL_CHARACTERS = 160
 #: The minimum number of characters of a text outside links that counts as prose.
 _MIN_PROSE_CHARACTERS = 30
 #: The minimum share of the text outside links that an element must hold to be the content.
@@ -37,6 +39,9 @@ _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how text in them is counted, or that locate the content.
 _TRACKED_TAGS = _LABEL_TAGS | VERBATIM_TAGS | _PLACEMENT_TAGS | {"a", "h1"}
+#: The maximum shares of unlinked text and of prose, relative to the text in links, of an element that is mostly links.
+_MAX_UNLINKED_SHARE = 0.6
+_MAX_PROSE_SHARE = 0.34
 #: The maximum amount of prose beside the content: the fine print of a page.
 _MAX_FINE_PRINT_CHARACTERS = 200
 #: Tags of the content itself; the search for the content stops above them.
@@ -68,8 +73,8 @@ _PAGING_RELATIONS = frozenset("prev next up start".split())
 _PAGING_ACCESS_KEYS = frozenset("pnuh")
 _ARROWS_PATTERN = re.compile(r"[«»‹›←→⟵⟶◀▶⇦⇨❮❯<>]")
 #: One-word link labels with little meaning; in brackets or after a heading, they act on a page.
-_BRIEF_LABELS = frozenset("edit source src top".split())
-_TOOL_PATTERN = re.compile(
+_AMBIGUOUS_LABELS = frozenset("edit source src top".split())
+_ACTION_PATTERN = re.compile(
     r"(?:edit|src|source|top|view source|show source|page source|back to top|permalink|view history|copy link"
     r"|(?:edit|view|show|improve|report|suggest|fork|browse|raise|open|found|print|share)\b.{0,30}"
     r"\b(?:page|source|github|gitlab|bitbucket|issue|edits|section|article|document|bug|history|typo)"
@@ -85,83 +90,100 @@ def normalize_words(text: str) -> str:
     return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
 
 
-_Counts = tuple[int, int, int, int, int, bool]
+#: The arguments of :class:`Shape`.
+_ShapeCounts = tuple[int, int, int, int, int, bool]
 
 
 class Shape:
     """The counts of one element and its descendants.
 
-    ``text``: characters. ``linked``, ``label``, ``prose``: characters in links, in headings outside links, and in code
-    or longer runs outside both. ``links``: the number of links. Of these, ``site``: to other pages of the same site;
-    ``fragments``: to anchors of this page; ``known``: to a heading of this page, with its words; ``turns``: with
-    pagination labels; ``pagers``: with these or other site labels; ``tools``: with labels of page actions; ``brief``:
-    with an ambiguous word. ``early``: no heading and no prose precedes its end.
+    Lengths are in characters: ``linked_length`` in links, ``heading_length`` in headings and captions outside links,
+    ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
+    ``num_site_links`` lead to other pages of the same site, ``num_fragment_links`` to anchors of this page, and
+    ``num_heading_links`` to a heading of this page whose words they repeat. ``num_paging_links`` have pagination labels
+    (``next``), ``num_standard_links`` these or other labels that sites use (``contact``), ``num_action_links`` labels
+    of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
+    ``is_before_content``, no heading and no prose precedes the end of the element.
     """
 
-    __slots__ = ("early", "elements", "label", "linked", "prose", "text")
+    __slots__ = ("heading_length", "is_before_content", "linked_length", "num_elements", "prose_length", "text_length")
 
-    links = site = fragments = known = pagers = tools = turns = brief = 0
+    num_links = num_site_links = num_fragment_links = num_heading_links = 0
+    num_standard_links = num_action_links = num_paging_links = num_ambiguous_links = 0
 
-    def __init__(self, text: int, linked: int, label: int, prose: int, elements: int, early: bool) -> None:
-        self.text = text
-        self.linked = linked
-        self.label = label
-        self.prose = prose
-        self.elements = elements
-        self.early = early
+    def __init__(
+        self,
+        text_length: int,
+        linked_length: int,
+        heading_length: int,
+        prose_length: int,
+        num_elements: int,
+        is_before_content: bool,
+    ) -> None:
+        self.text_length = text_length
+        self.linked_length = linked_length
+        self.heading_length = heading_length
+        self.prose_length = prose_length
+        self.num_elements = num_elements
+        self.is_before_content = is_before_content
 
     @property
-    def unlinked(self) -> int:
+    def unlinked_length(self) -> int:
         """Characters outside links and headings."""
-        return self.text - self.linked - self.label
+        return self.text_length - self.linked_length - self.heading_length
 
     @property
-    def mostly_links(self) -> bool:
+    def is_mostly_links(self) -> bool:
         """True if the element consists of links, with little other text or prose."""
-        return self.links > 0 and self.unlinked <= 0.6 * self.linked and self.prose <= 0.34 * self.linked
+        return (
+            self.num_links > 0
+            and self.unlinked_length <= _MAX_UNLINKED_SHARE * self.linked_length
+            and self.prose_length <= _MAX_PROSE_SHARE * self.linked_length
+        )
 
 
 class _LinkCounts(NamedTuple):
     """Link counts; see :class:`Shape`."""
 
-    links: int = 0
-    site: int = 0
-    fragments: int = 0
-    known: int = 0
-    pagers: int = 0
-    tools: int = 0
-    turns: int = 0
-    brief: int = 0
+    num_links: int = 0
+    num_site_links: int = 0
+    num_fragment_links: int = 0
+    num_heading_links: int = 0
+    num_standard_links: int = 0
+    num_action_links: int = 0
+    num_paging_links: int = 0
+    num_ambiguous_links: int = 0
 
 
 class _LinkingShape(Shape):
     """The counts of an element with links: the difference between the totals at its end and at its start."""
 
-    __slots__ = ("brief", "fragments", "known", "links", "pagers", "site", "tools", "turns")
+    __slots__ = _LinkCounts._fields
 
-    def __init__(self, counts: _Counts, counts_before: _LinkCounts, counts_after: _LinkCounts) -> None:
+    def __init__(self, counts: _ShapeCounts, counts_before: _LinkCounts, counts_after: _LinkCounts) -> None:
         super().__init__(*counts)
-        self.links = counts_after.links - counts_before.links
-        self.site = counts_after.site - counts_before.site
-        self.fragments = counts_after.fragments - counts_before.fragments
-        self.known = counts_after.known - counts_before.known
-        self.pagers = counts_after.pagers - counts_before.pagers
-        self.tools = counts_after.tools - counts_before.tools
-        self.turns = counts_after.turns - counts_before.turns
-        self.brief = counts_after.brief - counts_before.brief
+        self.num_links = counts_after.num_links - counts_before.num_links
+        self.num_site_links = counts_after.num_site_links - counts_before.num_site_links
+        self.num_fragment_links = counts_after.num_fragment_links - counts_before.num_fragment_links
+        self.num_heading_links = counts_after.num_heading_links - counts_before.num_heading_links
+        self.num_standard_links = counts_after.num_standard_links - counts_before.num_standard_links
+        self.num_action_links = counts_after.num_action_links - counts_before.num_action_links
+        self.num_paging_links = counts_after.num_paging_links - counts_before.num_paging_links
+        self.num_ambiguous_links = counts_after.num_ambiguous_links - counts_before.num_ambiguous_links
 
 
-#: An open element, its tag if that affects counting, its id, and the totals of text, linked, label, prose, elements and
-#: links at its start.
+#: An open element, its tag if that affects counting, its id, and the totals at its start: text, linked, heading and
+#: prose length, elements and links.
 _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
 
 
 class PageSurvey:
     """The shapes of a page's elements, by the parser's element id, and the location of its content.
 
-    ``region`` is the content element; ``path`` has the ids of it and its ancestors. ``is_region_stated`` is true if the
-    page marks its content with ``<main>`` or ``<article>`` and has its title there. ``title_path`` has the ids of the
-    page's title outside the content, and of its ancestors.
+    ``content_id`` is the id of the content element; ``content_path_ids`` has the ids of it and its ancestors.
+    ``is_content_declared`` is true if the page marks its content with ``<main>`` or ``<article>`` and has its title
+    there. ``title_path_ids`` has the ids of the page's title outside the content, and of its ancestors. ``body_weight``
+    is the number of characters of the page outside links.
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
@@ -178,15 +200,15 @@ class PageSurvey:
         self._articles: list[tuple[LexborNode, bool]] = []  # with True if it is in a main
         self._titles: list[LexborNode] = []
         self._count_elements(body)
-        self.weight = self._measure_weight(body)
-        region, is_stated = self._find_stated_region(body)
-        if region is None:
-            region = self._compute_region(body)
-        self.region = region.mem_id
-        self.path = frozenset(_iter_enclosing_ids(region))
-        title = self._find_outside_title(tree, body, region, is_stated)
-        self.title_path = frozenset(_iter_enclosing_ids(title)) if title is not None else frozenset()
-        self.is_region_stated = is_stated and title is None
+        self.body_weight = self._measure_weight(body)
+        content, is_declared = self._find_declared_content(body)
+        if content is None:
+            content = self._guess_content(body)
+        self.content_id = content.mem_id
+        self.content_path_ids = frozenset(_iter_enclosing_ids(content))
+        title = self._find_outside_title(tree, body, content, is_declared)
+        self.title_path_ids = frozenset(_iter_enclosing_ids(title)) if title is not None else frozenset()
+        self.is_content_declared = is_declared and title is None
 
     def get_shape(self, node: LexborNode) -> Shape | None:
         """Return the counts of an element, or None if it is empty."""
@@ -195,17 +217,18 @@ class PageSurvey:
     def _measure_weight(self, node: LexborNode) -> int:
         """Return the number of characters of an element outside links."""
         shape = self.shapes.get(node.mem_id)
-        return 0 if shape is None else shape.text - shape.linked
+        return 0 if shape is None else shape.text_length - shape.linked_length
 
     def _count_elements(self, root: LexborNode) -> None:
         """Count in running totals: the counts of an element are the difference between its end and its start."""
         shapes = self.shapes
         placement_ids = self._main_elements | self._aside_elements
-        text = linked = label = prose = 0
-        elements = 1
+        text_length = linked_length = heading_length = prose_length = 0
+        num_elements = 1
         no_links = link_totals = _LinkCounts()
-        in_link = num_labels = num_verbatim = num_mains = num_articles = num_asides = 0
-        is_early = True
+        num_open_headings = num_open_verbatim = num_open_mains = num_open_articles = num_open_asides = 0
+        in_link = False
+        is_before_content = True
         open_elements: list[_OpenElement] = []
         node = root.child
         while node is not None or open_elements:
@@ -213,40 +236,40 @@ class PageSurvey:
                 (
                     element,
                     tag,
-                    number,
-                    text_before,
-                    linked_before,
-                    label_before,
-                    prose_before,
-                    first_element,
+                    element_id,
+                    text_length_before,
+                    linked_length_before,
+                    heading_length_before,
+                    prose_length_before,
+                    num_elements_before,
                     links_before,
                 ) = open_elements.pop()
-                if tag or number in placement_ids:
-                    if tag in _PLACEMENT_TAGS or number in placement_ids:
-                        num_mains -= tag == "main" or number in self._main_elements
-                        num_articles -= tag == "article"
-                        num_asides -= tag in _ASIDE_LANDMARK_TAGS or number in self._aside_elements
+                if tag or element_id in placement_ids:
+                    if tag in _PLACEMENT_TAGS or element_id in placement_ids:
+                        num_open_mains -= tag == "main" or element_id in self._main_elements
+                        num_open_articles -= tag == "article"
+                        num_open_asides -= tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_elements
                     if tag in _LABEL_TAGS:
-                        num_labels -= 1
+                        num_open_headings -= 1
                     elif tag in VERBATIM_TAGS:
-                        num_verbatim -= 1
+                        num_open_verbatim -= 1
                     elif tag == "a" and in_link:
-                        in_link = 0
-                        length = linked - linked_before
+                        in_link = False
+                        length = linked_length - linked_length_before
                         if length > _MAX_LINK_CHARACTERS:  # an overlong link is prose
-                            linked -= length
-                            prose += length
+                            linked_length -= length
+                            prose_length += length
                         else:
                             link_totals = _LinkCounts(*map(add, link_totals, self._count_link(element, length)))
                 counts = (
-                    text - text_before,
-                    linked - linked_before,
-                    label - label_before,
-                    prose - prose_before,
-                    elements - first_element,
-                    is_early,
+                    text_length - text_length_before,
+                    linked_length - linked_length_before,
+                    heading_length - heading_length_before,
+                    prose_length - prose_length_before,
+                    num_elements - num_elements_before,
+                    is_before_content,
                 )
-                shapes[number] = (
+                shapes[element_id] = (
                     Shape(*counts) if link_totals is links_before else _LinkingShape(counts, links_before, link_totals)
                 )
                 node = element.next
@@ -255,59 +278,75 @@ class PageSurvey:
             if tag == "-text":
                 length = len((node.text_content or "").strip())
                 if length:
-                    text += length
+                    text_length += length
                     if in_link:
-                        linked += length
-                    elif num_labels:
-                        label += length
-                    elif num_verbatim or length >= _MIN_PROSE_CHARACTERS:
-                        prose += length
-                        is_early = False
+                        linked_length += length
+                    elif num_open_headings:
+                        heading_length += length
+                    elif num_open_verbatim or length >= _MIN_PROSE_CHARACTERS:
+                        prose_length += length
+                        is_before_content = False
             elif tag == "img":
                 length = len((node.attributes.get("alt") or "").strip())
-                text += length
-                linked += length if in_link else 0
+                text_length += length
+                linked_length += length if in_link else 0
             elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:
-                number = node.mem_id
+                element_id = node.mem_id
                 tracked_tag = tag if tag in _TRACKED_TAGS else ""
-                open_elements.append((node, tracked_tag, number, text, linked, label, prose, elements, link_totals))
-                elements += 1
-                if tracked_tag or number in placement_ids:
-                    if tag in _PLACEMENT_TAGS or number in placement_ids:
-                        if tag == "main" or number in self._main_elements:
-                            if not num_mains:
+                open_elements.append(
+                    (
+                        node,
+                        tracked_tag,
+                        element_id,
+                        text_length,
+                        linked_length,
+                        heading_length,
+                        prose_length,
+                        num_elements,
+                        link_totals,
+                    )
+                )
+                num_elements += 1
+                if tracked_tag or element_id in placement_ids:
+                    if tag in _PLACEMENT_TAGS or element_id in placement_ids:
+                        if tag == "main" or element_id in self._main_elements:
+                            if not num_open_mains:
                                 self._mains.append(node)
-                            num_mains += 1
+                            num_open_mains += 1
                         if tag == "article":
-                            if not num_articles:
-                                self._articles.append((node, num_mains > 0))
-                            num_articles += 1
-                        num_asides += tag in _ASIDE_LANDMARK_TAGS or number in self._aside_elements
-                    elif tag == "h1" and not num_asides:
+                            if not num_open_articles:
+                                self._articles.append((node, num_open_mains > 0))
+                            num_open_articles += 1
+                        num_open_asides += tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_elements
+                    elif tag == "h1" and not num_open_asides:
                         self._titles.append(node)
                     if tag in _LABEL_TAGS:
-                        num_labels += 1
-                        is_early = is_early and tag not in HEADING_TAGS
+                        num_open_headings += 1
+                        is_before_content = is_before_content and tag not in HEADING_TAGS
                     elif tag in VERBATIM_TAGS:
-                        num_verbatim += 1
+                        num_open_verbatim += 1
                     elif tag == "a" and "href" in node.attributes:
-                        in_link = 1
+                        in_link = True
                 node = node.child
                 continue
             node = node.next
-        shapes[root.mem_id] = _LinkingShape((text, linked, label, prose, elements, is_early), no_links, link_totals)
+        shapes[root.mem_id] = _LinkingShape(
+            (text_length, linked_length, heading_length, prose_length, num_elements, is_before_content),
+            no_links,
+            link_totals,
+        )
 
     def _count_link(self, link: LexborNode, length: int) -> _LinkCounts:
         """Return the counts of a link whose text has ``length`` characters."""
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
-        fragments = site = 0
+        num_fragment_links = num_site_links = 0
         if target.startswith("#"):
-            fragments = 1
+            num_fragment_links = 1
         elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
-            site = int("//" not in target[:10] or _parse_host(target) in self._hosts)
-        if length > 160:
-            return _LinkCounts(1, site, fragments)
+            num_site_links = int("//" not in target[:10] or _parse_host(target) in self._hosts)
+        if length > _MAX_LABEL_CHARACTERS:
+            return _LinkCounts(1, num_site_links, num_fragment_links)
         text = link.text(deep=True)
         words = normalize_words(text)
         has_arrows = _ARROWS_PATTERN.search(text) is not None
@@ -320,41 +359,51 @@ class PageSurvey:
         )
         return _LinkCounts(
             1,
-            site,
-            fragments,
-            known=int(bool(fragments) and normalize_words(strip_numbering(text.strip())) in self._headings),
-            tools=int(_TOOL_PATTERN.fullmatch(words) is not None),
-            brief=int(words in _BRIEF_LABELS),
-            turns=int(is_paging),
-            pagers=int(is_paging or label in _SITE_LABELS),
+            num_site_links,
+            num_fragment_links,
+            num_heading_links=int(
+                bool(num_fragment_links) and normalize_words(strip_numbering(text.strip())) in self._headings
+            ),
+            num_action_links=int(_ACTION_PATTERN.fullmatch(words) is not None),
+            num_ambiguous_links=int(words in _AMBIGUOUS_LABELS),
+            num_paging_links=int(is_paging),
+            num_standard_links=int(is_paging or label in _SITE_LABELS),
         )
 
-    def _find_stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
+    def _find_declared_content(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
         """Return the ``<main>`` of the page, or the only ``<article>`` in it if that holds enough of its text."""
-        region = max(self._mains, key=self._measure_weight, default=None)
-        if region is not None and (len(self._mains) > 1 or not self._has_most_text(region, body)):
+        content = max(self._mains, key=self._measure_weight, default=None)
+        if content is not None and (len(self._mains) > 1 or not self._has_most_text(content, body)):
             return None, False
-        articles = [article for article, in_main in self._articles if region is None or in_main]
-        container = body if region is None else region
+        articles = [article for article, in_main in self._articles if content is None or in_main]
+        container = body if content is None else content
         if len(articles) == 1:
             # An article without the page's title can be one part among others.
-            has_title = region is not None or not self._titles or articles[0].css_first("h1") is not None
-            min_share = 0.5 if has_title or not any(self.shapes[title.mem_id].label for title in self._titles) else 0.9
-            region = (
+            has_title = content is not None or not self._titles or articles[0].css_first("h1") is not None
+            min_share = (
+                0.5 if has_title or not any(self.shapes[title.mem_id].heading_length for title in self._titles) else 0.9
+            )
+            content = (
                 articles[0]
                 if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container)
-                else region
+                else content
             )
-        return region, region is not None
+        return content, content is not None
 
-    def _has_most_text(self, region: LexborNode, body: LexborNode) -> bool:
+    def _has_most_text(self, content: LexborNode, body: LexborNode) -> bool:
         """True if the declared content is a large part of the page, or there is no prose next to it."""
-        region_shape, body_shape = self.shapes[region.mem_id], self.shapes[body.mem_id]
-        if self._measure_weight(region) >= 0.3 * self.weight or region_shape.text >= 0.3 * body_shape.text:
+        content_shape, body_shape = self.shapes[content.mem_id], self.shapes[body.mem_id]
+        if (
+            self._measure_weight(content) >= 0.3 * self.body_weight
+            or content_shape.text_length >= 0.3 * body_shape.text_length
+        ):
             return True
-        return region_shape.text > 0 and body_shape.prose - region_shape.prose < _MAX_FINE_PRINT_CHARACTERS
+        return (
+            content_shape.text_length > 0
+            and body_shape.prose_length - content_shape.prose_length < _MAX_FINE_PRINT_CHARACTERS
+        )
 
-    def _compute_region(self, body: LexborNode) -> LexborNode:
+    def _guess_content(self, body: LexborNode) -> LexborNode:
         """Return the innermost element with most of the text outside links, and no paragraph or heading next to it."""
         node = body
         while True:
@@ -364,20 +413,20 @@ class PageSurvey:
             while child is not None:
                 shape = self.shapes.get(child.mem_id)
                 if shape is not None:
-                    if shape.text and child.tag in _FLOW_TAGS and not shape.mostly_links:
+                    if shape.text_length and child.tag in _FLOW_TAGS and not shape.is_mostly_links:
                         return node
-                    if self._measure_weight(child) > _MIN_CONTENT_SHARE * self.weight:
+                    if self._measure_weight(child) > _MIN_CONTENT_SHARE * self.body_weight:
                         heaviest = child
-                    prose += shape.prose
+                    prose += shape.prose_length
                 child = child.next
             if heaviest is None or heaviest.tag in ("ul", "ol", "a", "span"):
                 return node
-            if prose - self.shapes[heaviest.mem_id].prose > _MAX_FINE_PRINT_CHARACTERS:
+            if prose - self.shapes[heaviest.mem_id].prose_length > _MAX_FINE_PRINT_CHARACTERS:
                 return node
             node = heaviest
 
     def _find_outside_title(
-        self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode, is_stated: bool
+        self, tree: LexborHTMLParser, body: LexborNode, content: LexborNode, is_declared: bool
     ) -> LexborNode | None:
         """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
 
@@ -386,12 +435,12 @@ class PageSurvey:
         """
         is_inside = False
         for heading in self._titles:
-            if self.shapes[heading.mem_id].label:
-                is_inside = region.mem_id in _iter_enclosing_ids(heading)
+            if self.shapes[heading.mem_id].heading_length:
+                is_inside = content.mem_id in _iter_enclosing_ids(heading)
                 if not is_inside:
                     return heading
                 break
-        if is_inside and is_stated:
+        if is_inside and is_declared:
             return None
         title_node = tree.css_first("head > title")
         title_text = title_node.text(deep=True) if title_node is not None else ""
@@ -405,16 +454,21 @@ class PageSurvey:
         longest_length = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MAX_TITLE_CANDIDATES):
             shape = self.shapes.get(node.mem_id)
-            if shape is None or not 0 < shape.text < 250 or shape.turns or shape.linked > 0.7 * shape.text:
+            if (
+                shape is None
+                or not 0 < shape.text_length < 250
+                or shape.num_paging_links
+                or shape.linked_length > 0.7 * shape.text_length
+            ):
                 continue
             text = normalize_words(node.text(deep=True, separator=" "))
             name = max((name for name in names if name and f"{text} ".startswith(f"{name} ")), key=len, default="")
             if len(name) > longest_length:
                 title, longest_length = node, len(name)
         title_node = body.css_first("div.title, p.title, td.title") if title is None else None
-        if title_node is not None and 0 < getattr(self.shapes.get(title_node.mem_id), "text", 0) < 250:
+        if title_node is not None and 0 < getattr(self.shapes.get(title_node.mem_id), "text_length", 0) < 250:
             title = title_node
-        return None if title is None or region.mem_id in _iter_enclosing_ids(title) else title
+        return None if title is None or content.mem_id in _iter_enclosing_ids(title) else title
 
 
 def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:

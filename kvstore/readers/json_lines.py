@@ -72,13 +72,13 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         yield SkippedPart(origin.name, "lock file")
         return
     try:
-        objects, value = _split_objects(_parse_value(text))
+        objects, value = _split_main_list(_parse_value(text))
     except BadLineError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
     except RecursionError:
         raise ReaderError(f"{origin.name}: {_TOO_DEEP_MESSAGE}") from None
     if objects:
-        yield from _make_items(enumerate(objects, 1), origin, _make_document_maker(origin, options))
+        yield from _iter_items(enumerate(objects, 1), origin, _make_document_maker(origin, options))
         if not value:
             return
     if value in (None, "", [], {}):
@@ -93,8 +93,11 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {}, "markdown")
 
 
-def _split_objects(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
-    """Return the objects of the list that the value is or mostly consists of, and the rest of the value."""
+def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
+    """Return the objects of the main list, and the rest of the value.
+
+    The main list is the value itself, or a field with more than half of its text. Without one, the list is empty.
+    """
     if objects := _get_objects(value):
         return objects, None
     if isinstance(value, dict):
@@ -137,10 +140,10 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
     first_line = next(nonblank_lines, None)
     if first_line is None:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    yield from _make_items(chain([first_line], nonblank_lines), origin, make_items)
+    yield from _iter_items(chain([first_line], nonblank_lines), origin, make_items)
 
 
-def _make_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
+def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
     """Yield the items that ``make_items`` makes from numbered objects or lines, and a failure for each invalid one."""
     for number, row in rows:
         position = f"{origin.name}:{number}"

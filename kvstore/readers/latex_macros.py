@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from .latex_commands import PROTECTED_COMMANDS
-from .latex_parts import find_closing
+from .latex_parts import find_closing_bracket
 
 #: The maximum number of characters that macros of a file can expand to. Each expansion has an extra cost, so that empty
 #: expansions also terminate.
@@ -81,7 +81,7 @@ class LatexCursor:
         if self._offset >= len(self._text):
             return ""
         if self._text[self._offset] == "{":
-            end = find_closing(self._text, self._offset, "{", "}")
+            end = find_closing_bracket(self._text, self._offset, "{", "}")
             inner = self._text[self._offset + 1 : end]
             self._offset = min(end + 1, len(self._text))
             return inner
@@ -99,7 +99,7 @@ class LatexCursor:
         start = self._offset
         self._skip_space()
         if self._offset < len(self._text) and self._text[self._offset] == opening:
-            end = find_closing(self._text, self._offset, opening, closing, _MAX_OPTION_CHARACTERS)
+            end = find_closing_bracket(self._text, self._offset, opening, closing, _MAX_OPTION_CHARACTERS)
             if self._text[end : end + 1] == closing:
                 inner = self._text[self._offset + 1 : end]
                 self._offset = end + 1

@@ -21,11 +21,13 @@ def split_slide_title(body: str) -> tuple[str, str] | None:
     start = len(body) - len(body.lstrip())
     if body[start : start + 1] != "{":
         return None
-    end = find_closing(body, start, "{", "}")
+    end = find_closing_bracket(body, start, "{", "}")
     return body[start + 1 : end], body[end + 1 :]
 
 
-def find_closing(text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS) -> int:
+def find_closing_bracket(
+    text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS
+) -> int:
     """Return the offset of the bracket that closes the one at ``start``, or the end of the search range."""
     depth = 0
     braces = 0
@@ -95,7 +97,7 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
             option = None
             bracket = re.compile(r"\s*\[").match(body, start)
             if bracket:
-                end = find_closing(body, bracket.end() - 1, "[", "]")
+                end = find_closing_bracket(body, bracket.end() - 1, "[", "]")
                 option, start = body[bracket.end() : end], min(end + 1, len(body))
             if command == "bibitem" and (key := re.compile(r"\s*\{[^{}]*\}").match(body, start)):
                 start = key.end()

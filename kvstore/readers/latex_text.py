@@ -116,7 +116,7 @@ class _LatexText(LatexCursor):
         self._depth = depth
         self._inline = InlineBuilder(plain=plain)
         self._blocks: list[MarkdownBlock] = []
-        self._unclosed: set[str] = set()  # formula delimiters that do not occur again
+        self._unclosed_delimiters: set[str] = set()  # closing formula delimiters that the rest does not contain
 
     def parse_blocks(self) -> list[MarkdownBlock]:
         """Return the blocks of the source."""
@@ -320,14 +320,14 @@ class _LatexText(LatexCursor):
     def _read_formula(self, opening: str) -> None:
         """Read a formula up to its closing delimiter; an unclosed delimiter is text."""
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
-        end = self._offset if closing not in self._unclosed else -1
+        end = self._offset if closing not in self._unclosed_delimiters else -1
         while end >= 0:
             end = self._text.find(closing, end)
             if end < 0 or closing[0] == "\\" or self._text[end - 1] != "\\":
                 break
             end += 1
         if end < 0:
-            self._unclosed.add(closing)
+            self._unclosed_delimiters.add(closing)
         if end < 0 or (opening == "$" and self._text.find("\n\n", self._offset, end) >= 0):
             self._inline.add_text(opening if opening[0] == "$" else "")
             return

@@ -97,12 +97,12 @@ class _MailPart(EmailMessage):
 
     def __init__(self, policy: Any = None) -> None:
         super().__init__(policy)
-        self._numbers = count(1)
+        self._part_numbers = count(1)
 
     def attach(self, payload: Any) -> None:
         payload.depth = self.depth + 1
-        payload._numbers = self._numbers
-        if next(self._numbers) > _MAX_PARTS:
+        payload._part_numbers = self._part_numbers
+        if next(self._part_numbers) > _MAX_PARTS:
             raise _InvalidMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; split it")
         if payload.depth > _MAX_DEPTH:
             raise _InvalidMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
@@ -296,8 +296,8 @@ def _choose_alternative(part: Message) -> Message | None:
 def _count_words(form: Message) -> int:
     """Return the number of visible words in one form of a text."""
     text_parts = [text_part for text_part in form.walk() if _is_text_type(text_part.get_content_type())]
-    texts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
-    return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in texts)
+    unnamed_parts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
+    return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in unnamed_parts)
 
 
 def _get_file_name(part: Message) -> str:

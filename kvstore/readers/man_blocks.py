@@ -100,7 +100,7 @@ class ManualBlocks:
     def __init__(self, roff: RoffInterpreter) -> None:
         self._roff = roff
         self._description = ""
-        self._in_name = False
+        self._in_name_section = False
         self._levels = [IndentLevel()]
         self._num_unindented = 0  # the number of open levels beyond the maximum depth
         self._running_text = RunningText()
@@ -155,11 +155,11 @@ class ManualBlocks:
         text = self._running_text.take_text()
         self._is_continued = False
         if text:
-            if self._in_name and not self._description:
+            if self._in_name_section and not self._description:
                 self._description = join_whitespace(text)
             self._levels[-1].add_blocks(make_paragraph(text))
 
-    def _await_line(self, take_line: Callable[[str], None]) -> None:
+    def _pass_next_line_to(self, take_line: Callable[[str], None]) -> None:
         """Pass the next line of text to a function instead of the paragraph."""
         self._take_next_line = take_line
 

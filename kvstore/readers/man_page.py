@@ -127,11 +127,11 @@ class _ManualPage(ManualBlocks):
         if self._reference_parts is not None and tokens[0].startswith("%"):
             self._reference_parts.append(" ".join(tokens[1:]).replace("\0", ""))
             return
-        if tokens[0] == "Nm" and not self._in_name and self._in_synopsis:
+        if tokens[0] == "Nm" and not self._in_name_section and self._in_synopsis:
             self._running_text.break_line()
         if tokens[0] == "In" and self._in_synopsis:
             self._running_text.add("#include")
-        self._mdoc.add_line(tokens, self._running_text, defines_name=self._in_name)
+        self._mdoc.add_line(tokens, self._running_text, defines_name=self._in_name_section)
         if tokens[0] in ("In", "Ft", "Vt", "Cd") and self._in_synopsis:
             self._running_text.break_line()
 
@@ -191,7 +191,7 @@ class _ManualPage(ManualBlocks):
         self._levels[0].close_list()
         title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(args))
         if not title.strip():
-            self._await_line(lambda text: self._add_section_heading(text, level))
+            self._pass_next_line_to(lambda text: self._add_section_heading(text, level))
             return
         self._add_section_heading(title, level)
 
@@ -199,7 +199,7 @@ class _ManualPage(ManualBlocks):
         """Add a heading; the first section is NAME."""
         title = join_whitespace(title)
         if level == 2:
-            self._in_name = not self._description and (not self._levels[0].blocks)
+            self._in_name_section = not self._description and (not self._levels[0].blocks)
             self._in_synopsis = title.upper() == "SYNOPSIS"
         self._levels[0].add_blocks(make_heading(level, title))
 
@@ -228,14 +228,14 @@ class _ManualPage(ManualBlocks):
     def _start_term(self, args: str) -> None:
         """Handle ``.TP``: the next line is a term."""
         self._begin_item()
-        self._await_line(lambda term: self._levels[-1].open_item(make_item(term)))
+        self._pass_next_line_to(lambda term: self._levels[-1].open_item(make_item(term)))
 
     def _add_further_term(self, args: str) -> None:
         """Handle ``.TQ``: the next line is another term of the same item."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
-            self._await_line(items[-1].terms.append)
+            self._pass_next_line_to(items[-1].terms.append)
         else:
             self._start_term(args)
 
@@ -322,7 +322,7 @@ class _ManualPage(ManualBlocks):
         if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
-                self._await_line(self._extend_term)
+                self._pass_next_line_to(self._extend_term)
         else:
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
 
@@ -332,7 +332,7 @@ class _ManualPage(ManualBlocks):
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()
         if self._mdoc.open_tags:
-            self._await_line(self._extend_term)
+            self._pass_next_line_to(self._extend_term)
 
     def _start_display(self, args: str) -> None:
         """Handle ``.Bd``: begin a display, which is a code block if its lines are not filled."""
@@ -383,30 +383,7 @@ class _ManualPage(ManualBlocks):
                 continue  # a layout macro between the rows
             if line.strip() in ("_", "=") or not line.strip():
                 continue
-            cells = [""]
-            remaining = line
-            while True:
-                # A cell of several lines is enclosed in T{ and T}.
-                *complete_cells, open_cell = remaining.split(separator)
-                cells[-1] += complete_cells[0] if complete_cells else ""
-                cells += complete_cells[1:]
-                if complete_cells:
-                    cells.append("")
-                if open_cell.strip() != "T{":
-                    cells[-1] += open_cell
-                    break
-                cell_lines: list[str] = []
-                remaining = ""
-                for cell_line in lines:
-                    if cell_line.startswith("T}"):
-                        remaining = cell_line[2:]
-                        break
-                    cell_lines.append(
-                        " ".join(split_arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line
-                    )
-                cells[-1] = " ".join(cell_lines)
-                if not remaining:
-                    break
+            cells = _read_table_cells(line, lines, separator)
             rows.append([_clean_cell(self._roff.render_text(cell)) for cell in cells])
         if rows:
             self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
@@ -450,6 +427,34 @@ def _format_heading(name: str, section: str) -> str:
 def _to_typed_name(name: str) -> str:
     """Return the name of a program as typed; headers often have it in capitals."""
     return name.lower() if name.isupper() else name
+
+
+def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str) -> list[str]:
+    """Return the cells of a row of a tbl table, which begins with ``first_line``.
+
+    A cell of several lines is enclosed in ``T{`` and ``T}``; its lines are read from ``next_lines``.
+    """
+    cells = [""]
+    remaining = first_line
+    while True:
+        *complete_cells, open_cell = remaining.split(separator)
+        cells[-1] += complete_cells[0] if complete_cells else ""
+        cells += complete_cells[1:]
+        if complete_cells:
+            cells.append("")
+        if open_cell.strip() != "T{":
+            cells[-1] += open_cell
+            return cells
+        cell_lines: list[str] = []
+        remaining = ""
+        for cell_line in next_lines:
+            if cell_line.startswith("T}"):
+                remaining = cell_line[2:]
+                break
+            cell_lines.append(" ".join(split_arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line)
+        cells[-1] = " ".join(cell_lines)
+        if not remaining:
+            return cells
 
 
 def _clean_cell(text: str) -> str:

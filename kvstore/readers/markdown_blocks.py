@@ -45,7 +45,7 @@ class InlineBuilder:
         self.plain = plain
         self._pieces: list[str] = []
         self._code_end = -1
-        self._num_takes = 0  # number of calls of take_paragraphs; emphasis opened before a call ends with it
+        self._num_takes = 0  # number of calls of take_paragraphs, each of which ends open emphasis
         self._is_emphasized = False
         self._emphasis_end = -1
         self._needs_space = False
@@ -80,11 +80,11 @@ class InlineBuilder:
             return
         if text[0] == " ":
             self.add_text(" ")
-        continues = len(self._pieces) == self._code_end and "`" not in code
-        if continues and _WORD_BREAK_PATTERN.fullmatch(self._pieces[-1][-2] + code[0]):
+        continues_code = len(self._pieces) == self._code_end and "`" not in code
+        if continues_code and _WORD_BREAK_PATTERN.fullmatch(self._pieces[-1][-2] + code[0]):
             self._pieces[-1] = f"{self._pieces[-1][:-1]}{code}`"
         else:
-            self._pieces += [" "] if continues else []
+            self._pieces += [" "] if continues_code else []
             self._pieces.append(make_code_span(code))
         self._code_end = -1 if "`" in code else len(self._pieces)
         if text[-1] == " ":

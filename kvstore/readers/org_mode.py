@@ -64,12 +64,12 @@ _FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
-    page = _OrgFile()
-    blocks = page.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], 0)
-    markdown = prepend_paragraphs(join_blocks(blocks), page.descriptions)
+    parser = _OrgFile()
+    blocks = parser.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], 0)
+    markdown = prepend_paragraphs(join_blocks(blocks), parser.descriptions)
     if not markdown.strip():
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, page.title or find_first_title(markdown), markdown + "\n", page.meta, "markdown")
+    yield RawDocument(origin.key, parser.title or find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
 
 
 class _OrgFile:
@@ -228,13 +228,15 @@ def _split_cells(line: str) -> list[str]:
 
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
-    texts = ProtectedTexts()
+    protected_texts = ProtectedTexts()
     mark = "" if plain else "*"
-    text = _CODE_PATTERN.sub(lambda match: texts.protect(match[2] if plain else make_code_span(match[2])), text)
-    text = _LINK_PATTERN.sub(lambda match: match[2] or texts.protect(match[1].removeprefix("file:")), text)
+    text = _CODE_PATTERN.sub(
+        lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text
+    )
+    text = _LINK_PATTERN.sub(lambda match: match[2] or protected_texts.protect(match[1].removeprefix("file:")), text)
     text = _FOOTNOTE_REFERENCE_PATTERN.sub(r"[\1]", text)
-    text = _DATE_PATTERN.sub(lambda match: texts.protect(match[1].strip()), text)
+    text = _DATE_PATTERN.sub(lambda match: protected_texts.protect(match[1].strip()), text)
     text = _STRONG_PATTERN.sub(lambda match: f"{mark}{match[1]}{mark}", text)
     text = _ITALIC_PATTERN.sub(lambda match: f"{mark}{match[1]}{mark}", text)
     text = _UNDERLINE_PATTERN.sub(lambda match: match[2], text)
-    return texts.restore(text).strip()
+    return protected_texts.restore(text).strip()

@@ -37,6 +37,13 @@ from .text import find_title
 _BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
 #: A line shorter than this share of the page's usual line length ends its paragraph.
 _SHORT_LINE_SHARE = 0.6
+#: The maximum distance of two lines of a paragraph, relative to the usual distance on the page, and the maximum
+#: difference of their letter sizes, relative to the size.
+_MAX_LEADING = 1.45
+_MAX_SIZE_DIFFERENCE = 0.12
+#: The minimum indentation that has a meaning, and the maximum offset between aligned lines, in letter heights.
+_MIN_INDENT = 0.8
+_MAX_ALIGNED_OFFSET = 0.5
 #: Limits for running heads: the number of lines at the top and bottom of a page that can be running heads; the minimum
 #: number of pages with the same line; the minimum share of the pages between the first and last of them (left and right
 #: pages can alternate); the height tolerance in points; and the maximum number of characters.
@@ -178,23 +185,25 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     paragraphs: list[str] = []
     num_lines = 0  # number of lines of the paragraph
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
-        joint = None if previous is None else _choose_joint(previous, line, following, num_lines, leading, usual_length)
-        if joint is None:
+        separator = (
+            None if previous is None else _choose_separator(previous, line, following, num_lines, leading, usual_length)
+        )
+        if separator is None:
             paragraphs.append(line.text)
             num_lines = 1
             continue
         num_lines += 1
-        if joint == " " and _HYPHENATED_PATTERN.search(paragraphs[-1]) is not None:
+        if separator == " " and _HYPHENATED_PATTERN.search(paragraphs[-1]) is not None:
             paragraphs[-1] = spellings.join_hyphenated(paragraphs[-1], line.text)
         else:
-            paragraphs[-1] += joint + line.text
+            paragraphs[-1] += separator + line.text
     return "\n\n".join(paragraphs)
 
 
-def _choose_joint(
+def _choose_separator(
     previous: PageLine, line: PageLine, following: PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
-    """Return the string that joins a line to the line above (a space or newline), or None if a paragraph begins."""
+    """Return the separator between a line and the line above it: a space or newline; None if a paragraph begins."""
     down, right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
         return None
@@ -203,17 +212,18 @@ def _choose_joint(
     )
     if down <= 0:  # the next column, or an irregular order
         return " " if is_full else None
-    if down > 1.45 * leading or abs(line.size - previous.size) > 0.12 * previous.size:
+    if down > _MAX_LEADING * leading or abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
         return None
     if len(previous.pieces) > 1:  # a definition continues below itself, a row of a table does not
         return " " if right > em else None
-    if right > 0.8 * em:
-        is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < 0.5 * em
+    if right > _MIN_INDENT * em:
+        max_offset = _MAX_ALIGNED_OFFSET * em
+        is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < max_offset
         if _BULLET_PATTERN.match(previous.text):
             return " "
-        if num_lines == 1 and not is_full and (is_continued or following is None or following.x < line.x - 0.5 * em):
+        if num_lines == 1 and not is_full and (is_continued or following is None or following.x < line.x - max_offset):
             return "\n"  # a term with its definition below it, to the right
         return " " if num_lines == 1 and is_continued and is_full else None
-    if right < -0.8 * em:
+    if right < -_MIN_INDENT * em:
         return " " if num_lines == 1 and is_full else None
     return " " if is_full else None

@@ -10,34 +10,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 #: The minimum gap between words, in thousandths of a letter's height, and a gap that pypdf recognizes in any font.
 MIN_WORD_GAP = 140
-SURE_GAP = 1000
+RECOGNIZED_GAP = 1000
 #: The minimum width of a space; a narrower one is canceled by the word spacing.
 _MIN_SPACE_WIDTH = 50
 #: The maximum number of codes of a string whose character spacing separates words; longer strings are letterspaced.
 _MAX_SPACED_CODES = 3
 #: The maximum number of widths of a font; there are no more two-byte codes.
 _MAX_WIDTHS = 1 << 16
-#: The number of bytes per code, the widths of codes, and the default width, in thousandths of a letter's height.
-_Widths = tuple[int, dict[int, float], float]
+
+
+class _FontWidths(NamedTuple):
+    """The number of bytes per code, the widths of codes, and the default width, in thousandths of a letter's height."""
+
+    code_size: int
+    widths_by_code: dict[int, float]
+    default_width: float
 
 
 @dataclass(frozen=True, slots=True)
 class _TextState:
     """The text state of a page (PDF 32000-1, 9.3): the font, and how far a code moves the pen.
 
-    ``single_byte``: each byte is a code. ``size`` and the spacings are in text units; ``scale`` is a factor.
+    ``single_byte``: each byte is a code. ``size`` and the spacings are in text units.
     """
 
-    widths: _Widths | None = None
+    font_widths: _FontWidths | None = None
     single_byte: bool = False
     size: float = 0.0
-    characters: float = 0.0
-    words: float = 0.0
-    scale: float = 1.0
+    character_spacing: float = 0.0
+    word_spacing: float = 0.0
+    horizontal_scale: float = 1.0
 
 
 class PenTracker:
@@ -51,7 +57,7 @@ class PenTracker:
     def __init__(self) -> None:
         self._page: Any = None
         #: By the id of the font object, which is stored too, because ids of deleted objects are used again.
-        self._widths_by_font: dict[int, tuple[Any, _Widths | None]] = {}
+        self._widths_by_font: dict[int, tuple[Any, _FontWidths | None]] = {}
         self._state = _TextState()
         self._saved_states: list[_TextState] = []
 
@@ -66,38 +72,38 @@ class PenTracker:
         elif operator == b"Q" and self._saved_states:
             self._state = self._saved_states.pop()
         elif operator == b"Tf" and len(operands) > 1:
-            self._set_font(str(operands[0]), operands[1])
+            self._select_font(str(operands[0]), operands[1])
         elif operands and isinstance(operands[0], (int, float)):
             number = float(operands[0])
             if operator == b"Tc":
-                self._state = replace(self._state, characters=number)
+                self._state = replace(self._state, character_spacing=number)
             elif operator == b"Tw":
-                self._state = replace(self._state, words=number)
+                self._state = replace(self._state, word_spacing=number)
             elif operator == b"Tz":
-                self._state = replace(self._state, scale=number / 100)
+                self._state = replace(self._state, horizontal_scale=number / 100)
 
-    def _set_font(self, name: str, size: Any) -> None:
+    def _select_font(self, name: str, size: Any) -> None:
         """Select a font of the page by its resource name; a font whose widths cannot be read has none."""
         single_byte = False
-        widths: _Widths | None = None
+        font_widths: _FontWidths | None = None
         try:
             font = self._page["/Resources"]["/Font"][name].get_object()
             single_byte = font["/Subtype"] != "/Type0"
             if id(font) not in self._widths_by_font:
                 self._widths_by_font[id(font)] = font, None
                 self._widths_by_font[id(font)] = font, _read_widths(font)
-            widths = self._widths_by_font[id(font)][1]
+            font_widths = self._widths_by_font[id(font)][1]
         except Exception:  # a missing, damaged or unknown font has no widths
             pass
         height = float(size) if isinstance(size, (int, float)) else 0.0
-        self._state = replace(self._state, widths=widths, single_byte=single_byte, size=height)
+        self._state = replace(self._state, font_widths=font_widths, single_byte=single_byte, size=height)
 
     def measure_advance(self, parts: Sequence[Any]) -> float | None:
         """Return how far the shown text moves the pen, in text units, or None if the font has no widths."""
         state = self._state
-        if state.widths is None:
+        if state.font_widths is None:
             return None
-        code_size, widths, default = state.widths
+        code_size, widths_by_code, default_width = state.font_widths
         total = spacing = 0.0
         for part in parts:
             if isinstance(part, (int, float)):
@@ -107,13 +113,13 @@ class PenTracker:
             if not codes or len(codes) % code_size:
                 return None
             total += sum(
-                widths.get(int.from_bytes(codes[offset : offset + code_size], "big"), default)
+                widths_by_code.get(int.from_bytes(codes[offset : offset + code_size], "big"), default_width)
                 for offset in range(0, len(codes), code_size)
             )
-            spacing += state.characters * (len(codes) // code_size) + state.words * (
+            spacing += state.character_spacing * (len(codes) // code_size) + state.word_spacing * (
                 codes.count(b" ") if code_size == 1 else 0
             )
-        return (total * state.size / 1000 + spacing) * state.scale
+        return (total * state.size / 1000 + spacing) * state.horizontal_scale
 
     def add_word_gaps(self, parts: Sequence[Any]) -> list[Any]:
         """Return the operands of TJ, with spacings that separate words replaced by gaps between strings.
@@ -124,15 +130,17 @@ class PenTracker:
         state = self._state
         if not state.single_byte or not state.size:
             return list(parts)
-        character_spacing, word_spacing = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
+        character_spacing, word_spacing = (
+            spacing * 1000 / state.size for spacing in (state.character_spacing, state.word_spacing)
+        )
         strings = [_get_codes(part) for part in parts if not isinstance(part, (int, float))]
         if character_spacing >= MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
             # pypdf counts character spacing itself. The gaps move the pen by 0, and the spacing after the last code is
             # undone.
-            return [*self._insert_gaps(parts, b"", [-SURE_GAP, SURE_GAP]), character_spacing]
+            return [*self._insert_gaps(parts, b"", [-RECOGNIZED_GAP, RECOGNIZED_GAP]), character_spacing]
         if not word_spacing:
             return list(parts)
-        width = state.widths[1].get(ord(" ")) if state.widths is not None else None
+        width = state.font_widths.widths_by_code.get(ord(" ")) if state.font_widths is not None else None
         if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _MIN_SPACE_WIDTH:
             return self._insert_gaps(parts, b" ", [-width - character_spacing - word_spacing])
         return self._insert_gaps(parts, b" ", [b" ", -word_spacing])
@@ -140,9 +148,9 @@ class PenTracker:
     def compensate_scale(self, advance: float | None) -> list[float]:
         """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``."""
         state = self._state
-        if advance is None or not state.size or not 0 < state.scale < 1:
+        if advance is None or not state.size or not 0 < state.horizontal_scale < 1:
             return []
-        return [(advance / state.scale - advance) * 1000 / state.size]
+        return [(advance / state.horizontal_scale - advance) * 1000 / state.size]
 
     @staticmethod
     def _insert_gaps(parts: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
@@ -167,14 +175,14 @@ def _get_codes(part: Any) -> bytes:
     return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
 
 
-def _read_widths(font: Any) -> _Widths | None:
+def _read_widths(font: Any) -> _FontWidths | None:
     """Return the widths of a font, or None if its codes are unknown."""
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
         # A Type 3 font has its own unit (9.6.5).
         unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
-        return 1, dict(enumerate(widths, first_code)), 0.0
+        return _FontWidths(1, dict(enumerate(widths, first_code)), 0.0)
     if font["/Encoding"] != "/Identity-H":
         return None
     descendant = font["/DescendantFonts"].get_object()[0].get_object()
@@ -193,4 +201,4 @@ def _read_widths(font: Any) -> _Widths | None:
         else:
             widths_by_code.update(dict.fromkeys(range(first_code, first_code + count), float(entries[index + 2])))
             index += 3
-    return 2, widths_by_code, float(descendant.get("/DW", 1000))
+    return _FontWidths(2, widths_by_code, float(descendant.get("/DW", 1000)))

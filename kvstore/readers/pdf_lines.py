@@ -16,12 +16,18 @@ from itertools import pairwise
 from typing import Any
 
 from .decoding import clean_text
-from .pdf_fonts import MIN_WORD_GAP, SURE_GAP, PenTracker
+from .pdf_fonts import MIN_WORD_GAP, RECOGNIZED_GAP, PenTracker
 
 #: Ligatures belong to the font, not to the text.
 _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
+#: The maximum difference in height of two texts on one line, in letter heights.
+_MAX_LINE_OFFSET = 0.7
+#: The maximum difference in height of two texts that pypdf reports as one text, in letter heights.
+_MAX_BASELINE_OFFSET = 0.3
+#: The width of a letter, in letter heights.
+_LETTER_WIDTH = 0.62
 #: The minimum gap between columns beyond a word space, in letter heights, and the minimum length of a column's lines in
 #: characters.
 _COLUMN_GAP = 1.4
@@ -42,7 +48,7 @@ class PageLine:
     size: float
     pieces: list[tuple[float, str]]
     after_blank: bool = False
-    end: float | None = None  # the x position after its last letter, if known
+    end_x: float | None = None  # the x position after its last letter, if known
 
     @property
     def text(self) -> str:
@@ -56,8 +62,8 @@ class _ShownText:
 
     x: float
     y: float
-    count: int
-    end: float | None
+    num_characters: int
+    end_x: float | None
 
 
 class _LineCollector:
@@ -75,7 +81,7 @@ class _LineCollector:
         self._pen = pen
 
     def track_operator(
-        self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]
+        self, operator: bytes, operands: Sequence[Any], transformation: Sequence[float], text_matrix: Sequence[float]
     ) -> None:
         """Process an operator before pypdf executes it."""
         self._pen.track_operator(operator, operands)
@@ -83,22 +89,28 @@ class _LineCollector:
             return
         operand = operands[-1] if operator != b"TJ" else operands[0]
         pieces = list(operand) if isinstance(operand, list) else [operand]
-        count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
-        count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
-        x, y = _get_position(outer, inner)
+        num_characters = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
+        num_characters += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+        x, y = _get_position(transformation, text_matrix)
         advance = self._pen.measure_advance(pieces)
-        end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
-        self._shown_texts.append(_ShownText(x, y, count, end))
+        end_x = (
+            None
+            if advance is None
+            else x + advance * (text_matrix[0] * transformation[0] + text_matrix[1] * transformation[2])
+        )
+        self._shown_texts.append(_ShownText(x, y, num_characters, end_x))
         if operator == b"TJ" and isinstance(operand, list):
             operand[:] = [*_widen_word_gaps(self._pen.add_word_gaps(operand)), *self._pen.compensate_scale(advance)]
 
     def collect_text(
-        self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float
+        self, text: str, transformation: Sequence[float], text_matrix: Sequence[float], font: object, size: float
     ) -> None:
-        """Process a text with the matrices that position it."""
+        """Process a text that pypdf reports, with the matrices that position it; ``size`` is the font size."""
         shown_texts, self._shown_texts = self._shown_texts, []
-        x, y = _get_position(outer, inner)
-        size = max(1.0, abs(size) * (abs((inner[3] or inner[1]) * (outer[3] or outer[1])) or 1.0))
+        x, y = _get_position(transformation, text_matrix)
+        size = max(
+            1.0, abs(size) * (abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1])) or 1.0)
+        )
         parts = clean_text(text).translate(_LIGATURES).split("\n")
         for number, part in enumerate(parts):
             if number:
@@ -109,20 +121,20 @@ class _LineCollector:
                 for start, piece in _split_at_gaps(part, x, y, size, part_texts):
                     self._add_piece(piece, start, y, size)
                 if self._open_line is not None:
-                    self._open_line.end = shown_texts[-1].end if shown_texts and number == len(parts) - 1 else None
+                    self._open_line.end_x = shown_texts[-1].end_x if shown_texts and number == len(parts) - 1 else None
 
     def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
         """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height."""
         line = self._open_line
-        if line is None or abs(line.y - y) > 0.7 * max(size, line.size):
+        if line is None or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size):
             self._open_line = PageLine(x, y, size, [(x, text)], self._after_blank)
             self.lines.append(self._open_line)
             self._after_blank = False
             return
         start, last_text = line.pieces[-1]
         if (
-            line.end is not None
-            and x - line.end > MIN_WORD_GAP * size / 1000
+            line.end_x is not None
+            and x - line.end_x > MIN_WORD_GAP * size / 1000
             and last_text.strip()
             and not last_text[-1].isspace()
         ):
@@ -141,43 +153,47 @@ def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
     """
     widened_parts: list[Any] = []
     for part in parts:
-        if isinstance(part, (int, float)) and -SURE_GAP < part <= -MIN_WORD_GAP:
-            widened_parts += [-SURE_GAP, SURE_GAP + part]
+        if isinstance(part, (int, float)) and -RECOGNIZED_GAP < part <= -MIN_WORD_GAP:
+            widened_parts += [-RECOGNIZED_GAP, RECOGNIZED_GAP + part]
         else:
             widened_parts.append(part)
     return widened_parts
 
 
-def _get_position(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
+def _get_position(transformation: Sequence[float], text_matrix: Sequence[float]) -> tuple[float, float]:
     """Return the x and y position that the current transformation and the text matrix determine, in points."""
     return (
-        inner[4] * outer[0] + inner[5] * outer[2] + outer[4],
-        inner[4] * outer[1] + inner[5] * outer[3] + outer[5],
+        text_matrix[4] * transformation[0] + text_matrix[5] * transformation[2] + transformation[4],
+        text_matrix[4] * transformation[1] + text_matrix[5] * transformation[3] + transformation[5],
     )
 
 
-def _is_wide_gap(distance: float, letters: int, size: float) -> bool:
-    """True if the distance between the starts of two texts exceeds the first text (``letters`` letters) and a space."""
-    # Letters are about half as wide as high. The longer a text is, the less certain is its end.
-    return distance > (0.62 * letters + _COLUMN_GAP) * size
+def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
+    """True if two texts start farther apart than the first text, of ``num_letters`` letters, and a space are wide."""
+    # The longer a text is, the less certain is its end.
+    return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
 
 
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
     """Yield the parts of a text, split at wide gaps between the shown texts, with their x positions."""
-    texts_on_line = [(text.x, text.count) for text in shown_texts if abs(text.y - y) < 0.3 * size and text.count]
+    texts_on_line = [
+        (shown.x, shown.num_characters)
+        for shown in shown_texts
+        if abs(shown.y - y) < _MAX_BASELINE_OFFSET * size and shown.num_characters
+    ]
     total = sum(count for _, count in texts_on_line)
-    letters = len("".join(text.split()))
+    num_letters = len("".join(text.split()))
     offset = letters_shown = letters_in_part = 0
     start = x
     for (left_x, count), (right_x, _) in pairwise(texts_on_line):
         letters_shown += count
         letters_in_part += count
-        width = round(letters_in_part * letters / total)
+        width = round(letters_in_part * num_letters / total)
         if not _is_wide_gap(right_x - start, width, size) or right_x < left_x:
             continue
-        split_offset = _find_space_after(text, round(letters_shown * letters / total))
+        split_offset = _find_space_after(text, round(letters_shown * num_letters / total))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
             offset, start, letters_in_part = split_offset, right_x, 0

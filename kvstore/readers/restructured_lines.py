@@ -116,22 +116,23 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     table = lines[table_start:end]
     if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
         return None
-    bounds = sorted(
+    border_offsets = sorted(
         {offset for line in table if GRID_BORDER_PATTERN.match(line) for offset, mark in enumerate(line) if mark == "+"}
     )
     rows: CellRows = []
     num_header_rows = 0
-    cells: list[list[str]] = [[] for _ in bounds[1:]]
+    cells: list[list[str]] = [[] for _ in border_offsets[1:]]
     for line in table[1:]:
         if GRID_BORDER_PATTERN.match(line):
             rows.append(cells)
-            cells = [[] for _ in bounds[1:]]
+            cells = [[] for _ in border_offsets[1:]]
             if "=" in line:
                 num_header_rows = len(rows)
             continue
         start = 0
-        for column in range(1, len(bounds)):
-            if column == len(bounds) - 1 or line[bounds[column] : bounds[column] + 1] in ("|", "+"):
-                cells[start].append(line[bounds[start] + 1 : bounds[column]].strip(" |"))
+        for column in range(1, len(border_offsets)):
+            offset = border_offsets[column]
+            if column == len(border_offsets) - 1 or line[offset : offset + 1] in ("|", "+"):
+                cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
                 start = column
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)

@@ -118,8 +118,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
-    page = _RestructuredText(_find_substitutions(lines))
-    markdown = join_blocks(page.parse_blocks(lines, 0)) or join_blocks([make_paragraph(text.strip())])
+    parser = _RestructuredText(_find_substitutions(lines))
+    markdown = join_blocks(parser.parse_blocks(lines, 0)) or join_blocks([make_paragraph(text.strip())])
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", {}, "markdown")
 
 
@@ -185,16 +185,14 @@ class _RestructuredText:
             text = "\n".join(self._render_inline(text_line.lstrip("| ")) for text_line in lines[start:end])
             blocks += [make_paragraph(part) for part in text.split("\n\n") if part.strip()]
             return end
-        for pattern, read_items in (
-            (BULLET_PATTERN, self._parse_items),
-            (_ENUMERATOR_PATTERN, self._parse_items),
-            (FIELD_PATTERN, self._parse_terms),
-            (_OPTION_PATTERN, self._parse_terms),
+        for pattern, parse_list in (
+            (BULLET_PATTERN, self._parse_list),
+            (_ENUMERATOR_PATTERN, self._parse_list),
+            (FIELD_PATTERN, self._parse_term_list),
+            (_OPTION_PATTERN, self._parse_term_list),
         ):
-            if (match := pattern.match(line)) and (
-                pattern is not _ENUMERATOR_PATTERN or _is_enumerated_item(lines, start, match.end())
-            ):
-                block, end = read_items(lines, start, pattern, depth)
+            if pattern.match(line) and (pattern is not _ENUMERATOR_PATTERN or _is_enumerated_item(lines, start)):
+                block, end = parse_list(lines, start, pattern, depth)
                 blocks.append(block)
                 return end
         if start + 1 < len(lines) and lines[start + 1][:1] == " " and not line.endswith("::"):
@@ -254,7 +252,7 @@ class _RestructuredText:
             blocks.append(make_code_block("\n".join(body)))
         return max(block_end, end, start + 1)
 
-    def _parse_items(
+    def _parse_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
         """Parse a bullet list or an enumerated list, and return it with the index of the line after it."""
@@ -275,7 +273,7 @@ class _RestructuredText:
             start = end
         return make_list(items), start
 
-    def _parse_terms(
+    def _parse_term_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
         """Parse fields or command options as a list of ``term: definition``, and return the index after it too."""
@@ -376,11 +374,11 @@ class _RestructuredText:
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
         """Convert inline markup to Markdown; without marks if ``plain``."""
-        texts = ProtectedTexts()
+        protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
             """Replace code by a placeholder, so that the patterns below do not change it."""
-            return texts.protect(code if plain else make_code_span(code))
+            return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_role(match: re.Match[str]) -> str:
             """Return the text of interpreted text with a role, such as ``:func:`~os.path.join```."""
@@ -404,10 +402,10 @@ class _RestructuredText:
             text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect_code(match[1]), text)
         text = _STRONG_PATTERN.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
-        return texts.restore(text)
+        return protected_texts.restore(text)
 
 
-def _is_enumerated_item(lines: Sequence[str], start: int, width: int) -> bool:
+def _is_enumerated_item(lines: Sequence[str], start: int) -> bool:
     """True if an enumerator begins an item, not a sentence: the next line is blank, indented, or the next item."""
     next_line = lines[start + 1] if start + 1 < len(lines) else ""
     return not next_line or next_line.startswith(" ") or _ENUMERATOR_PATTERN.match(next_line) is not None

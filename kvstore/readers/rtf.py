@@ -23,7 +23,7 @@ _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 _ROW_PATTERN = re.compile(r".*\|\s*$")
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 #: Groups beside the text, which the library drops, and the ends of paragraphs.
-_ASIDE_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
+_FOOTNOTE_OR_BOX_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
 _BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
 _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
@@ -43,7 +43,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         markup = _MACINTOSH_PATTERN.sub("", markup, count=1)
         to_plain_text = partial(to_plain_text, encoding="mac_roman")
     try:
-        decoded = to_plain_text(_move_asides(markup), errors="replace")
+        decoded = to_plain_text(_move_footnotes_and_boxes(markup), errors="replace")
         # Characters beyond the first plane are written as surrogate pairs.
         decoded = _SURROGATES_PATTERN.sub(
             lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
@@ -66,7 +66,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", {}, "text")
 
 
-def _move_asides(markup: str) -> str:
+def _move_footnotes_and_boxes(markup: str) -> str:
     """Return the markup with box texts below their paragraphs and numbered footnotes at the end."""
     if "\\footnote" not in markup and "\\shptxt" not in markup:
         return markup
@@ -74,20 +74,20 @@ def _move_asides(markup: str) -> str:
     footnotes: list[str] = []
     boxes: list[str] = []
     offset = 0
-    while (aside := _ASIDE_PATTERN.search(markup, offset)) is not None:
-        if aside[1] is None:
-            pieces += [markup[offset : aside.end()], *boxes]
+    while (group := _FOOTNOTE_OR_BOX_PATTERN.search(markup, offset)) is not None:
+        if group[1] is None:
+            pieces += [markup[offset : group.end()], *boxes]
             boxes.clear()
-            offset = aside.end()
+            offset = group.end()
             continue
-        end = _find_group_end(markup, aside.start())
+        end = _find_group_end(markup, group.start())
         if end < 0:
             break
-        pieces.append(markup[offset : aside.start()])
-        if aside[1] == "footnote":
-            footnotes.append(markup[aside.end() : end - 1])
+        pieces.append(markup[offset : group.start()])
+        if group[1] == "footnote":
+            footnotes.append(markup[group.end() : end - 1])
             pieces.append(f"[{len(footnotes)}]")
-        elif (box := _BOX_TEXT_PATTERN.search(markup, aside.end(), end)) is not None:
+        elif (box := _BOX_TEXT_PATTERN.search(markup, group.end(), end)) is not None:
             boxes.append(f"{{{markup[box.end() : _find_group_end(markup, box.start()) - 1]}\\par }}")
         offset = end
     moved_markup = "".join((*pieces, markup[offset:]))

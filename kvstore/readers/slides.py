@@ -208,13 +208,13 @@ def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
     for plot in chart.plots:
         series = list(plot.series)
         names = [str(category) for category in plot.categories]
-        columns = [[_format_number(value) for value in one_series.values] for one_series in series]
+        columns = [[_format_number(value) for value in data_series.values] for data_series in series]
         rows = [
             [name, *(column[index] if index < len(column) else "" for column in columns)]
             for index, name in enumerate(names)
         ]
         if rows:
-            blocks.append(make_table(["", *(one_series.name or "" for one_series in series)], rows))
+            blocks.append(make_table(["", *(data_series.name or "" for data_series in series)], rows))
     return blocks
 
 

@@ -93,7 +93,7 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
             comment_start if comment_start is not None and child.start_point[0] <= comment_row + 1 else child.start_byte
         )
         comment_start = None
-        if child.type in language.definitions and _is_defining(child):
+        if child.type in language.definitions and _is_definition(child):
             yield start, child, child.end_byte
         elif child.type in language.wrappers:
             definition = _find_wrapped_definition(child, language)
@@ -105,7 +105,7 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
             yield start, declarator, child.end_byte
 
 
-def _is_defining(node: Any) -> bool:
+def _is_definition(node: Any) -> bool:
     """True if a node has a body or is not a type specifier: ``struct point p;`` only uses a type."""
     return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
 
@@ -113,7 +113,7 @@ def _is_defining(node: Any) -> bool:
 def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
     """Return the definition inside a wrapper, or None."""
     for child in node.named_children:
-        if child.type in language.definitions and _is_defining(child):
+        if child.type in language.definitions and _is_definition(child):
             return child
         if child.type in language.wrappers and (definition := _find_wrapped_definition(child, language)) is not None:
             return definition

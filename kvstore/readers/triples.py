@@ -20,25 +20,25 @@ _KEY_FIELDS = ("document", "id", "key")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield the triples of each line, and a failure for its invalid parts."""
-    return read_lines(stream, origin, lambda fields, position: _make_items(fields, position, options), options)
+    return read_lines(stream, origin, lambda fields, position: _build_items(fields, position, options), options)
 
 
-def _make_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
+def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
     """Yield the fact of a line (``path:line``) with its valid triples, and a failure for its invalid ones."""
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-        raise BadLineError(f"the field {key_field} must be the key of a document")
+        raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
     lists = [fields.get("triples"), fields.get("entities")]
     if lists == [None, None]:
         lists = [[fields], None]
     rows, names = ([] if value is None else value for value in lists)
     if not isinstance(rows, list) or not isinstance(names, list):
-        raise BadLineError("the fields triples and entities must be lists")
+        raise BadLineError("the fields triples and entities must be lists; put brackets around each")
     triples = [_parse_triple(row) for row in rows]
     bad_numbers = [number for number, triple in enumerate(triples, 1) if triple is None]
     name_texts = [_to_text(name) for name in names]
     if None in name_texts:
-        raise BadLineError("the field entities must be a list of names")
+        raise BadLineError("the field entities must be a list of names; write each name as a nonempty string")
     line: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
     yield RawFact(str(key), line, position)
     if bad_numbers:
@@ -47,7 +47,9 @@ def _make_items(fields: dict[str, JSON], position: str, options: ReadOptions) ->
             if len(bad_numbers) == 1
             else f"triples {', '.join(map(str, bad_numbers))} were"
         )
-        yield ReadFailure(position, f"{subject} left out; a triple is a subject, a relation and an object, each a text")
+        yield ReadFailure(
+            position, f"{subject} left out; write each triple as three nonempty texts: subject, relation and object"
+        )
 
 
 def _parse_triple(row: JSON) -> list[JSON] | None:
