@@ -58,7 +58,7 @@ def test_filling_is_a_step_and_keeps_to_conditions_and_tokens(filled: kvstore.St
     )
     assert [hit.document for hit in evidence.hits] == ["babbage", "tea"]
     (step,) = (step for step in evidence.steps if step.name == "fill")
-    assert (step.detail, step.count) == ("hybrid, since bridge found 1 of 4", 1)
+    assert (step.detail, step.count) == ("hybrid, because bridge found 1 of 4", 1)
     room = len(TEXTS["babbage"].split()) + 4
     within = filled.retrieve(question, using="bridge", depth=0, options={"fill": "hybrid"}, within=room)
     assert [hit.document for hit in within.hits] == ["babbage"]

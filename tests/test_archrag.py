@@ -168,7 +168,7 @@ def test_without_its_index_file_a_store_answers_the_same_or_names_the_file(
         themed = make_store()
         evidence = asked(themed)
         detail = step_of(evidence, "descend layers")
-        assert told(evidence) == whole and "made in memory" in detail and "REFRESH" in detail
+        assert told(evidence) == whole and "built in memory" in detail and "REFRESH" in detail
         # It is not known what the file said once something has changed since.
         themed.close()
         themed = make_store()
@@ -197,9 +197,9 @@ def test_a_snapshot_goes_on_while_a_newer_file_takes_the_place_of_its_own(themed
         themed.delete("railway-1")
         themed.refresh("communities")
         again = asked(snapshot)
-        assert "made in memory" in step_of(again, "descend layers")
+        assert "built in memory" in step_of(again, "descend layers")
         assert told(again) == told(before)
-    assert "made in memory" not in step_of(asked(themed), "descend layers")
+    assert "built in memory" not in step_of(asked(themed), "descend layers")
 
 
 def test_a_file_that_is_as_new_as_the_communities_is_not_made_again(themed: Store) -> None:

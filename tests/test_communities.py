@@ -153,7 +153,7 @@ def test_a_name_that_is_gone_is_in_no_community(themed: Store) -> None:
         themed.delete(key)
     assert "theatre" not in told(themed).lower() and "soane" not in told(themed).lower()
     assert len(rows(themed, "SELECT 1 FROM communities WHERE level = 0")) == len(THEMES) - 1
-    assert "not shown" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
+    assert "are hidden" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
     # The key is that of the first member left.
     themed.execute("DELETE FROM documents WHERE key LIKE 'orchard%' AND key <> 'orchard-1'")
     kept = {name.lower() for name in THEMES["orchard"] if name.lower() in themed.get("orchard-1").text.lower()}

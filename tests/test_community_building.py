@@ -148,7 +148,7 @@ def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monke
         weight = round(both * 65536 / np.sqrt(graph.degrees[one] * graph.degrees[other]))
         assert both > 0 and graph.edges.weights[0] == weight
         # A long list of names joins only the rarest of them.
-        monkeypatch.setattr(graph_module, "_MOST_NAMES", 2)
+        monkeypatch.setattr(graph_module, "_MAX_CHUNK_NODES", 2)
         assert len(build_entity_graph(state).edges.first) < len(graph.edges.first)
 
 

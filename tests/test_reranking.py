@@ -91,7 +91,7 @@ def test_options_accept_the_values_of_with(filled: kvstore.Store) -> None:
 def test_an_invalid_name_is_answered_with_the_valid_ones(filled: kvstore.Store) -> None:
     with pytest.raises(errors.RerankerError, match="no reranker 'combinaton'; did you mean combination"):
         filled.execute("SET reranker = combinaton")
-    with pytest.raises(errors.RerankerError, match="cross-encoders by their name"):
+    with pytest.raises(errors.RerankerError, match="a cross-encoder by its name"):
         filled.retrieve(QUESTION, reranker="bm25")
     with pytest.raises(errors.StatementError, match="option reranker must be a name"):
         filled.execute("RETRIEVE 'x' WITH (reranker = 7)")

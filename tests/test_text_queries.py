@@ -197,7 +197,7 @@ def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
     assert ranked('"south due" of it', phrases=4)[1:] == ranked("south due of it")[1:]
     assert ranked('"of it" town', phrases=4) == ranked("of it town")
     (step,) = (row for row in store.execute("EXPLAIN SEARCH '\"due south\" town' USING lexical") if "BM25" in row[1])
-    assert step[1] == 'BM25 of due, south, town; word for word "due south"'
+    assert step[1] == 'BM25 of due, south, town; exact phrases "due south"'
 
 
 # Against plain evaluation --------------------------------------------------------------------------------------------

@@ -34,11 +34,11 @@ def find_all_locations(
     state: State, names: Sequence[str], limit: int, count_hits: Callable[[Iterable[str]], None]
 ) -> list[Location]:
     """Return the locations of entities, and count a hit of each that is found; ``limit`` is per name."""
-    from ..retrieval.lookup import find_locations
+    from ..retrieval.lookup import iter_locations
 
     locations: list[Location] = []
     for name in names:
-        rows = list(find_locations(state, name, limit))
+        rows = list(iter_locations(state, name, limit))
         if rows:
             count_hits([to_entity_key(rows[0].entity)])
         locations += rows

@@ -264,7 +264,7 @@ class Queryable(ABC):
 
         >>> store.describe("community", "0/india")
         Traceback (most recent call last):
-        kvstore.errors.InputError: there are no communities; CREATE INDEX communities finds them
+        kvstore.errors.InputError: there are no communities; run CREATE INDEX communities to build them
         """
         from ..sql import descriptions
 

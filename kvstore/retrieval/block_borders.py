@@ -26,7 +26,7 @@ _BLOCK_KINDS = frozenset(("table", "item", "code"))
 
 
 class BlockSpan(NamedTuple):
-    """A block: bytes ``text_start`` to ``end`` of a document's text.
+    """A block: bytes ``start`` to ``end`` of a document's text.
 
     ``previous_end`` is the end of the text before the block; ``next_start`` is the start of the text after it.
     """

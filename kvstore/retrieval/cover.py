@@ -77,13 +77,13 @@ def iter_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, s
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
-    """Return the weight of each word of some sentences: the rarer in their chunks, the higher. Words in
-    ``question_words`` (from :func:`extract_question_words`) count double."""
-    chunks: dict[int, set[str]] = {}
+    """Return the weight of each word of some sentences: higher if it occurs more often, and if fewer of their chunks
+    contain it. Words in ``question_words`` (from :func:`extract_question_words`) count double."""
+    words_by_chunk: dict[int, set[str]] = {}
     for sentence in candidates:
-        chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
-    chunk_counts = Counter(word for words in chunks.values() for word in words)
-    weights = compute_cover_weights((sentence.words for sentence in candidates), chunk_counts, len(chunks))
+        words_by_chunk.setdefault(sentence.chunk, set()).update(sentence.words.words)
+    chunk_counts = Counter(word for words in words_by_chunk.values() for word in words)
+    weights = compute_cover_weights((sentence.words for sentence in candidates), chunk_counts, len(words_by_chunk))
     return weights | {word: _QUESTION_WORD_WEIGHT * weights[word] for word in question_words if word in weights}
 
 
@@ -101,7 +101,7 @@ def select_cover(
     ``question_words`` are words of the question, which count double. ``weights`` default to
     :func:`compute_word_weights`. At most ``max_per_document`` sentences are taken from one document.
     """
-    chosen = select_greedy_cover(
+    indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],
         compute_word_weights(candidates, question_words) if weights is None else weights,
         tokens,
@@ -109,7 +109,7 @@ def select_cover(
         owners=[sentence.document for sentence in candidates] if max_per_document is not None else (),
         max_per_owner=max_per_document,
     )
-    return [candidates[index] for index in sorted(chosen)]
+    return [candidates[index] for index in sorted(indexes)]
 
 
 def extract_question_words(question: str) -> frozenset[str]:

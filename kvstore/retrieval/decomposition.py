@@ -43,20 +43,20 @@ class Decomposition:
 
 def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     """Split a question in which some entities were recognized into its parts."""
-    data = question.encode()
+    encoded = question.encode()  # the spans of seeds are in bytes
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
     asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
     compared_keys: list[str] = []
     remainder_parts: list[bytes] = []
     last_end, last_key = 0, None
     for start, end, key in name_spans:
-        text_between = data[last_end:start]
+        text_between = encoded[last_end:start]
         remainder_parts.append(text_between)
         conjunction = _CONJUNCTION_PATTERN.fullmatch(text_between.decode())
         if last_key is not None and conjunction and (asks_of_both or conjunction["word"].lower() == "or"):
             compared_keys += [last_key, key]
         last_end, last_key = end, key
-    remainder_parts.append(data[last_end:])
+    remainder_parts.append(encoded[last_end:])
     remainder = " ".join(b" ".join(remainder_parts).decode().split())
     has_word = any(character.isalnum() for character in remainder)
     return Decomposition(tuple(dict.fromkeys(compared_keys)), remainder if has_word else question)

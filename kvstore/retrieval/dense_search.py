@@ -18,8 +18,8 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
-    """The ``top`` chunks nearest to a unit vector, best first, and how they were searched; see
-    :func:`find_nearest_chunks`."""
+    """A request for the ``top`` chunks nearest to a unit vector, best first, and a description of the search; see
+    :func:`~kvstore.structures.indexes.vector_search.find_nearest_chunks`."""
 
     vector: Matrix
     top: int
@@ -32,12 +32,13 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
     def list_chunks(self, answer: tuple[Ranking, str]) -> Iterable[int]:
-        return (chunk for chunk, _ in answer[0])
+        ranking, _ = answer
+        return (chunk for chunk, _ in ranking)
 
 
 @dataclass(frozen=True, slots=True)
 class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
-    """The cosines of some chunks with a unit vector."""
+    """A request for the cosines of some chunks with a unit vector."""
 
     chunks: Ids
     vector: Matrix

@@ -42,7 +42,7 @@ class DistillationResult:
 
 
 class Distiller(Protocol):
-    """Runs a language model over passages; ``trace`` collects the steps.
+    """An interface to a language model that reads passages; ``trace`` collects the steps.
 
     Raises ModelUnavailableError if the model is unavailable. If the model's answer is unusable twice, the trace reports
     it and the result is empty.

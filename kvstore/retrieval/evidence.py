@@ -26,7 +26,7 @@ _RELATIVE_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 
 class ChunkReference:
-    """A place in a document that names its chunk by ``ordinal``, the chunk's number in the document."""
+    """The base of records that identify a chunk by ``ordinal``, its number in the document."""
 
     __slots__ = ()
     ordinal: int
@@ -151,7 +151,7 @@ class Evidence(Columnar):
 
         columns = ("rank", "score", "document", "ordinal", "text", "path")
         rows = [(hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in self.hits]
-        summary = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
+        summary = f"{len(self.hits)} hits of {self.strategy}, from {self.pool:,} ranked chunks"
         return render_table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
 
     def _get_named_rows(self) -> NamedRows:
@@ -189,6 +189,7 @@ class Trace:
             self._add_step(name, step_notes, start, end)
 
     def _read_clock(self) -> tuple[float, int]:
+        """Return the time in seconds, and the number of pages read so far."""
         return time.perf_counter(), 0 if self._measured_view is None else self._measured_view.pages
 
     def _add_step(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
@@ -198,7 +199,7 @@ class Trace:
 
 
 class StepNotes:
-    """The detail and count of a step."""
+    """The detail and count of a step, filled in while it runs."""
 
     def __init__(self) -> None:
         self.detail = ""
@@ -207,7 +208,7 @@ class StepNotes:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One place of an entity: a node of a tree with one parent, or an abstract of a document.
+    """One location of an entity: a node of a tree with one parent, or an abstract of a document.
 
     ``level`` counts edges from the tree's root, or is the abstract's height above the leaves. ``parent`` is the
     parent's name or heading; ``abstract`` is the abstract's number in its document.

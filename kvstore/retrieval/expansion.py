@@ -35,10 +35,10 @@ def expand_entity(
     Raises InputError for an unknown direction or tree.
     """
     if direction not in DIRECTIONS:
-        raise InputError(f"a direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
+        raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if tree is not None and state.forest.find_tree(tree) is None and state.documents.find_id(tree) is None:
         known_trees = ", ".join(name for _, name in islice(state.forest.iter_trees(), 5)) or "none"
-        raise InputError(f"there is no tree {tree!r}; trees are {known_trees}, and every document is one under its key")
+        raise InputError(f"there is no tree {tree!r}; use one of {known_trees}, or the key of a document")
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
     if identity is None:

@@ -28,7 +28,7 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
         return evidence
     shown_chunks = _collect_chunks(evidence.hits)
     with query.trace.step("fill") as step:
-        # This many chunks include enough new ones.
+        # Even if the filler finds every chunk shown so far, this leaves enough new ones.
         filler_query = replace(
             query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="no", abstracts=False
         )
@@ -37,7 +37,7 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
         filler_hits = [
             hit for hit in filler.retrieve(filler_query).hits if (hit.document, hit.ordinal) not in shown_chunks
         ][:num_missing]
-        step.detail = f"{filler.name}, since {evidence.strategy} found {len(evidence.hits)} of {query.top}"
+        step.detail = f"{filler.name}, because {evidence.strategy} found {len(evidence.hits)} of {query.top}"
         step.count = len(filler_hits)
     hits = list(evidence.hits)
     for rank, hit in enumerate(filler_hits, len(hits) + 1):

@@ -17,12 +17,13 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
-    """The forest of one state, read as context: at most ``relatives`` ancestors and as many descendants per node."""
+    """Sentences about the nodes of the forest of one state, with at most ``max_relatives`` ancestors and as many
+    descendants of each node."""
 
-    def __init__(self, state: State, relatives: int) -> None:
+    def __init__(self, state: State, max_relatives: int) -> None:
         self._state = state
-        self._relatives = relatives
-        self._decoded_nodes = state.get_decoded_nodes(relatives)
+        self._max_relatives = max_relatives
+        self._decoded_nodes = state.get_decoded_nodes(max_relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the forest nodes of each name (normal form); an empty tuple if the name is unknown."""
@@ -39,4 +40,9 @@ class Hierarchy:
         name = self._state.entities.get(entity).name
         parents = forest.sort_by_name(forest.iter_parents(node))
         children = forest.sort_by_name(forest.iter_children(node))
-        return name.encode(), forest.get_tree_name(tree).encode(), tuple(parents), tuple(children[: self._relatives])
+        return (
+            name.encode(),
+            forest.get_tree_name(tree).encode(),
+            tuple(parents),
+            tuple(children[: self._max_relatives]),
+        )

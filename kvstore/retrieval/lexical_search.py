@@ -18,7 +18,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.words import find_technical_tokens, get_stemmer, list_content_terms, segment_words, split_underscores
 
-#: BM25: how soon repetitions of a word stop counting, and how strongly long chunks are penalized.
+#: Parameters of BM25: how much repetitions of a word count, and how strongly long chunks are penalized.
 K1 = 1.2
 B = 0.75
 #: The share of a quoted phrase in the score, relative to its single words (see :mod:`.phrase_search`).
@@ -35,8 +35,11 @@ def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
 
 
 class QuestionWords(NamedTuple):
-    """The words that a question can search: ``terms``, and for each ``compounds`` word its term and the terms of its
-    parts."""
+    """The words of a question that can be searched.
+
+    ``terms`` are always searched. ``compounds`` are words joined by underscores, each as its term and the terms of its
+    parts; the parts are searched only if no chunk contains the whole word.
+    """
 
     terms: list[str]
     compounds: list[tuple[str, list[str]]]
@@ -90,7 +93,7 @@ def find_best_by_words(
     state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
     """Return the ``top`` allowed chunks by BM25, with all that tie with the last of them: ids, ascending, and scores.
-    Chunks without any of the terms are left out.
+    Chunks without any of the terms are omitted.
 
     The rarest term is read first. Once no chunk without any of the terms so far can reach the top, only those blocks of
     the other terms are read that can contain the chunks found so far (MaxScore, see :mod:`kvstore_cext.word_scores`).
@@ -103,19 +106,19 @@ def find_best_by_words(
         for term, size in zip(terms, sizes, strict=True)
     ]
     try:
-        bounds = [
+        max_scores = [  # the most that each term can add to the score of a chunk
             search.bound_any_term(weights.rarities[term])
             if blocks is None
             else search.compute_bound(weights.rarities[term], blocks)
             for term, blocks in zip(terms, block_lists, strict=True)
         ]
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
-            bound, remaining_bound = bounds[index], sum(bounds[index + 1 :])
-            if blocks is None and search.may_enter(bound + remaining_bound):
+            max_score, max_remaining = max_scores[index], sum(max_scores[index + 1 :])
+            if blocks is None and search.may_enter(max_score + max_remaining):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:
                 blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.chunks(), np.uint64), size)
-            search.add(weights.rarities[term], blocks, bound, remaining_bound)
+            search.add(weights.rarities[term], blocks, max_score, max_remaining)
         return _to_arrays(search)
     except ValueError as error:
         raise make_corruption_error(error) from error
@@ -142,7 +145,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
 
 
 def _sort_rarest_first(weights: TermWeights) -> list[str]:
-    """Return the terms in the order in which scores are summed, so that every sum has the same bits."""
+    """Return the terms by descending rarity. All scores are summed in this order, so that sums have the same bits."""
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 

@@ -81,7 +81,7 @@ class LoadedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
-    """The loaded chunks for ids that must exist, in their order."""
+    """A request for the loaded chunks of ids that must exist, in their order."""
 
     chunks: Sequence[int]
 

@@ -29,8 +29,8 @@ _NUM_EXTRA_ADDRESSES = 64
 _MAX_NAMED_CHILDREN = 3
 
 
-def find_locations(state: State, name: str, limit: int) -> Iterator[Location]:
-    """Yield at most ``limit`` locations of one name."""
+def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
+    """Yield at most ``limit`` locations of a name, the most informative first."""
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
     if identity is None:
@@ -76,6 +76,7 @@ def _iter_tree_locations(state: State, node: int, display_name: str, identity: I
 
 
 def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
+    """Return the names of the entities of nodes of the forest."""
     return [record.name for record in state.entities.get_many([state.forest.get_node(node).entity for node in nodes])]
 
 

@@ -49,5 +49,6 @@ def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
 
 def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
     rank, abstract, record = address
+    text_size = record.last_chunk - record.first_chunk
     # Within a document, abstracts of a level are numbered in text order.
-    return rank, record.last_chunk - record.first_chunk, keys[record.document], abstract
+    return rank, text_size, keys[record.document], abstract

@@ -15,6 +15,7 @@ _stem = get_stemmer("english")
 
 
 def _stem_words(words: str) -> frozenset[str]:
+    """Return the stems of words separated by spaces."""
     return frozenset(map(_stem, words.split()))
 
 
@@ -66,9 +67,8 @@ def is_overview_question(question: str) -> bool:
         return True
     words = (word for word in segment_words(question) if len(word) > 1 and not word.isdecimal())
     stems = {_stem(word) for word in words if word not in FUNCTION_WORDS}
-    if _DEFINITION_PATTERN.match(question) or stems - (
-        _SUMMARY_STEMS | _POINT_STEMS | _DOCUMENT_STEMS | _MEASURE_STEMS | _REQUEST_STEMS
-    ):
+    specific_stems = stems - (_SUMMARY_STEMS | _POINT_STEMS | _DOCUMENT_STEMS | _MEASURE_STEMS | _REQUEST_STEMS)
+    if specific_stems or _DEFINITION_PATTERN.match(question):
         return False
     if stems & _SUMMARY_STEMS:
         return True

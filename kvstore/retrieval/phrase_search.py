@@ -29,16 +29,16 @@ _QUOTED_PATTERN = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 def find_quoted_phrases(question: str) -> list[Phrase]:
     """Return the distinct phrases of two words or more in double quotes in a question.
 
-    >>> [len(run.words) for run in find_quoted_phrases('Is "sick leave" paid, and "leave"?')]
+    >>> [len(phrase.words) for phrase in find_quoted_phrases('Is "sick leave" paid, and "leave"?')]
     [2]
     """
-    runs = (segment_words(match[1] or match[2]) for match in _QUOTED_PATTERN.finditer(question))
-    patterns = (tuple(WordPattern(word, exact=True) for word in words) for words in runs)
+    quotations = (segment_words(match[1] or match[2]) for match in _QUOTED_PATTERN.finditer(question))
+    patterns = (tuple(WordPattern(word, exact=True) for word in words) for words in quotations)
     return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
 
 
 def _list_term_words(phrase: Phrase) -> list[str]:
-    """Return the words by which the postings know a phrase. Writing without spaces is split into pairs of characters,
+    """Return the words under which a phrase is in the postings. Text without spaces is indexed by pairs of characters,
     so its words are joined first."""
     words = [pattern.word for pattern in phrase.words]
     return list_term_words("".join(word if is_unspaced(word) else f" {word} " for word in words))
@@ -46,7 +46,7 @@ def _list_term_words(phrase: Phrase) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PhraseSearchRequest(ReadRequest[Ranking]):
-    """The ``top`` chunks by BM25 and by the ``phrases`` they contain, each weighted by ``share``."""
+    """A request for the ``top`` chunks by BM25 and by the ``phrases`` they contain, each weighted by ``share``."""
 
     weights: TermWeights
     phrases: tuple[Phrase, ...]

@@ -26,7 +26,7 @@ from .evidence import Evidence, Hit, Trace
 from .loaded_chunks import ChunkReadRequest, LoadedChunk
 from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
 
-#: The minimum number of chunks that a reranker scores.
+#: The number of chunks that a reranker scores, unless more hits than that are requested.
 MAX_RERANK_CANDIDATES = 50
 #: An option that every strategy has.
 FILL_OPTION = Choice("none", ("none", "hybrid"), "the strategy that adds hits if fewer than TOP are found")
@@ -117,7 +117,8 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """The number of ranked chunks worth reading; more than ``candidate_count`` if chunks become segments."""
+        """The length of the ranking that a strategy must return; more than ``candidate_count`` if chunks become
+        segments."""
         if self.segments == "no":
             return self.candidate_count
         from .segments import MAX_CONSIDERED
@@ -149,7 +150,7 @@ class Query:
 
 
 class Strategy(Protocol):
-    """A way to find evidence for a question; ``description`` names its source.
+    """A method of finding evidence for a question; SHOW STRATEGIES shows its ``description``.
 
     A strategy that requires an index has its kind as ``needs``; a store without such an index raises an error. A
     strategy that gives an overview has a true ``overview``; other strategies then suggest it for overview questions.
@@ -238,7 +239,7 @@ def evidence_of(
     *,
     as_segments: bool = False,
 ) -> Evidence:
-    """Return evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above
+    """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above
     them.
 
     ``paths`` explain why each chunk was found; ``pool`` is the number of chunks that were ranked. The hits are segments

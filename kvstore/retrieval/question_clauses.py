@@ -22,8 +22,8 @@ class Clauses(TypedDict, total=False):
     strategy has. ``depth`` counts levels of abstracts, ``top`` chunks. ``within`` limits all chunks together, in
     tokens. ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an
     equivalent mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, as the
-    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.select_segments`) and allows the
-    options of segments in ``options``.
+    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.segments`) and allows the options of
+    segments in ``options``.
     """
 
     using: str | None

@@ -35,8 +35,8 @@ def build_chunk_hits(
     top: int,
     within: int | None,
 ) -> RankedHits:
-    """Return hits for the first ``top`` chunks that fit ``within`` tokens together; a chunk that does not fit is left
-    out. Chunks are requested in batches of as many as there is room for."""
+    """Return hits for the first ``top`` chunks that fit ``within`` tokens together; a chunk that does not fit is
+    skipped. Chunks are read in batches of as many as are still needed."""
     hits: list[Hit] = []
     chunk_ids: list[int] = []
     num_read = 0
@@ -86,6 +86,7 @@ def _classify_segment(segment: Segment) -> HitKind:
 
 
 def _get_path(paths: HitPaths, loaded: LoadedChunk) -> str:
+    """Return the path of a chunk."""
     if isinstance(paths, str):
         return paths
     return paths.get(loaded.chunk, "") if isinstance(paths, Mapping) else paths(loaded)

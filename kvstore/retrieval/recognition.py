@@ -26,8 +26,8 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """An entity found in a question: its displayed normal form, its names, its number of addresses, and the bytes of
-    each mention in the question (first and last)."""
+    """An entity found in a question: the normal form that represents it, its names, the number of its addresses, and
+    the byte range of each mention in the question."""
 
     key: str
     identity: Identity
@@ -37,8 +37,8 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class RecognitionRequest(ReadRequest[list[Seed]]):
-    """The entities that a question names, each once, the rarest first. ``capitalized_only`` takes only names with a
-    capital or a digit, if the question has any."""
+    """A request for the entities that a question names, each once, the rarest first. ``capitalized_only`` selects only
+    names with a capital or a digit, if the question has any."""
 
     question: str
     capitalized_only: bool = False
@@ -88,20 +88,22 @@ def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
     """True if a question writes an entity as a name: with a capital or a digit. The capital of a function word that
     opens the question does not count. If the question capitalizes nothing, ``allow_phrases`` names of several words
     count as names."""
-    data = question.encode()
-    forms = [data[start:end].decode() for start, end in seed.spans]
+    encoded = question.encode()
+    forms = [encoded[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return any(_has_capital_or_digit(form[1:]) or (allow_phrases and len(split_words(form)) > 1) for form in forms)
     return any(_has_capital_or_digit(form[_count_opening_letters(question, form) :]) for form in forms)
 
 
 def _count_opening_letters(question: str, form: str) -> int:
-    """Return 1 if a form opens a question with a function word, else 0."""
+    """Return the number of letters whose capital does not show a name: 1 if the form opens the question with a
+    function word, else 0."""
     first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
 
 
 def _extract_key(folded: FoldedText, start: int, end: int) -> str:
+    """Return the normal form of a name at a span of a folded text."""
     return " ".join(folded.data[start:end].decode().split())
 
 
@@ -110,15 +112,13 @@ def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> 
     after its first letter or no name."""
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
-    data = question.encode()
-    spans = zip(matches.start.tolist(), matches.end.tolist(), strict=True)
-    mask: npt.NDArray[np.bool_] = np.array(
-        [
-            _has_capital_or_digit(data[folded.to_original_offset(start) : folded.to_original_offset(end)].decode())
-            for start, end in spans
-        ],
-        np.bool_,
-    )
+    encoded = question.encode()
+    starts = map(folded.to_original_offset, matches.start.tolist())
+    ends = map(folded.to_original_offset, matches.end.tolist())
+    is_capitalized = [
+        _has_capital_or_digit(encoded[start:end].decode()) for start, end in zip(starts, ends, strict=True)
+    ]
+    mask: npt.NDArray[np.bool_] = np.array(is_capitalized, np.bool_)
     return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches
 
 

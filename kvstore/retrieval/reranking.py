@@ -45,8 +45,8 @@ def make_reranker(name: str) -> RerankFunction | None:
         suggestion = suggest(name, (NO_RERANKER, COMBINATION))
         hint = f"did you mean {suggestion}? " if suggestion else ""
         raise RerankerError(
-            f"there is no reranker {name!r}; {hint}valid are none, combination, and cross-encoders by their name "
-            "(ORGANISATION/MODEL) or the path of their folder"
+            f"there is no reranker {name!r}; {hint}use none, combination, or a cross-encoder by its name "
+            "(ORGANIZATION/MODEL) or the path of its folder"
         )
     return QueryReranker(CrossEncoderReranker(name))
 

@@ -49,9 +49,8 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
         known_variants = [variant for variant in spellings if variant_counts[variant_terms[variant]]]
         if known_variants:
             replacements[word] = max(known_variants, key=lambda other: (variant_counts[variant_terms[other]], other))
-    return _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question), list(
-        replacements.items()
-    )
+    respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+    return respelled, list(replacements.items())
 
 
 @lru_cache(maxsize=1024)

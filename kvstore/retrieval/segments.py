@@ -45,9 +45,11 @@ _SCORE_EXPONENT = 0.25
 #: Options of WITH for segments, in addition to those of the strategy. The defaults were chosen on the even questions of
 #: meetings (answers of a page) and excerpts (answers of a sentence).
 SEGMENT_OPTIONS: Mapping[str, Option] = {
-    "penalty": Option(0.12, 0, 1, "the value subtracted from each chunk; a larger one makes segments shorter"),
-    "decay": Option(1, 0.01, 100, "the rank, relative to the room, at which the value of a chunk falls to a third"),
-    "longest": Option(15, 1, 1000, "the maximum number of chunks of a segment"),
+    "penalty": Option(0.12, 0, 1, "value subtracted from each chunk; a larger penalty makes segments shorter"),
+    "decay": Option(
+        1, 0.01, 100, "rank at which the value of a chunk falls to a third, relative to the number of chunks that fit"
+    ),
+    "longest": Option(15, 1, 1000, "maximum number of chunks of a segment"),
 }
 
 
@@ -171,7 +173,7 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
 
 
 class _SegmentBuilder:
-    """Builds the segments of one ranking."""
+    """A builder of the segments of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         from .block_borders import BlockFinder
@@ -219,15 +221,15 @@ class _SegmentBuilder:
         used_spans = self._used_spans.setdefault(record.id, [])
         start, end = chunks[0].start, chunks[-1].end
         # The segment lies between its neighbors.
-        low = max((used_end for used_start, used_end in used_spans if used_start <= best_record.start), default=0)
-        high = min((used_start for used_start, _ in used_spans if used_start >= best_record.start), default=record.size)
-        if low > best_record.start or high < best_record.end:
+        used_ends_before = [used_end for used_start, used_end in used_spans if used_start <= best_record.start]
+        used_starts_after = [used_start for used_start, _ in used_spans if used_start >= best_record.start]
+        min_start, max_end = max(used_ends_before, default=0), min(used_starts_after, default=record.size)
+        if min_start > best_record.start or max_end < best_record.end:
             return None
         max_tokens = self._plan.longest * self._state.settings.chunk_tokens
         token_limit = max_tokens if tokens_left is None else min(max_tokens, tokens_left)
-        start, end = self._align_to_blocks(
-            record, best_record, (max(start, low), min(end, high)), (low, high), token_limit
-        )
+        span = max(start, min_start), min(end, max_end)
+        start, end = self._align_to_blocks(record, best_record, span, (min_start, max_end), token_limit)
         used_spans.append((start, end))
         chunks = self._list_covering_chunks(ids, chunks, start, end)
         text = self._state.documents.read_text_slice(record.id, start, end)
@@ -274,15 +276,15 @@ class _SegmentBuilder:
         self,
         record: DocumentRecord,
         best: ChunkRecord,
-        bounds: tuple[int, int],
+        span: tuple[int, int],
         limits: tuple[int, int],
         token_limit: int,
     ) -> tuple[int, int]:
         """Move the ends of a span out of blocks, within ``limits`` and ``token_limit`` tokens: include the whole block,
         or exclude it if the best chunk is not in it."""
-        start, end = bounds
+        start, end = span
         if record.format != "markdown":
-            return bounds
+            return span
 
         def is_within_limits(first_byte: int, last_byte: int) -> bool:
             if (

@@ -38,7 +38,7 @@ _QUOTE_CHARACTERS = frozenset('"\u201c')
 
 @dataclass(frozen=True, slots=True)
 class TermCountRequest(ReadRequest[Mapping[str, int]]):
-    """The number of chunks that contain each term."""
+    """A request for the number of chunks that contain each term."""
 
     terms: Sequence[str]
 
@@ -61,7 +61,7 @@ class WordSearchResult:
 
 @dataclass(frozen=True, slots=True)
 class WordSearchRequest(ReadRequest[WordSearchResult]):
-    """The ``top`` chunks by BM25 among those that may answer; chunks without any of the terms are omitted.
+    """A request for the ``top`` chunks by BM25 among those that may answer; chunks without any term are omitted.
 
     The result also has the scores of ``other_chunks``, which are distinct, and the cosines of the best chunks with a
     unit ``vector``.
@@ -91,7 +91,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
 
 @dataclass(frozen=True, slots=True)
 class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
-    """The BM25 scores of distinct chunks; 0 for chunks without any of the terms."""
+    """A request for the BM25 scores of distinct chunks; 0 for chunks without any of the terms."""
 
     weights: TermWeights
     chunks: Ids
@@ -102,7 +102,7 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
 
 @dataclass(frozen=True, slots=True)
 class TermSetCountRequest(ReadRequest[list[int]]):
-    """The number of allowed chunks that contain all terms of each set; 0 for an empty set."""
+    """A request for the number of allowed chunks that contain all terms of each set; 0 for an empty set."""
 
     term_sets: Sequence[Collection[str]]
 
@@ -137,10 +137,10 @@ def _find_quoted_phrases(question: str) -> list[Phrase]:
     return find_quoted_phrases(question)
 
 
-def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases: float = 0) -> Ranking:
+def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_share: float = 0) -> Ranking:
     """Return the ``top`` chunks by BM25 score, best first; chunks without any term of the question are omitted.
 
-    Text in double quotes also counts as a phrase, weighted by ``phrases``.
+    Text in double quotes also counts as a phrase, weighted by ``phrase_share``.
     """
     reading = query.reading
     with query.trace.step("lexical search") as step:
@@ -149,13 +149,15 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases:
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
-        quoted_phrases = _find_quoted_phrases(query.question) if phrases else []
+        quoted_phrases = _find_quoted_phrases(query.question) if phrase_share else []
         if quoted_phrases:
             from .phrase_search import PhraseSearchRequest
 
-            ranking = reading.fetch(PhraseSearchRequest(weights, tuple(quoted_phrases), phrases, top, query.allowed))
+            ranking = reading.fetch(
+                PhraseSearchRequest(weights, tuple(quoted_phrases), phrase_share, top, query.allowed)
+            )
             quotations = ('"' + " ".join(pattern.word for pattern in phrase.words) + '"' for phrase in quoted_phrases)
-            step.detail += f"; word for word {', '.join(quotations)}"
+            step.detail += f"; exact phrases {', '.join(quotations)}"
         else:
             ranking = reading.fetch(WordSearchRequest(weights, top, query.allowed)).ranking
         step.count = len(ranking)

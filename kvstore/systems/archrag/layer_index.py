@@ -63,9 +63,9 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     """The index of entities and communities by their vectors."""
 
     name = "community_graph"
-    description = "entities and communities as one graph of near neighbours, for USING archrag"
+    description = "entities and communities as one graph of near neighbors, for USING archrag"
     companion_of = COMMUNITIES.name
-    building_detail = "where there are few it is made in memory meanwhile"
+    building_detail = "until then, queries build it in memory if it is small"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = {}
 
@@ -105,9 +105,9 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
 
     def build() -> CommunityGraph:
         if state.counters.change != communities.change:
-            raise IndexUnavailableError("the store has changed since the communities were made")
+            raise IndexUnavailableError("the store has changed since the communities were built")
         if communities.entity_count + len(communities) >= _EXACT_BELOW:
-            raise IndexUnavailableError("there are too many entities and communities to do without")
+            raise IndexUnavailableError("there are too many entities and communities to build it in memory")
         all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is shared by all states
         assert all_communities is not None
         arrays = _build_layers(state.unrestricted, all_communities).build_arrays()
@@ -119,7 +119,10 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
 
 @dataclass(frozen=True)
 class _NodeLayers:
-    """The input of the graph: vectors, nodes and names of each layer, and the parents below the highest layer."""
+    """The input of the graph: vectors, nodes and names of each layer, entities first.
+
+    ``parents`` has, for each layer but the highest, the index of each node's parent in the layer above.
+    """
 
     vectors: list[Matrix]
     parents: list[npt.NDArray[np.int64]]
@@ -132,7 +135,7 @@ class _NodeLayers:
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
         """Return the arrays of the file, or None if cancelled."""
-        built = build_layered_arrays(
+        arrays = build_layered_arrays(
             self.vectors,
             self.parents,
             list(map(_compute_digests, self.names)),
@@ -141,11 +144,11 @@ class _NodeLayers:
             progress=progress,
             is_cancelled=cancelled,
         )
-        return None if built is None else {**built, "nodes": np.concatenate(self.nodes)}
+        return None if arrays is None else {**arrays, "nodes": np.concatenate(self.nodes)}
 
 
 def _build_layers(state: State, communities: Communities) -> _NodeLayers:
-    """Return the layers of a state."""
+    """Return the layers of a state: its entities, then the communities of each level from the finest."""
     graph = build_entity_graph(state)
     layers = _NodeLayers(
         [compute_entity_vectors(graph, load_chunk_vectors(state, graph))], [], [graph.entities], [graph.keys]

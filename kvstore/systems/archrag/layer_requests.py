@@ -69,14 +69,14 @@ class NearestNodes(ReadRequest[LayerSearch]):
         try:
             graph = bind_index(state, COMMUNITY_GRAPH)
             if graph is None:
-                raise IndexUnavailableError("its file is missing, damaged or of other communities")
+                raise IndexUnavailableError("its file is missing, damaged or belongs to other communities")
             layers = self._search(state, communities, graph)
         except IndexUnavailableError as unusable:
-            problem = f"{unusable}; REFRESH INDEX {COMMUNITIES.name} rebuilds it"
+            remedy = f"run REFRESH INDEX {COMMUNITIES.name} to rebuild it"
+            problem = f"{unusable}; {remedy}"
             try:
                 graph = build_in_memory(state, communities)
             except IndexUnavailableError as error:
-                remedy = f"REFRESH INDEX {COMMUNITIES.name} rebuilds it"
                 message = f"index {COMMUNITY_GRAPH.name}: {unusable}, and {error}; {remedy}"
                 raise IndexUnavailableError(message) from error
             layers = self._search(state, communities, graph)

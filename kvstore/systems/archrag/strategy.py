@@ -73,12 +73,12 @@ class ArchragStrategy:
 
     name = "archrag"
     needs = COMMUNITIES.name
-    description = "ArchRAG: the nearest entities and communities of every layer lead to passages and reports"
+    description = "ArchRAG: chunks and reports of the nearest entities and of the nearest communities of every layer"
     options: Mapping[str, Option] = {
-        "k": Option(5, 1, 100, "nearest entities, and communities of each layer"),
-        "levels": Option(4, 0, 100, "layers of communities above the entities that are searched, from the finest"),
-        "share": Option(0.1, 0, 10, "how much it counts what leads to a passage, beside its own resemblance"),
-        "reports": Option(0.25, 0, 0.9, "share of what is found that reports of communities have"),
+        "k": Option(5, 1, 100, "number of nearest entities, and of nearest communities of each layer"),
+        "levels": Option(4, 0, 100, "number of layers of communities that are searched, from the finest"),
+        "share": Option(0.1, 0, 10, "weight of the nearest node that leads to a chunk; hybrid search has weight 1"),
+        "reports": Option(0.25, 0, 0.9, "share of the results for reports of communities"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -118,13 +118,13 @@ class ArchragStrategy:
             search = query.reading.fetch(NearestNodes(vector, num_nearest, levels, _EF_SEARCH))
             step.detail = f"the {num_nearest} nearest of each of {len(search.layers)} layers, C-HNSW"
             if search.problem is not None:
-                step.detail += f", made in memory ({search.problem})"
+                step.detail += f", built in memory ({search.problem})"
             step.count = sum(map(len, search.layers))
         return _NearestLayers(search.levels, search.layers)
 
     def _rank_chunks(self, query: Query, layers: _NearestLayers, reports: Sequence[Hit]) -> Evidence:
         """Return the best chunks, by their own score and the nodes that lead to them, leaving room for reports."""
-        with query.trace.step("passages of entities and communities") as step:
+        with query.trace.step("chunks of entities and communities") as step:
             led_chunks = query.reading.fetch(LedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
             for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, led_chunks, strict=True)):
                 for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):

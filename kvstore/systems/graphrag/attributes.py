@@ -83,6 +83,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
     nodes. Their cosine must exceed the ``quantile`` of the cosines of the existing edges. Without any edge,
     m is ⌊√n / 2⌋ and the minimum cosine is fixed.
     """
+    # An edge (first, second) is coded as first * count + second, so that pairs can be compared as numbers.
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
         min_cosine = np.floor(float(np.quantile(weights / FIXED_ONE, quantile)) / _COSINE_STEP) * _COSINE_STEP
@@ -120,9 +121,7 @@ def _compute_cosines(
     cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _BATCH_SIZE):
         part = slice(start, start + _BATCH_SIZE)
-        first_vectors, second_vectors = (
-            vectors[first[part]].astype(np.float64),
-            vectors[second[part]].astype(np.float64),
-        )
+        first_vectors = vectors[first[part]].astype(np.float64)
+        second_vectors = vectors[second[part]].astype(np.float64)
         cosines[part] = np.rint(np.einsum("ij,ij->i", first_vectors, second_vectors) * FIXED_ONE).astype(np.int64)
     return cosines

@@ -117,7 +117,9 @@ class Communities(StoredCommunities):
     def list_member_names(self, community: int) -> list[str]:
         """Return the names of the strongest living members, which a report is written from, sorted by entity key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
-        return [record.name for record in sorted(self._state.entities.get_many(entities), key=lambda one: one.key)]
+        return [
+            record.name for record in sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
+        ]
 
     def list_chunks(self, community: int) -> list[tuple[int, float]]:
         """Return the home chunks of a community that exist in the state, including newer ones, largest share first.
@@ -149,8 +151,8 @@ class Communities(StoredCommunities):
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
         """Return the titles of several communities, see :meth:`get_title`; reads the uncached ones together."""
-        known = self._cache.titles
-        missing = [community for community in dict.fromkeys(communities) if community not in known]
+        titles = self._cache.titles
+        missing = [community for community in dict.fromkeys(communities) if community not in titles]
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
         # The first few names usually suffice, since few names contain each other.
         first_entities = list(
@@ -160,10 +162,10 @@ class Communities(StoredCommunities):
             zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
         )
         for community, entities in zip(missing, members, strict=True):
-            known[community] = build_title(
+            titles[community] = build_title(
                 names[entity] if entity in names else self._state.entities.get(entity).name for entity in entities
             )
-        return [known[community] for community in communities]
+        return [titles[community] for community in communities]
 
     def list_summary_spans(self, community: int) -> list[SentenceSpan]:
         """Return the summary sentences whose chunks exist in the state, in order of documents and offsets."""
@@ -216,7 +218,7 @@ class Communities(StoredCommunities):
         """
         child_rows = [self._get_record(child) for child in self.get(community).children]
         sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
-        found = dict.fromkeys(SentenceSpan(*span) for span in sentences)
+        sources = dict.fromkeys(SentenceSpan(*span) for span in sentences)
         own_spans: list[tuple[str, SentenceSpan]] = []
         for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:
             record = self._state.chunks.find(chunk)
@@ -225,8 +227,8 @@ class Communities(StoredCommunities):
             else:
                 span = SentenceSpan(record.document, chunk, record.start, record.end)
                 own_spans.append((self._state.documents.get_key(record.document), span))
-        found.update((span, None) for _, span in sorted(own_spans))
-        return list(found)
+        sources.update((span, None) for _, span in sorted(own_spans))
+        return list(sources)
 
     def is_stale(self, community: int) -> bool:
         """True if a member, chunk or sentence of the community is gone, or a newer chunk belongs to it."""
@@ -282,7 +284,7 @@ class Communities(StoredCommunities):
         nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
-    def find_faults(self) -> Iterator[str]:
+    def iter_faults(self) -> Iterator[str]:
         """Yield a sentence for each inconsistency in the stored rows."""
         stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
         if stored_count != self._count:
@@ -294,7 +296,7 @@ class Communities(StoredCommunities):
             if parent is None and (community.parent is not None or community.level >= self.levels):
                 yield f"index communities: community {number} is below {community.parent}, which is not stored"
             elif parent is not None and (number not in parent.children or parent.level >= community.level):
-                yield f"index communities: community {number} is not one of those below its parent {parent.id}"
+                yield f"index communities: community {number} is not among the children of its parent {parent.id}"
             if self._rows.get(MEMBERS, records.encode_u32(number)) is None:
                 yield f"index communities: the members of community {number} are not stored"
             if self._is_current and self._rows.get(TERMS, records.encode_u32(number)) is None:
@@ -307,13 +309,13 @@ class Communities(StoredCommunities):
         """
         scores = cosines(self._vectors, vector)
         candidates = None if level is None else set(self.list_level(level))
-        found: list[tuple[int, float]] = []
+        nearest: list[tuple[int, float]] = []
         for number in _iter_largest(scores, 4 * count):
-            if len(found) == count:
+            if len(nearest) == count:
                 break
             if self.is_alive(number) if candidates is None else number in candidates:
-                found.append((number, float(scores[number])))
-        return found
+                nearest.append((number, float(scores[number])))
+        return nearest
 
     # Reading rows -----------------------------------------------------------------------------------------------------
 
@@ -346,9 +348,10 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _cache(self) -> _StateCache:
+        """The cache of this state, shared by all states with the same change number."""
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _StateCache(self._count)
-        caches: dict[int, _StateCache] = self._rows.get_cached("known of a change", lambda _: {})
+        caches: dict[int, _StateCache] = self._rows.get_cached("state caches", lambda _: {})
         change = self._state.counters.change
         cache = caches.get(change)
         if cache is None:
@@ -356,12 +359,11 @@ class Communities(StoredCommunities):
             cache = caches[change] = _StateCache(self._count)
         return cache
 
-    def _filter_existing(self, items: list[Value], chunk_of: Callable[[Value], int]) -> list[Value]:
+    def _filter_existing(self, items: list[Value], get_chunk: Callable[[Value], int]) -> list[Value]:
         """Return the items whose chunks exist in the state."""
         if self._is_current:
             return items
-        present = self._state.chunks.has_many(map(chunk_of, items))
-        return list(compress(items, present))
+        return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
     def _mask_with_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Return a mask of the communities that still have a member."""
@@ -399,7 +401,8 @@ class Communities(StoredCommunities):
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
     def _place_chunks(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
-        """Return the finest home community of each chunk, and the share."""
+        """Return the finest home community of each chunk, and the share of the chunk's names in it; see
+        :func:`~.community_building.assign_homes`."""
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
         bounds, entities, features = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
@@ -437,16 +440,15 @@ def build_title(names: Iterable[str]) -> str:
     return ", ".join(title)
 
 
-def _iter_largest(values: Matrix, first: int) -> Iterator[int]:
+def _iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
     """Yield the indices of values in descending order, ties by index.
 
-    The first ``first`` of them are found without sorting all values.
+    The first ``expected_count`` of them are found without sorting all values.
     """
-    if first < len(values):
-        last = len(values) - first
-        largest = np.flatnonzero(values >= np.partition(values, last)[last])
+    num_yielded = 0
+    if expected_count < len(values):
+        cutoff_index = len(values) - expected_count
+        largest = np.flatnonzero(values >= np.partition(values, cutoff_index)[cutoff_index])
         yield from largest[np.argsort(-values[largest], kind="stable")].tolist()
-        first = len(largest)
-    else:
-        first = 0
-    yield from np.argsort(-values, kind="stable")[first:].tolist()
+        num_yielded = len(largest)
+    yield from np.argsort(-values, kind="stable")[num_yielded:].tolist()

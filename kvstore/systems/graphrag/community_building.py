@@ -34,7 +34,7 @@ class CommunityTree:
 
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
     no new community at a level, the one of the level above is repeated; a node in none has :data:`NO_COMMUNITY`.
-    ``levels`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk:
+    ``level`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk:
     its finest home community, and the fraction of its names' weight in that community. ``vectors`` are unit vectors of
     the communities, the centroids of their members' vectors.
     """
@@ -91,27 +91,30 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
 
 
 def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
-    """Return the community of each node at each level, and the level and parent of each community."""
-    parent_labels: Partition = np.full(count, NO_COMMUNITY)
+    """Number the communities of ``count`` nodes, given the groups of each level, coarsest first.
+
+    Returns the community of each node at each level, and the level and parent of each community.
+    """
+    node_communities: Partition = np.full(count, NO_COMMUNITY)  # at the level before
     parent_sizes: Partition = np.zeros(count, np.int64)
+    partitions: list[Partition] = []
     levels: list[Partition] = []
-    level: list[Partition] = []
     parents: list[Partition] = []
     total = 0
-    for number, labels in enumerate(groupings):
+    for level, labels in enumerate(groupings):
         sizes = np.bincount(labels, minlength=1)[labels]
-        is_new = (sizes > 1) & ((parent_labels == NO_COMMUNITY) | (sizes != parent_sizes))
+        is_new = (sizes > 1) & ((node_communities == NO_COMMUNITY) | (sizes != parent_sizes))
         groups, first, positions = np.unique(labels[is_new], return_index=True, return_inverse=True)
-        level.append(np.full(len(groups), number))
-        parents.append(parent_labels[np.flatnonzero(is_new)[first]])
-        parent_labels = parent_labels.copy()
-        parent_labels[is_new] = total + positions
-        levels.append(parent_labels)
+        levels.append(np.full(len(groups), level))
+        parents.append(node_communities[np.flatnonzero(is_new)[first]])
+        node_communities = node_communities.copy()
+        node_communities[is_new] = total + positions
+        partitions.append(node_communities)
         parent_sizes = sizes
         total += len(groups)
-    if not levels:
+    if not partitions:
         return np.empty((0, count), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    return np.stack(levels), np.concatenate(level), np.concatenate(parents)
+    return np.stack(partitions), np.concatenate(levels), np.concatenate(parents)
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
@@ -124,7 +127,7 @@ def assign_homes(
 ) -> tuple[Partition, npt.NDArray[np.float64]]:
     """Return the finest home community of each of ``count`` chunks, and the share of the chunk's names in it.
 
-    Chunk ``naming[i]`` mentions a member of the communities ``levels[:, i]`` (coarsest first) with weight
+    Chunk ``mention_chunks[i]`` mentions a member of the communities ``partitions[:, i]`` (coarsest first) with weight
     ``weights[i]``.
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -146,12 +149,16 @@ def assign_homes(
     return homes, np.round(home_sums / np.maximum(totals, 1), 4)
 
 
-def _compute_community_vectors(partitions: Partition, level: Partition, vectors: Matrix) -> Matrix:
-    """Return the centroids of the communities' members."""
-    community_vectors = np.zeros((len(level), vectors.shape[1]), np.float32)
-    ones = np.ones(len(vectors), np.int64)
-    for number, row in enumerate(partitions):
-        communities = np.flatnonzero(level == number)
-        own_communities = np.where((row != NO_COMMUNITY) & (level[row] == number), row, NO_COMMUNITY)
-        community_vectors[communities] = compute_centroids(own_communities, len(level), vectors, ones)[communities]
+def _compute_community_vectors(partitions: Partition, community_levels: Partition, vectors: Matrix) -> Matrix:
+    """Return the centroid of the members of each community, given the community of each node at each level, the level
+    of each community, and the vectors of the nodes."""
+    count = len(community_levels)
+    community_vectors = np.zeros((count, vectors.shape[1]), np.float32)
+    equal_masses = np.ones(len(vectors), np.int64)
+    for level, node_communities in enumerate(partitions):
+        communities = np.flatnonzero(community_levels == level)
+        # A partition repeats coarser communities that the level does not split; their centroids are known already.
+        is_of_level = (node_communities != NO_COMMUNITY) & (community_levels[node_communities] == level)
+        groups = np.where(is_of_level, node_communities, NO_COMMUNITY)
+        community_vectors[communities] = compute_centroids(groups, count, vectors, equal_masses)[communities]
     return community_vectors

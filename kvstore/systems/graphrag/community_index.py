@@ -1,12 +1,13 @@
 """The index of kind ``communities``: REFRESH builds it from one state, and later states read it.
 
-In: a state. On disk: a generation of the rows of :mod:`.build_community_rows`. Out: :class:`~.communities.Communities`,
+In: a state. On disk: a generation of the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`,
 the communities filtered to one state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ...arguments import Choice, Option
@@ -34,16 +35,18 @@ class CommunityIndex(GenerationIndex[Communities]):
     """The index of communities of related entities."""
 
     name = "communities"
-    description = "entities that belong together, at several levels, and what they are about"
+    description = "communities of related entities at several levels, each with a report"
     version = 2
     tables = TABLES
     quoting_tables = (TERMS,)
     has_outline = True
     options: Mapping[str, Option | Choice] = {
         "method": Choice(AFFINITY, (AFFINITY, LEIDEN), "how entities are grouped; leiden needs the extra communities"),
-        "neighbours": Choice(NONE, (NONE, KNN), "none: by co-occurrence; knn: by nearness in meaning as well"),
-        "largest": Option(15, 2, 1000, "members of a community at most, entities or communities of the level below"),
-        "least": Option(10, 1, 1_000_000, "communities that make a level above the finest, at least"),
+        "neighbours": Choice(
+            NONE, (NONE, KNN), "none: entities are related by co-occurrence; knn: also by similar vectors"
+        ),
+        "largest": Option(15, 2, 1000, "maximum members of a community: entities, or communities of the finer level"),
+        "least": Option(10, 1, 1_000_000, "minimum communities of a level; a coarser level with fewer is omitted"),
     }
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
@@ -73,18 +76,16 @@ class CommunityIndex(GenerationIndex[Communities]):
 
     def describe(self, communities: Communities) -> str:
         numbers = range(len(communities))
-        newer_count, hidden_count = (
-            len(communities.list_newer_chunks()),
-            sum(not communities.is_alive(community) for community in numbers),
-        )
+        newer_count = len(communities.list_newer_chunks())
+        hidden_count = sum(not communities.is_alive(community) for community in numbers)
         parts = [
             f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} "
             f"level{'s' * (communities.levels != 1)}"
         ]
         if newer_count:
-            parts.append(f"{newer_count:,} newer chunks are placed when they are read")
+            parts.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
         if hidden_count:
-            parts.append(f"{hidden_count:,} of nothing that is left are not shown")
+            parts.append(f"{hidden_count:,} are hidden because all their members or chunks were deleted")
         models: dict[str, int] = {}
         for community in numbers:
             model_text = communities.get_written_text(community)
@@ -93,12 +94,13 @@ class CommunityIndex(GenerationIndex[Communities]):
         parts += [f"{count:,} texts by {model}" for model, count in sorted(models.items())]
         return "; ".join(parts)
 
-    def dump(self, bound: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, communities: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         def iter_communities() -> Iterator[DumpRow]:
-            for number in range(len(bound)):
-                community = bound.get(number)
+            for number in range(len(communities)):
+                community = communities.get(number)
                 summary = [
-                    (names.name_chunk(span.chunk), span.start, span.end) for span in bound.list_summary_spans(number)
+                    (names.name_chunk(span.chunk), span.start, span.end)
+                    for span in communities.list_summary_spans(number)
                 ]
                 findings = [
                     (
@@ -108,34 +110,35 @@ class CommunityIndex(GenerationIndex[Communities]):
                         span.start,
                         span.end,
                     )
-                    for entities, weight, span in bound.list_findings(number)
+                    for entities, weight, span in communities.list_findings(number)
                 ]
-                yield (*community, bound.get_key(number), summary, findings)
+                yield (*community, communities.get_key(number), summary, findings)
 
-        numbers = range(len(bound))
+        numbers = range(len(communities))
         return {
             COMMUNITY_TABLE: iter_communities(),
             MEMBERS: (
                 (number, names.name_entity(entity), weight)
                 for number in numbers
-                for entity, weight in bound.list_members(number)
+                for entity, weight in communities.list_members(number)
             ),
             CHUNK_HOMES: (
                 (number, names.name_chunk(chunk), share)
                 for number in numbers
-                for chunk, share in bound.list_chunks(number)
+                for chunk, share in communities.list_chunks(number)
             ),
             ENTITY_COMMUNITIES: (
-                (names.name_entity(entity), bound.find_by_entity(entity)) for entity in bound.list_entities()
+                (names.name_entity(entity), communities.find_by_entity(entity))
+                for entity in communities.list_entities()
             ),
-            TERMS: zip(numbers, bound.get_built_terms(numbers), strict=True),
+            TERMS: zip(numbers, communities.get_built_terms(numbers), strict=True),
         }
 
     def check(self, communities: Communities) -> Iterator[str]:
-        return communities.find_faults()
+        return communities.iter_faults()
 
     def build_outline(self, communities: Communities) -> Iterable[OutlineNode]:
-        return _iter_outline(communities, communities.list_roots())
+        return _iter_outline_nodes(communities, communities.list_roots())
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
         for number in range(len(communities)):
@@ -148,15 +151,16 @@ class CommunityIndex(GenerationIndex[Communities]):
         return build_report_prompt(communities, task.group)
 
 
-def _iter_outline(bound: Communities, numbers: Iterable[int]) -> Iterator[OutlineNode]:
+def _iter_outline_nodes(communities: Communities, numbers: Iterable[int]) -> Iterator[OutlineNode]:
+    """Yield the given communities as nodes of an outline, whose children are evaluated on demand."""
     for number in numbers:
-        community = bound.get(number)
-        children = [child for child in community.children if bound.is_alive(child)]
+        children = [child for child in communities.get(number).children if communities.is_alive(child)]
+        num_members, num_chunks = len(communities.list_members(number)), len(communities.list_chunks(number))
         yield OutlineNode(
-            bound.get_title(number),
-            f"{len(bound.list_members(number)):,} entities, {len(bound.list_chunks(number)):,} passages",
+            communities.get_title(number),
+            f"{num_members:,} entities, {num_chunks:,} chunks",
             len(children),
-            lambda below=children: _iter_outline(bound, below),  # type: ignore[misc]
+            partial(_iter_outline_nodes, communities, children),
         )
 
 

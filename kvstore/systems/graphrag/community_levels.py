@@ -31,7 +31,7 @@ class CommunityOptions:
     """Options of community detection.
 
     ``largest`` is the maximum number of members of a group within one level: nodes, or groups of the level below. A
-    level with fewer than ``least`` groups is dropped, unless it is the finest.
+    level with fewer than ``least`` groups is omitted, unless it is the finest.
     """
 
     method: str = AFFINITY

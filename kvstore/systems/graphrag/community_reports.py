@@ -84,7 +84,7 @@ class _Candidate(NamedTuple):
     """A sentence that can be chosen for a report.
 
     ``order`` is its position by chunk and offset. ``words`` include markers for the nodes that it names. ``nodes`` maps
-    each node to the byte ranges of its mentions in the chunk.
+    each node of the entity graph to the byte ranges of its mentions in the chunk.
     """
 
     span: SentenceSpan
@@ -128,10 +128,9 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):
         material = materials.pop(community, _ReportMaterial())
-        positions = sorted(positions_by_home.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[
-            :MAX_REPORT_CHUNKS
-        ]
-        positions.sort()
+        home_positions = positions_by_home.get(community, ())
+        largest_first = sorted(home_positions, key=lambda position: (-tree.shares[position], position))
+        positions = sorted(largest_first[:MAX_REPORT_CHUNKS])
         own_sentences = [sentence for position in positions for sentence in reader.iter_sentences(position)]
         material.sentences += own_sentences
         material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
@@ -228,8 +227,14 @@ def _match_sentences(
         matches = [sentence for sentence in sentences_by_node.get(first, ()) if sentence.has_both(first, second)]
         if matches:
             positions = assertions.get((first, second), ())
-            best = min(matches, key=lambda found: (not found.contains_any(positions), found.words.length, found.order))
-            yield weight, (first, second), best
+            yield (
+                weight,
+                (first, second),
+                min(
+                    matches,
+                    key=lambda sentence: (not sentence.contains_any(positions), sentence.words.length, sentence.order),
+                ),
+            )
             match_count += 1
         if match_count == 2 * MAX_FINDINGS:  # one sentence can state several
             return
@@ -250,17 +255,18 @@ def _select_findings(
 
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the sentences that together cover most of what the candidates share, in order of chunks and offsets."""
-    candidates = sorted({sentence.span: sentence for sentence in candidates}.values(), key=lambda one: one.order)
+    sentences_by_span = {sentence.span: sentence for sentence in candidates}
+    candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
     documents = [sentence.span.document for sentence in candidates]
-    chunks: dict[int, set[str]] = {}
+    words_by_chunk: dict[int, set[str]] = {}
     for sentence in candidates:
-        chunks.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
-    chunk_counts = Counter(word for words in chunks.values() for word in words)
+        words_by_chunk.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
+    chunk_counts = Counter(word for chunk_words in words_by_chunk.values() for word in chunk_words)
     words = [sentence.words for sentence in candidates]
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
     selected = select_greedy_cover(
         words,
-        compute_cover_weights(words, chunk_counts, len(chunks)),
+        compute_cover_weights(words, chunk_counts, len(words_by_chunk)),
         MAX_SUMMARY_WORDS,
         max_sentences=MAX_SUMMARY_SENTENCES,
         owners=documents,
@@ -270,14 +276,17 @@ def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 class _ChunkReader:
-    """Reads the sentences of chunks, with the nodes that each mentions."""
+    """A reader of the sentences of chunks, with the nodes that each mentions.
+
+    A chunk is identified by its position in the entity graph.
+    """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
         self._state = state
         self._tree = tree
         self._display = load_display_entities(state)
         graph = tree.graph
-        self._bounds: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
+        self._mention_starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
         self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
         self._formats: dict[int, str] = {}
 
@@ -312,15 +321,17 @@ class _ChunkReader:
                 continue
             start, end = _to_byte_offset(decoded, text, first), _to_byte_offset(decoded, text, last)
             node_ranges: dict[int, list[tuple[int, int]]] = {}
-            for node, begin, stop in mentions:
-                if start <= begin < end:
-                    node_ranges.setdefault(node, []).append((begin, stop))
+            for node, mention_start, mention_end in mentions:
+                if start <= mention_start < end:
+                    node_ranges.setdefault(node, []).append((mention_start, mention_end))
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = SentenceSpan(record.document, chunk, record.start + start, record.start + end)
             yield _Candidate(span, (position, start), words, node_ranges)
 
     def _list_nodes(self, position: int) -> list[int]:
-        nodes: list[int] = self._tree.graph.mention_nodes[self._bounds[position] : self._bounds[position + 1]].tolist()
+        """Return the nodes that a chunk mentions."""
+        start, stop = self._mention_starts[position : position + 2]
+        nodes: list[int] = self._tree.graph.mention_nodes[start:stop].tolist()
         return nodes
 
     def _find_mentions(self, position: int, chunk: int) -> list[tuple[int, int, int]]:
@@ -339,11 +350,11 @@ class _ChunkReader:
         return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
     def _get_format(self, document: int) -> str:
-        cached = self._formats.get(document)
-        if cached is None:
+        format = self._formats.get(document)
+        if format is None:
             stored_format = self._state.documents.get(document).format
-            cached = self._formats[document] = "text" if stored_format == "text" else "markdown"
-        return cached
+            format = self._formats[document] = "text" if stored_format == "text" else "markdown"
+        return format
 
 
 def _find_sentence_spans(text: str, format: str) -> Iterator[tuple[int, int]]:

@@ -26,7 +26,7 @@ from .report_hits import require_communities
 
 
 class EntityChunkRows(NamedTuple):
-    """The chunks of entities, and the degrees of the entities."""
+    """The chunks of entities, and the degrees (numbers of chunks) of the entities."""
 
     rows: EntityRows
     degrees: Degrees
@@ -177,8 +177,9 @@ class ChunkTexts(ReadRequest[list[str]]):
 
     def fetch(self, state: State) -> list[str]:
         records = state.chunks.get_many(self.chunks)
-        ranges: dict[int, list[tuple[int, int]]] = {}
+        ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in records:
-            ranges.setdefault(record.document, []).append((record.start, record.end))
-        texts = {document: iter(slices) for document, slices in state.documents.read_text_slices(ranges).items()}
+            ranges_by_document.setdefault(record.document, []).append((record.start, record.end))
+        slices_by_document = state.documents.read_text_slices(ranges_by_document)
+        texts = {document: iter(slices) for document, slices in slices_by_document.items()}
         return [next(texts[record.document]) for record in records]

@@ -10,7 +10,7 @@ and last byte of each sentence), and the findings (two entities, weight in 2^-16
 community → chunk, share in ten thousandths, and so on, for the chunks at home in it but in none of its children.
 ``entity_communities``: entity → its finest community (nil: none), number of chunks that mention it.
 ``community_vectors``: block → 64 vectors, float32. ``community_terms``: community → the terms of its title and report,
-added by :mod:`.build_report_terms`.
+added by :mod:`.report_terms`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
 
 
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
-    """Return the numbers of home chunks of each community and of the documents they come from."""
+    """Return the number of home chunks of each community, and the number of documents that they are from."""
     chunk_counts: Partition = np.zeros(len(tree), np.int64)
     document_counts: Partition = np.zeros(len(tree), np.int64)
     homes = tree.homes

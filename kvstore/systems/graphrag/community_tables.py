@@ -54,6 +54,8 @@ def _find_by_key(reader: Reader, key: str) -> TableRows:
 def _make_column(
     kind: str, read: Callable[[State, Communities, int], SqlValue]
 ) -> tuple[str, Callable[[Reader, TableRow, Any], SqlValue]]:
+    """Return a column of SQL type ``kind`` whose value a function reads from the community of a row."""
+
     def read_value(reader: Reader, row: TableRow, record: Any) -> SqlValue:
         communities = get_communities(reader.state)
         assert communities is not None  # rows exist only if the index does
@@ -74,7 +76,7 @@ def _get_model_name(state: State, communities: Communities, community: int) -> s
 
 COMMUNITY_TABLE = SqlTable(
     "communities",
-    "entities that belong together, by level (0: the coarsest), and what they are about; of the index communities",
+    "communities of the index communities: related entities, by level (0 is the coarsest), each with a report",
     {
         "community": _make_column("TEXT", lambda state, communities, number: communities.get_key(number)),
         "level": _make_column("INTEGER", lambda state, communities, number: communities.get(number).level),
@@ -117,7 +119,7 @@ def _iter_memberships(reader: Reader, name: str) -> TableRows:
 
 MEMBER_TABLE = SqlTable(
     "community_members",
-    "which entities each community has, with the weight of what joins each to the others in it",
+    "entities of each community, with the total weight of their relations within it",
     {
         "community": _make_column("TEXT", lambda state, communities, number: communities.get_key(number)),
         "level": _make_column("INTEGER", lambda state, communities, number: communities.get(number).level),
@@ -129,7 +131,7 @@ MEMBER_TABLE = SqlTable(
     equal={
         "entity": _iter_memberships,
         "community": lambda reader, key: (
-            row for one in _find_by_key(reader, key) for row in _iter_members(reader, one)
+            row for number in _find_by_key(reader, key) for row in _iter_members(reader, number)
         ),
     },
 )
@@ -139,7 +141,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
     """Return the properties of a community; raises InputError if the key is unknown or there is no index."""
     communities = get_communities(state)
     if communities is None:
-        raise InputError("there are no communities; CREATE INDEX communities finds them")
+        raise InputError("there are no communities; run CREATE INDEX communities to build them")
     number = communities.find(key)
     if number is None:
         keys = (
@@ -147,7 +149,9 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         )
         suggestion = suggest(key, keys)
         remedy = (
-            f"did you mean {suggestion!r}?" if suggestion else "SELECT community, title FROM communities lists them"
+            f"did you mean {suggestion!r}?"
+            if suggestion
+            else "run SELECT community, title FROM communities to list them"
         )
         raise InputError(f"there is no community {key!r}; {remedy}")
     community = communities.get(number)
@@ -178,14 +182,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
 def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
     """Return what DESCRIBE ENTITY adds: the communities of an entity, coarsest first."""
     communities = get_communities(state)
-    return (
-        {}
-        if communities is None
-        else {
-            "communities": [
-                communities.get_key(number)
-                for number in communities.find_by_entity(entity)
-                if communities.is_alive(number)
-            ]
-        }
-    )
+    if communities is None:
+        return {}
+    numbers = filter(communities.is_alive, communities.find_by_entity(entity))
+    return {"communities": [communities.get_key(number) for number in numbers]}

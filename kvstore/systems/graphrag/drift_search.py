@@ -59,18 +59,18 @@ class DriftStrategy:
     """A strategy that goes from the reports of communities to local searches that follow up on them."""
 
     name = "drift"
-    description = "GraphRAG, DRIFT: local searches that follow on, round after round, from what communities say"
+    description = "GraphRAG, DRIFT search: rounds of local searches that follow up on the nearest communities"
     needs = COMMUNITIES.name
     options: Mapping[str, Option] = {
-        "rounds": Option(2, 0, 5, "rounds of searches that follow on"),
-        "width": Option(5, 1, 20, "names, or questions of a language model, that a round follows"),
+        "rounds": Option(2, 0, 5, "number of rounds of follow-up searches"),
+        "width": Option(5, 1, 20, "number of names, or questions of a language model, that each round follows up"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
         rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
-            # Of one community, the follow-up needs no more than this: the question can name the first members.
+            # More members of one community are never followed up, even if the question names the first of them.
             max_members = int(option(query, self, "width")) + len(starts)
             primer = query.reading.fetch(NearestCommunities(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
             step.detail, step.count = "; ".join(community.title for community in primer), len(primer)
@@ -98,9 +98,8 @@ class DriftStrategy:
                 reading = distiller.read(question, hits, questions=width if rounds_left else 0)
                 points += reading.points
                 questions += reading.questions
-            next_questions = [question for question in dict.fromkeys(questions) if question not in asked_questions][
-                :width
-            ]
+            new_questions = [question for question in dict.fromkeys(questions) if question not in asked_questions]
+            next_questions = new_questions[:width]
             asked_questions.update(next_questions)
             results = [(question, distiller.retrieve(question, LocalStrategy.name).hits) for question in next_questions]
         return build_distilled_evidence(evidence, points, distiller.trace)

@@ -29,10 +29,10 @@ from ...structures.state import State
 
 #: The minimum and maximum number of chunks of an entity that is a node.
 MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
-#: The number of strongest edges kept for each node; an edge is kept if it is among those of either end.
+#: The maximum number of edges of each node, the strongest ones; an edge stays if it is among those of either end.
 MAX_NODE_EDGES = 10
 #: The maximum number of nodes joined by one chunk, the rarest ones: a long list of names relates nothing closely.
-_MOST_NAMES = 64
+_MAX_CHUNK_NODES = 64
 #: The number of chunks read, and of pairs gathered, at a time.
 _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 
@@ -44,8 +44,9 @@ class EntityGraph:
     """Entities and the chunks that mention them.
 
     ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents``
-    gives the document of each, numbered in order of keys. Node ``named[i]`` is mentioned in chunk ``naming[i]`` with
-    ``features[i]``, sorted by chunk and then node. ``edges`` are those among the strongest of either end.
+    gives the document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node
+    ``mention_nodes[i]`` with ``features[i]``; mentions are sorted by chunk and then node, both as indices.
+    ``edges`` are those among the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -75,9 +76,9 @@ def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float6
     """
     numbers = features.astype(np.int64)
     inside_counts = (numbers & INSIDE) >> INSIDE_SHIFT
-    found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALIZED) + 0.5 * inside_counts)
-    found[(numbers & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
-    return found
+    strengths: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALIZED) + 0.5 * inside_counts)
+    strengths[(numbers & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
+    return strengths
 
 
 def build_entity_graph(state: State) -> EntityGraph:
@@ -85,7 +86,7 @@ def build_entity_graph(state: State) -> EntityGraph:
     graph = build_mention_graph(state)
     degrees = graph.degrees
     links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
-    edges = weigh_edges(
+    edges = compute_edge_weights(
         len(graph.keys), _count_cooccurrences(graph.mention_chunks, graph.mention_nodes, degrees), links, degrees
     )
     return replace(graph, edges=edges)
@@ -117,6 +118,7 @@ def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
     return np.array([chunk for ids in chunks for chunk in ids], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
 
 
+#: Parallel arrays of mentions: index of the chunk, id of the entity, features.
 _MentionArrays = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
@@ -145,10 +147,9 @@ def _merge_mentions(
     features = np.maximum.reduceat(features[order], starts) if len(starts) else features
     codes = codes[starts]
     mention_chunks, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
-    numbers, positions, counts = np.unique(entities, return_inverse=True, return_counts=True)
-    del numbers
-    is_kept = ((counts >= MIN_NODE_CHUNKS) & (counts <= MAX_NODE_CHUNKS))[positions]
-    return mention_chunks[is_kept], entities[is_kept], features[is_kept]
+    _, positions, counts = np.unique(entities, return_inverse=True, return_counts=True)
+    is_node = ((counts >= MIN_NODE_CHUNKS) & (counts <= MAX_NODE_CHUNKS))[positions]
+    return mention_chunks[is_node], entities[is_node], features[is_node]
 
 
 def _order_nodes(
@@ -169,7 +170,7 @@ def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degree
     )
     starts, sizes = np.asarray(bounds[:-1], np.int64), np.diff(bounds)
     count = len(degrees)
-    is_long = sizes > _MOST_NAMES
+    is_long = sizes > _MAX_CHUNK_NODES
     rarest_nodes = [
         _select_rarest(mention_nodes[start : start + size], degrees)
         for start, size in zip(starts[is_long], sizes[is_long], strict=True)
@@ -179,7 +180,7 @@ def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degree
         positions = starts[sizes == size]
         rows[size] = [mention_nodes[positions[:, None] + np.arange(size)]]
     if rarest_nodes:
-        rows.setdefault(_MOST_NAMES, []).append(np.stack(rarest_nodes))
+        rows.setdefault(_MAX_CHUNK_NODES, []).append(np.stack(rarest_nodes))
     codes: list[Indices] = []
     totals: list[tuple[Indices, Indices]] = []
     pending_count = 0
@@ -203,17 +204,17 @@ def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degree
 
 def _select_rarest(nodes: Indices, degrees: Indices) -> Indices:
     """Return the rarest nodes of a long list, sorted."""
-    return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MOST_NAMES]])
+    return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MAX_CHUNK_NODES]])
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """Return the pairs of nodes joined by links, weighted by the worth of the links."""
+    """Return the pairs of nodes joined by links, weighted by kind and number of the links."""
     links = [
         (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()
     ]
     if not links or not len(node_entities):
         return _sum_edges(len(node_entities), [])
-    first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))
+    first, second, weights = (np.array(column, np.int64) for column in zip(*links, strict=True))
     order = np.argsort(node_entities)
     ends = []
     is_known = np.ones(len(links), np.bool_)
@@ -222,15 +223,18 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
         positions = np.minimum(np.searchsorted(node_entities[order], entities), len(node_entities) - 1)
         is_known &= node_entities[order][positions] == entities
         ends.append(order[positions])
-    is_kept = is_known & (ends[0] < ends[1])  # each link is stored at both ends
-    codes, positions = np.unique(ends[0][is_kept] * len(node_entities) + ends[1][is_kept], return_inverse=True)
+    is_counted = is_known & (ends[0] < ends[1])  # each link is stored at both ends
+    codes, positions = np.unique(ends[0][is_counted] * len(node_entities) + ends[1][is_counted], return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, positions, worth[is_kept])
+    np.add.at(sums, positions, weights[is_counted])
     return _sum_edges(len(node_entities), [(codes, sums)])
 
 
 def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
-    """Build edges of ``count`` nodes from codes and weights, summing the weights of equal pairs."""
+    """Build edges of ``count`` nodes, summing the weights of equal pairs.
+
+    Each part has parallel arrays of codes and weights; the code of a pair of nodes is first * count + second.
+    """
     if not parts:
         empty = np.empty(0, np.int64)
         return Edges(empty, empty, empty)
@@ -241,7 +245,7 @@ def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
     return Edges(codes // count, codes % count, sums)
 
 
-def weigh_edges(count: int, cooccurrences: Edges, links: Edges, degrees: Indices) -> Edges:
+def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees: Indices) -> Edges:
     """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends."""
     summed = _sum_edges(
         count,

@@ -56,7 +56,8 @@ _UNASSIGNED_TOKENS = 400
 #: The maximum number of chunks that a cover report is chosen from, and the tokens of the shortest such report.
 _MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80
 #: The names of the report on unassigned chunks, and its path.
-_UNASSIGNED_HEAD, _UNASSIGNED_PATH = CommunityHead("", "in no community", 0), "in no community, or newer than these"
+_UNASSIGNED_HEAD = CommunityHead("", "in no community", 0)
+_UNASSIGNED_PATH = "in no community, or newer than the communities"
 
 #: The number of reports of each level that a language model rates.
 _NUM_RATED = 24
@@ -66,11 +67,11 @@ class GlobalStrategy:
     """A strategy that answers from reports on the communities of the whole store."""
 
     name = "global"
-    description = "GraphRAG, global: the communities of the whole store that say most, each with its points"
+    description = "GraphRAG, global search: reports of the best-matching communities of the whole store"
     needs = COMMUNITIES.name
     overview = True
     options: Mapping[str, Option] = {
-        "levels": Option(_MAX_LEVELS, 0, 100, "levels that the selection goes down from the coarsest communities"),
+        "levels": Option(_MAX_LEVELS, 0, 100, "maximum number of levels to descend from the coarsest communities"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -78,10 +79,10 @@ class GlobalStrategy:
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
             selected, count = _select_communities(tree, levels, query.top)
-            step.detail, step.count = f"{tree.scored_count} looked at, down to level {tree.deepest_level}", count
+            step.detail, step.count = f"{tree.scored_count} scored, down to level {tree.deepest_level}", count
         with query.trace.step("points of communities") as step:
             hits = _build_reports(query, selected, tree)
-            suffix = f", {tree.omitted_count} newer chunks left out" if tree.omitted_count else ""
+            suffix = f", {tree.omitted_count} chunks in no community omitted" if tree.omitted_count else ""
             step.detail = f"{len(hits)} of {count} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.scored_count)
@@ -100,7 +101,7 @@ class _ScoredTree:
     """The tree of communities limited to what may answer, with scores for the question.
 
     ``unassigned`` are chunks that may answer but are reported apart from the communities: nearby chunks in no
-    community, and ``newer_chunks`` ones, nearest first. ``omitted_count`` is the number of further such chunks.
+    community, nearest first, then ``newer_chunks``. ``omitted_count`` is the number of further such chunks.
     """
 
     def __init__(self, query: Query) -> None:
@@ -117,11 +118,8 @@ class _ScoredTree:
         placement = reading.fetch(UnassignedChunks([chunk for chunk, _ in near_ranking]))
         self._allowed = placement.allowed
         self.newer_chunks = placement.newer
-        self.unassigned = placement.unassigned[
-            : _MAX_UNASSIGNED
-            if query.within is not None or is_overview_question(query.question)
-            else _NUM_SCORING_CHUNKS
-        ]
+        needs_many = query.within is not None or is_overview_question(query.question)
+        self.unassigned = placement.unassigned[: _MAX_UNASSIGNED if needs_many else _NUM_SCORING_CHUNKS]
         self.omitted_count = len(placement.unassigned) - len(self.unassigned)
         self.scored_count = 0
         self.deepest_level = 0
@@ -214,7 +212,7 @@ def _build_reports_within(
     chunk_groups, heads = query.reading.fetch(CommunityChunks(numbers), CommunityHeads(numbers))
     chunks_by_group: dict[int | None, list[int]] = {None: tree.unassigned}
     for number, chunks in zip(numbers, chunk_groups, strict=True):
-        # Newer chunks are reported separately.
+        # Newer chunks are in the report on unassigned chunks.
         chunks_by_group[number] = [chunk for chunk in chunks if chunk not in tree.newer_chunks]
     for community, chunks in chunks_by_group.items():
         chunks_by_group[community] = [chunk for chunk in chunks if query.is_allowed(chunk)]

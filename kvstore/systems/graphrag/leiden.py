@@ -54,8 +54,8 @@ def require_leiden() -> ModuleType:
         import graspologic_native
     except ImportError as error:
         raise InputError(
-            "communities by method = leiden need graspologic-native; pip install 'kvstore[communities]', or leave out "
-            "the method: affinity needs nothing"
+            "method = leiden needs graspologic-native; install it with pip install 'kvstore[communities]', or use "
+            "method = affinity"
         ) from error
     module: ModuleType = graspologic_native
     return module

@@ -83,23 +83,23 @@ class LocalStrategy:
     """A strategy that goes from the question's entities to their chunks, relations and communities."""
 
     name = "local"
-    description = "GraphRAG, local: the question's entities lead to their passages, relations and communities"
+    description = "GraphRAG, local search: chunks, relations and communities of the question's entities"
     needs = COMMUNITIES.name
     options: Mapping[str, Option] = {
-        "entities": Option(10, 1, 100, "entities that the search starts at"),
-        "reports": Option(0.15, 0, 0.9, "share of what is found that reports of communities have"),
+        "entities": Option(10, 1, 100, "number of entities that the search starts at"),
+        "reports": Option(0.15, 0, 0.9, "share of the results for reports of communities"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
         rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
-        starts = _find_starts(query, rankings, int(option(query, self, "entities")))
+        starts = _find_start_entities(query, rankings, int(option(query, self, "entities")))
         if not starts:
             return evidence_of(
                 query, self.name, rankings[0], "near the question (no entity is known)", len(rankings[0])
             )
-        with query.trace.step("passages of the entities") as step:
+        with query.trace.step("chunks of the entities") as step:
             ((ranking, paths),) = search_locally(query, [LocalSearch(starts, rankings)])
-            step.detail, step.count = "by the entities they name, cosine and words", len(ranking)
+            step.detail, step.count = "by the entities they mention, cosine and words", len(ranking)
         reports = self._build_reports(query, starts)
         evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
         return replace(
@@ -164,11 +164,11 @@ def find_near_entities(
         rows = in_chunks.rows
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
-        top = max((score for _, score in ranking), default=0.0) or 1.0
-        for number, (_, score) in enumerate(ranking):
-            for position in range(rows.bounds[number], rows.bounds[number + 1]):
+        max_score = max((score for _, score in ranking), default=0.0) or 1.0
+        for row, (_, score) in enumerate(ranking):
+            for position in range(rows.bounds[row], rows.bounds[row + 1]):
                 if is_own_text[position] and entities[position] not in excluded:
-                    gain = rarities[position] * max(0.0, score) / top
+                    gain = rarities[position] * max(0.0, score) / max_score
                     scores[entities[position]] = scores.get(entities[position], 0.0) + gain
     candidates = _select_highest(scores, limit)
     if not candidates:
@@ -189,10 +189,10 @@ def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
     return [entity for entity, score in scores.items() if score >= cutoff]
 
 
-def _find_starts(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
-    """Return the entities that a question names, followed by those of its nearest chunks."""
+def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
+    """Return the entities that a question names, followed by those of its nearest chunks; at most ``limit``."""
     named_starts = find_question_entities(query)[:limit]
-    with query.trace.step("entities of near passages") as step:
+    with query.trace.step("entities of near chunks") as step:
         top_rankings = [ranking[:_NUM_NEAREST] for ranking in rankings]
         near_starts = find_near_entities(
             query, top_rankings, {start.entity for start in named_starts}, limit - len(named_starts)
@@ -228,24 +228,24 @@ def search_locally(query: Query, searches: Sequence[LocalSearch]) -> list[LocalR
 
 
 class _SearchPool(NamedTuple):
-    """The chunks that one search ranks (ids ascending), their scores by entities, and the indices of the starts that
-    lead to each."""
+    """The chunks that one search ranks (ids ascending), their scores by entities, and the start entities that each
+    mentions, as indices into the starts of the search."""
 
     chunks: npt.NDArray[np.uint64]
     scores: npt.NDArray[np.float64]
-    owners: Mapping[int, Sequence[int]]
+    mentioned_starts: Mapping[int, Sequence[int]]
 
 
 def _build_pool(query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]) -> _SearchPool:
     """Return the candidates of a search, given the rows and the weights of its entities."""
-    scores, owners = _score_chunks(rows, weights)
+    scores, mentioned_starts = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]
     candidates = best(
         query.reading, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach
     )
     ids = np.unique(np.array([chunk for ranking in (candidates, *search.rankings) for chunk, _ in ranking], np.uint64))
-    return _SearchPool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), owners)
+    return _SearchPool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), mentioned_starts)
 
 
 def _rank_pools(
@@ -264,13 +264,13 @@ def _rank_pools(
         total = scale_to_best(pool.scores) + scale_to_best(cosines[positions].astype(np.float64))
         total += scale_to_best(word_scores[positions])
         ranking = best(query.reading, pool.chunks, total, query.reach)
-        paths = {chunk: _format_path(search.starts, pool.owners.get(chunk, ())) for chunk, _ in ranking}
+        paths = {chunk: _format_path(search.starts, pool.mentioned_starts.get(chunk, ())) for chunk, _ in ranking}
         results.append(LocalResult(ranking, paths))
     return results
 
 
-def _format_path(starts: Sequence[StartEntity], owners: Iterable[int]) -> str:
-    names = ", ".join(dict.fromkeys(starts[number].key for number in owners))
+def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int]) -> str:
+    names = ", ".join(dict.fromkeys(starts[index].key for index in mentioned_starts))
     return f"names {names}" if names else "near the question"
 
 
@@ -283,17 +283,17 @@ def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
     """Return the sum of the weights of the entities that each chunk mentions, and the indices of these entities."""
     scores: dict[int, float] = {}
-    owners: dict[int, list[int]] = {}
-    for number, weight in enumerate(weights.tolist()):
-        row = slice(rows.bounds[number], rows.bounds[number + 1])
+    entities_by_chunk: dict[int, list[int]] = {}
+    for index, weight in enumerate(weights.tolist()):
+        row = slice(rows.bounds[index], rows.bounds[index + 1])
         for chunk, features in zip(rows.chunks[row].tolist(), rows.features[row].tolist(), strict=True):
-            if features & ~LOWER:
+            if features & ~LOWER:  # mentioned other than only in lower case
                 scores[chunk] = scores.get(chunk, 0.0) + weight
-                owners.setdefault(chunk, []).append(number)
-    return scores, owners
+                entities_by_chunk.setdefault(chunk, []).append(index)
+    return scores, entities_by_chunk
 
 
 def narrow_query(query: Query, hits: Sequence[Hit]) -> Query:
-    """Return a query with the hits and tokens that some hits take subtracted from its limits."""
+    """Return a query whose limits of hits and tokens are reduced by those that some hits take."""
     within = None if query.within is None else query.within - sum(count_text_tokens(hit.text) for hit in hits)
     return query.narrow(query.top - len(hits), within)

@@ -28,7 +28,7 @@ def require_communities(state: State) -> Communities:
     """Return the communities of a state; raises InputError if they are not built yet."""
     communities = bind_index(state, COMMUNITIES)
     if communities is None:
-        raise InputError("the index communities is not built yet: REFRESH INDEX communities; makes it")
+        raise InputError("the index communities is not built yet; run REFRESH INDEX communities to build it")
     return communities
 
 
@@ -112,6 +112,7 @@ def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
 
 
 def _render_model_text(report: Mapping[str, Any]) -> str:
+    """Return the title, the summary and the findings of a model's report, one per line."""
     findings = (f"{finding['summary']} {finding['explanation']}" for finding in report["findings"])
     return "\n".join([report["title"], report["summary"], *findings])
 

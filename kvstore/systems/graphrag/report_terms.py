@@ -1,7 +1,7 @@
 """Terms of the titles and reports of communities, as used in word search.
 
 In: texts; at build time, the rows of communities and their reports. Out: a string of terms for each report, stored with
-the communities (:mod:`.build_community_rows`), so that strategies compare reports without reading them.
+the communities (:mod:`.community_rows`), so that strategies compare reports without reading them.
 """
 
 from __future__ import annotations

@@ -130,6 +130,7 @@ class StoredCommunities:
         return self._records[community]
 
     def _find_stored(self, community: int | None) -> Community | None:
+        """Return a community, or None if its number is None or invalid."""
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
     def _get_summary_spans(self, community: int) -> list[SentenceSpan]:
@@ -175,7 +176,8 @@ class StoredCommunities:
 
     @property
     def _first_chunks(self) -> Partition:
-        return self._rows.get_cached("first passages", lambda rows: _read_first_chunks(rows, self.tree))
+        """One home chunk of each community, :data:`NO_COMMUNITY` if it has none."""
+        return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
         """Return the finest community of each entity and its number of chunks at build time.

@@ -56,13 +56,14 @@ class StoredTree:
         A community coarser than a level is its own entry there. ``communities`` can contain :data:`NO_COMMUNITY`.
         """
         communities_by_level: Partition = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
-        current, stops = communities, np.full(len(communities), levels)
+        # In each round, every community fills its own level and the finer ones that no descendant has filled.
+        current, filled_from = communities, np.full(len(communities), levels)
         while (active := np.flatnonzero(current != NO_COMMUNITY)).size:
-            level = self.levels[current[active]]
-            for number in range(levels):
-                covered = active[(level <= number) & (number < stops[active])]
-                communities_by_level[number, covered] = current[covered]
-            stops[active] = level
+            own_levels = self.levels[current[active]]
+            for level in range(levels):
+                covered = active[(own_levels <= level) & (level < filled_from[active])]
+                communities_by_level[level, covered] = current[covered]
+            filled_from[active] = own_levels
             current = np.where(current == NO_COMMUNITY, NO_COMMUNITY, self.parents[current])
         return communities_by_level
 

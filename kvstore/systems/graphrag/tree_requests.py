@@ -87,7 +87,7 @@ class ScoredCommunities(NamedTuple):
     factors: npt.NDArray[np.float64]
 
     def select(self, mask: npt.NDArray[np.bool_]) -> ScoredCommunities:
-        """Return the communities of a mask."""
+        """Return the communities for which the mask is true."""
         return ScoredCommunities(
             self.change,
             self.numbers[mask],
@@ -121,7 +121,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
             scores[best] += [
                 score_terms(terms, self.rarities) for terms in _get_terms(state, communities, numbers[best].tolist())
             ]
-        factors = 1 + tree.ratings[numbers] / 10 / 10
+        factors = 1 + tree.ratings[numbers] / 100  # ten times a rating from 0 to 10
         return ScoredCommunities(
             communities.change, numbers, tree.parents[numbers], tree.levels[numbers], scores, factors
         )
