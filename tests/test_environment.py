@@ -716,14 +716,15 @@ def test_a_store_opened_again_has_its_tables(environment: Environment) -> None:
         transaction.put("b", b"key", b"value")
 
 
-def test_readers_in_other_processes_see_whole_commits(environment: Environment) -> None:
-    code = """
+@pytest.mark.parametrize("commits", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_readers_in_other_processes_see_whole_commits(environment: Environment, commits: int) -> None:
+    code = f"""
 with Environment.open(path, readonly=True) as environment:
     print("ready", flush=True)
     seen = -1
-    while seen < 300:
+    while seen < {commits}:
         with environment.snapshot() as snapshot:
-            numbers = {bytes(snapshot.get(table, b"number") or b"-1") for table in "abc"}
+            numbers = {{bytes(snapshot.get(table, b"number") or b"-1") for table in "abc"}}
         assert len(numbers) == 1, numbers
         number = int(numbers.pop())
         assert number >= seen
@@ -732,7 +733,7 @@ with Environment.open(path, readonly=True) as environment:
 """
     with python(code, environment.path) as first, python(code, environment.path) as second:
         assert said(first) == said(second) == "ready"
-        for number in range(301):
+        for number in range(commits + 1):
             with environment.write() as transaction:
                 for table in "abc":
                     transaction.put(table, b"number", b"%d" % number)
@@ -1362,7 +1363,7 @@ for store in stores:
 """
 
 
-@pytest.mark.parametrize("number", [300, pytest.param(4000, marks=[pytest.mark.slow, pytest.mark.long])])
+@pytest.mark.parametrize("number", [200, pytest.param(4000, marks=[pytest.mark.slow, pytest.mark.long])])
 def test_a_process_opens_many_stores_for_writing(tmp_path: Path, number: int) -> None:
     with python(OPEN_MANY, tmp_path, str(number)) as run:
         assert said(run) == str(number + number // 100)

@@ -509,6 +509,8 @@ def test_dropping_removes_written_texts(toyed: kvstore.Store, server: Server) ->
         assert state.lmdb.count("written") == 0
 
 
+#: Refreshes the index in a forked child per line of input, and kills it at the commit with that number (from 0).
+#: Prints the exit status of each child. The modules are imported once, before the forks.
 CHILD = """
 import os, sys
 sys.path.insert(0, os.path.dirname(sys.argv[2]))
@@ -516,15 +518,27 @@ import kvstore, {module} as toy
 from kvstore.storage.write_transaction import WriteTransaction
 toy.register(toy.SYSTEM)
 toy.generation_building._BATCH_BYTES, toy.generation_building._MAX_REMOVED_ROWS = 64, 2
-commit, left = WriteTransaction.commit, [int(sys.argv[3])]
-def killed(self):
-    if left[0] == 0:
-        os._exit(9)
-    left[0] -= 1
-    commit(self)
-store = kvstore.open(sys.argv[1])
-WriteTransaction.commit = killed
-store.refresh("toy_groups")
+commit = WriteTransaction.commit
+def refresh(left):
+    def commit_or_die(self):
+        nonlocal left
+        if left == 0:
+            os._exit(9)
+        left -= 1
+        commit(self)
+    store = kvstore.open(sys.argv[1])
+    WriteTransaction.commit = commit_or_die
+    store.refresh("toy_groups")
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            refresh(int(line))
+            os._exit(0)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -535,17 +549,18 @@ def test_a_kill_at_any_commit_leaves_the_old_generation_or_the_new_one(toyed: kv
         toyed.put(key, f"About {key}.")
     new = {"j": ["jam"], "m": ["milk", "mint"], "s": ["salt"], "t": ["tea", "toast"]}
     survived = []
-    for commits in range(0, 60, every):
-        code = CHILD.format(module=Path(__file__).stem)
-        ran = subprocess.run(
-            [sys.executable, "-c", code, toyed.path, __file__, str(commits)], capture_output=True, text=True
-        )
-        assert ran.returncode in (0, 9), ran.stderr
-        assert groups(toyed) in (old, new)
-        assert toyed.check() == []
-        survived.append(groups(toyed))
-        if ran.returncode == 0:
-            break
+    command = [sys.executable, "-c", CHILD.format(module=Path(__file__).stem), toyed.path, __file__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdin is not None and runner.stdout is not None
+        for commits in range(0, 60, every):
+            print(commits, file=runner.stdin, flush=True)
+            status = int(runner.stdout.readline())
+            assert status in (0, 9)
+            assert groups(toyed) in (old, new)
+            assert toyed.check() == []
+            survived.append(groups(toyed))
+            if status == 0:
+                break
     assert old in survived
     assert survived[-1] == new
     assert stored_generations(toyed) == {2}

@@ -20,7 +20,7 @@ from kvstore.derived.passage_graph import edges
 from kvstore.derived.passage_graph.rows import classify_form, count_mentions, mark_nested
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
-from kvstore.process.collection_pause import pause_collection, promote_objects
+from kvstore.process.collection_pause import pause_collection
 from kvstore.registry.contract import AddedChunk
 from kvstore.storage.environment import MIN_MAP_BYTES
 from kvstore.storage.lmdb_errors import MapFull
@@ -123,18 +123,24 @@ def test_imported_objects_are_excluded_from_the_next_collection() -> None:
     assert 10 * (youngest + young) < old
 
 
+FROZEN = """
+import gc
+from kvstore.process.collection_pause import promote_objects
+
+objects = [[]]
+gc.freeze()
+promote_objects()
+assert gc.get_freeze_count()
+gc.unfreeze()
+objects.append([])
+promote_objects()
+assert not gc.get_freeze_count()
+assert any(each is objects[1] for each in gc.get_objects(2))
+"""
+
+
 def test_objects_frozen_by_the_program_stay_frozen() -> None:
-    there: list[list[int]] = [[]]
-    gc.freeze()
-    try:
-        promote_objects()
-        assert gc.get_freeze_count()
-    finally:
-        gc.unfreeze()
-    there.append([])
-    promote_objects()
-    assert not gc.get_freeze_count()
-    assert any(each is there[1] for each in gc.get_objects(2))
+    subprocess.run([sys.executable, "-c", FROZEN], check=True)
 
 
 def test_collection_is_on_after_a_load(make_store: Callable[..., kvstore.Store]) -> None:

@@ -1,10 +1,11 @@
-"""A name of a class or of a module means one thing in the whole house."""
+"""Each name of a class or of a module has one meaning in the whole code base."""
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -18,14 +19,48 @@ HOUSE = [
 ]
 
 
+@dataclass(frozen=True)
+class Definitions:
+    """What a module defines: classes with their lines, aliases of types with their values, misplaced docstrings."""
+
+    classes: list[tuple[str, int]]
+    aliases: list[tuple[str, str]]
+    misplaced_docstrings: list[int]
+
+
 @cache
-def parse_module(path: Path) -> ast.Module:
-    """Return the syntax tree of a module."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+def read_definitions(path: Path) -> Definitions:
+    """Return what a module defines. Its syntax tree is not kept: hundreds of them slow down garbage collection."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    classes, misplaced = [], []
+    for node in iter_definitions(module):
+        if isinstance(node, ast.ClassDef):
+            classes.append((node.name, node.lineno))
+        for index, statement in enumerate(node.body):
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+            if isinstance(value, ast.JoinedStr) or (index and is_text):
+                misplaced.append(statement.lineno)
+    aliases = []
+    for statement in module.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name, value = statement.targets[0].id.lstrip("_"), statement.value
+            if name[:1].isupper() and not name.isupper():
+                aliases.append((name, ast.unparse(value)))
+    return Definitions(classes, aliases, misplaced)
 
 
-def twice(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The names that stand for several things, with where these are."""
+def iter_definitions(parent: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Yield the functions and classes below a node, also nested ones. Expressions contain none and are not visited."""
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node
+        if not isinstance(node, ast.expr):
+            yield from iter_definitions(node)
+
+
+def find_duplicates(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names of several things, each with the places of these."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for name, place in named:
         places[name].append(place)
@@ -33,55 +68,43 @@ def twice(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def is_adapter(path: Path) -> bool:
-    """Whether a module is of the adapter to one framework: what several frameworks call alike is so called in each."""
+    """True if a module belongs to an adapter; adapters to several frameworks may use the same names."""
     return path.parts[-3] == "integrations"
 
 
-def classes() -> Iterator[tuple[str, str]]:
-    """Every class, a private one without its underscore. That of a framework over a store is one thing, in each."""
+def iter_classes() -> Iterator[tuple[str, str]]:
+    """Yield every class and where it is, a private one without its underscore.
+
+    The class of an adapter that stands for a store (``Kvstore...``) is the same thing in each adapter and left out.
+    """
     for package, path in HOUSE:
-        for node in ast.walk(parse_module(path)):
-            if isinstance(node, ast.ClassDef) and not (is_adapter(path) and node.name.startswith("Kvstore")):
-                yield node.name.lstrip("_"), f"{package}, {path.name}:{node.lineno}"
+        for name, line in read_definitions(path).classes:
+            if not (is_adapter(path) and name.startswith("Kvstore")):
+                yield name.lstrip("_"), f"{package}, {path.name}:{line}"
 
 
-def aliases() -> dict[tuple[str, str], str]:
-    """Every alias of a type, by its name and what it stands for, with one of its places; type variables are letters."""
-    found: dict[tuple[str, str], str] = {}
-    for _, path in HOUSE:
-        for node in parse_module(path).body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                name, value = node.targets[0].id.lstrip("_"), ast.unparse(node.value)
-                variable = value.startswith(("TypeVar", "ParamSpec"))
-                if name[:1].isupper() and not name.isupper() and not variable:
-                    found[name, value] = str(path)
-    return found
+def find_aliases() -> dict[tuple[str, str], str]:
+    """Return every alias of a type, by its name and value, with one of its modules. Type variables are left out."""
+    return {
+        (name, value): str(path)
+        for _, path in HOUSE
+        for name, value in read_definitions(path).aliases
+        if not value.startswith(("TypeVar", "ParamSpec"))
+    }
 
 
 def test_every_docstring_is_first() -> None:
     """A string after the first statement is no docstring, nor is an f-string."""
-    misplaced = []
-    for _, path in HOUSE:
-        for node in ast.walk(parse_module(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                values = [(index, part.value) for index, part in enumerate(node.body) if isinstance(part, ast.Expr)]
-                misplaced += [
-                    f"{path}:{value.lineno}"
-                    for index, value in values
-                    if isinstance(value, ast.JoinedStr)
-                    or (index and isinstance(value, ast.Constant) and isinstance(value.value, str))
-                ]
-    assert misplaced == []
+    assert [f"{path}:{line}" for _, path in HOUSE for line in read_definitions(path).misplaced_docstrings] == []
 
 
 def test_no_class_name_means_two_things() -> None:
-    assert twice([*classes(), *((name, place) for (name, _), place in aliases().items())]) == {}
-    assert twice([*classes(), ("Store", "elsewhere")])["Store"][1:] == ["elsewhere"]
+    assert find_duplicates([*iter_classes(), *((name, place) for (name, _), place in find_aliases().items())]) == {}
+    assert find_duplicates([*iter_classes(), ("Store", "elsewhere")])["Store"][1:] == ["elsewhere"]
 
 
-def modules() -> Iterator[tuple[str, str]]:
-    """Every module but ``__init__`` and ``__main__``. The ``strategy`` of a system is one thing, in each of them, and
-    so is what frameworks call alike."""
+def iter_modules() -> Iterator[tuple[str, str]]:
+    """Yield every module except ``__init__``, ``__main__``, the ``strategy`` of a system, and adapters."""
     for package, path in HOUSE:
         is_strategy = path.parts[-3] == "systems" and path.stem == "strategy"
         if not (path.stem.startswith("__") or is_strategy or is_adapter(path)):
@@ -89,4 +112,4 @@ def modules() -> Iterator[tuple[str, str]]:
 
 
 def test_no_module_name_means_two_things() -> None:
-    assert twice(modules()) == {}
+    assert find_duplicates(iter_modules()) == {}
