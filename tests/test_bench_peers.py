@@ -14,10 +14,10 @@ import pytest
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
 from peers import rows  # noqa: E402
-from peers.bars import reached  # noqa: E402
+from peers.bars import iter_reached_bars  # noqa: E402
 from peers.corpus import DIMENSION, Corpus  # noqa: E402
 from peers.peer import Found, Peer  # noqa: E402
-from peers.systems import NAMES, missing  # noqa: E402
+from peers.systems import NAMES, find_missing_modules  # noqa: E402
 
 PASSAGES = 60
 
@@ -96,12 +96,12 @@ class Compared(Peer):
 def test_recall_counts_the_true_nearest(data: Path) -> None:
     peer = Compared(corpus(data, "one", 500))
     made = corpus(data, "one", 500)
-    assert rows.vector(peer, made)["vector_recall"] == 1
-    figures = rows.filtered(peer, made)
+    assert rows.measure_vector_search(peer, made)["vector_recall"] == 1
+    figures = rows.measure_filtered_search(peer, made)
     assert figures["filter_1_recall"] == figures["filter_10_recall"] == 1
     peer.omitted = 1
-    assert rows.vector(peer, made)["vector_recall"] == pytest.approx(0.9)
-    assert rows.filtered(peer, made)["filter_1_recall"] == pytest.approx(0.8)
+    assert rows.measure_vector_search(peer, made)["vector_recall"] == pytest.approx(0.9)
+    assert rows.measure_filtered_search(peer, made)["filter_1_recall"] == pytest.approx(0.8)
 
 
 def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
@@ -111,15 +111,15 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
         "sqlite-vec": {"filter_1_ms": 2.5},
         "tantivy": {"bm25_ms": 2.0},
     }
-    found = {bar.figure: (bar.bar, bar.met) for bar in reached(figures, ["kvstore"], 1)}
+    found = {bar.figure: (bar.bar, bar.met) for bar in iter_reached_bars(figures, ["kvstore"], 1)}
     assert found["filter_1_ms"] == (2.5, False)
     assert found["filter_1_recall"] == (0.99, False)
     assert found["disk_ratio"] == (2.0, True)
     assert found["delete_s"] == (1, False)
     assert "bm25_ms" not in found and "load_s" not in found
-    found = {bar.figure: (bar.bar, bar.met) for bar in reached(figures, ["kvstore"], 10)}
+    found = {bar.figure: (bar.bar, bar.met) for bar in iter_reached_bars(figures, ["kvstore"], 10)}
     assert found["bm25_ms"] == (2.6, True) and found["delete_s"] == (10, True)
-    grown = list(reached({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
+    grown = list(iter_reached_bars({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
     assert [(bar.bar, bar.met) for bar in grown] == [(2, False)]
 
 
@@ -162,7 +162,7 @@ def test_growth_is_a_ratio_of_times(data: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_system_finds_its_documents(data: Path, name: str) -> None:
-    if missing(name):
+    if find_missing_modules(name):
         found = measured(data, "--systems", name, "--rows", "load", "--size", "1")
         assert found["not_run"] == [
             reason for reason in found["not_run"] if reason.startswith(f"{name}: not installed")

@@ -14,7 +14,7 @@ sys.path.insert(0, str(TOOLS))
 
 from bench_readers import measure  # noqa: E402
 from reader_pages.generated import GENERATORS, Page, Unavailable  # noqa: E402
-from reader_pages.written import written  # noqa: E402
+from reader_pages.written import iter_pages  # noqa: E402
 
 
 def check(page: Page) -> None:
@@ -25,7 +25,7 @@ def check(page: Page) -> None:
     assert found.other_words > 5
 
 
-@pytest.mark.parametrize("page", list(written()), ids=lambda page: f"{page.generator} {page.name}")
+@pytest.mark.parametrize("page", list(iter_pages()), ids=lambda page: f"{page.generator} {page.name}")
 def test_pages_of_every_shape_are_read_whole_and_without_navigation(page: Page) -> None:
     check(page)
 
@@ -45,5 +45,5 @@ def test_the_benchmark_reports_every_page() -> None:
     command = [sys.executable, str(TOOLS / "bench_readers.py"), "--written", "--json"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     pages = json.loads(ran.stdout)["pages"]
-    assert {page["generator"] for page in pages} == {page.generator for page in written()}
+    assert {page["generator"] for page in pages} == {page.generator for page in iter_pages()}
     assert all(0.95 <= page["left_out"] <= 1 for page in pages)

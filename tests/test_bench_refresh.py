@@ -21,7 +21,7 @@ def test_it_counts_texts_and_those_that_a_document_changes(
     store = make_store()
     for number in range(12):
         store.put(f"{number:02}", f"{('Tea', 'Rail', 'Hive')[number % 3]} is what this one is about, and {number}.")
-    row = bench_refresh.measured(store, "topics", 2)
+    row = bench_refresh.measure_index(store, "topics", 2)
     store.create_index("topics")
     assert row["texts"] == store.forecast_refresh("topics")["topics"].calls > 1
     assert 1 / row["texts"] <= row["texts_anew"] <= 1

@@ -18,10 +18,10 @@ from scale import made_documents  # noqa: E402
 
 
 def test_made_documents_obey_their_laws() -> None:
-    vocabulary = made_documents.words()
+    vocabulary = made_documents.generate_vocabulary()
     assert len(set(vocabulary)) == made_documents.VOCABULARY
-    documents = list(made_documents.part(3, vocabulary))
-    assert documents == list(made_documents.part(3, vocabulary))
+    documents = list(made_documents.generate_part(3, vocabulary))
+    assert documents == list(made_documents.generate_part(3, vocabulary))
     texts = [str(document["text"]) for document in documents]
     paragraphs = [paragraph for text in texts for paragraph in text.split("\n\n")]
     assert len(paragraphs) == made_documents.PART
@@ -30,7 +30,7 @@ def test_made_documents_obey_their_laws() -> None:
     frequency = [counts[vocabulary[rank]] for rank in (0, 9, 99, 999)]
     assert all(5 < more / less < 15 for more, less in pairwise(frequency)), frequency
     first = 3 * made_documents.PART
-    new = [made_documents.name(n) for n in range(*map(made_documents.names_before, (first, first + 100)))]
+    new = [made_documents.name(n) for n in range(*map(made_documents.count_names, (first, first + 100)))]
     assert all(name in "\n".join(paragraphs[:101]) for name in new)
     assert len({made_documents.name(number) for number in range(20_000)}) > 19_500
 
@@ -44,7 +44,7 @@ def test_measurements_are_written_to_a_file(tmp_path: Path) -> None:
     for count, factor in ((10_000, 1), (100_000, 7)):
         done.keep(count, "load", {"index_mb": 100.0, "data_mb": 30.0 * factor})
         done.keep(count, "ask", {"chunks": count, "vector_ms": 2.0 * factor, "memory_mb": 80})
-    found = bench_scale.figures(bench_scale.Done(tmp_path / "work"), [10_000, 100_000])
+    found = bench_scale.compute_figures(bench_scale.Done(tmp_path / "work"), [10_000, 100_000])
     assert found["100000"]["load_writer_s"] == 0.5
     assert found["100000"]["load_written_kb"] == 20 and found["100000"]["load_written_data_kb"] == 15
     assert found["10000"]["index_ratio"] == 0.5 and found["100000"]["index_ratio"] == 5

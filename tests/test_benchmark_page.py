@@ -73,9 +73,9 @@ def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monke
     kept, work = tmp_path / "kept", tmp_path / "work"
     kept.mkdir()
     (work / "ours-new").mkdir(parents=True)  # left behind by a run that was stopped: it is empty at the next one
-    outcome = benchmark_page.measured(measurement, tmp_path / "data", work)
+    outcome = benchmark_page.run_measurement(measurement, tmp_path / "data", work)
     (kept / "ours.json").write_text(json.dumps(asdict(outcome)))
-    page = benchmark_page.page_of(kept)
+    page = benchmark_page.build_page(kept)
     assert "```text\nopen_ms  25  NOT met\n```\n\nIt ended with status 1: working\n" in page
     assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
     assert "Larger measurement: `python tools/bench_ours.py 9`" in page
@@ -86,7 +86,7 @@ def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monk
     commits = iter(["abc1234", *["abc1234-dirty"] * 9])  # what is kept of the first part is a change of the tree
     monkeypatch.setattr(
         benchmark_page,
-        "measured_on",
+        "describe_environment",
         lambda: importlib.import_module("measured_on").MeasuredOn("2026-11-23", next(commits), "a machine", 0.0),
     )
     places = [f"--{name}={tmp_path / name}" for name in ("data", "work", "kept", "page")]

@@ -44,7 +44,7 @@ SHOWING = [
 
 def tool(name: str) -> dict[Path, str]:
     """The files that a tool of the documentation makes, and what is to stand in them."""
-    made = tool_module(name).made()
+    made = tool_module(name).build_files()
     assert isinstance(made, dict)
     return made
 
@@ -204,14 +204,14 @@ def test_links_of_the_repository_become_links_of_the_site() -> None:
         "[a](../../setup.py) [b](../../kvstore/language/LANGUAGE.md)\n```\n[c](../x.py)\n```\n"
         "[`d`](../../x.py) ![e](../p.svg)"
     )
-    assert site.with_links(text, "docs/how-to/page.md", "how-to/page.md") == (
+    assert site.rewrite_links(text, "docs/how-to/page.md", "how-to/page.md") == (
         "a [b](../language.md)\n```\n[c](../x.py)\n```\n`d` ![e](../p.svg)"
     )
     assert (
-        site.with_links("[a](../../CONTRIBUTING.md#x)", "docs/how-to/p.md", "how-to/p.md")
+        site.rewrite_links("[a](../../CONTRIBUTING.md#x)", "docs/how-to/p.md", "how-to/p.md")
         == "[a](../contributing.md#x)"
     )
-    assert site.with_links("[a](../../README.md)", "kvstore/storage/FORMAT.md", "format.md") == "a"
+    assert site.rewrite_links("[a](../../README.md)", "kvstore/storage/FORMAT.md", "format.md") == "a"
 
 
 def test_shown_output_is_compared_line_by_line() -> None:

@@ -151,12 +151,12 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
 
 def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.answers import answer_outcomes, area_under_curve, covered
+    from evaluation.answers import answer_outcomes, compute_area_under_curve, compute_coverage
     from evaluation.passages import Place
     from evaluation.question_sets import Question, QuestionSet
 
-    assert covered([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)]) == 0.5
-    assert area_under_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == 0.75
+    assert compute_coverage([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)]) == 0.5
+    assert compute_area_under_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == 0.75
     store = make_store()
     text = "Øre is a coin. The lighthouse was lit in 1911 by Nora Quill."
     store.put("b", text)
@@ -216,18 +216,23 @@ def test_questions_are_made_from_a_manual_by_rule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_store: Any
 ) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.manual import definitions, heading_questions, manual_sets, option_questions
+    from evaluation.manual import iter_definitions, make_heading_questions, make_manual_sets, make_option_questions
 
     page = tmp_path / "html" / "pg_move.html"
     page.parent.mkdir()
     page.write_text(PAGE)
-    found = list(definitions(page))
-    assert [text for text, _ in option_questions(found)] == ["What does the option --fast of pg_move do?", "row_limit"]
-    assert [text for text, _ in heading_questions(found)] == ["What does the manual say about moving large tables?"]
+    found = list(iter_definitions(page))
+    assert [text for text, _ in make_option_questions(found)] == [
+        "What does the option --fast of pg_move do?",
+        "row_limit",
+    ]
+    assert [text for text, _ in make_heading_questions(found)] == [
+        "What does the manual say about moving large tables?"
+    ]
     with tarfile.open(tmp_path / "manual.tar", "w") as archive:
         archive.add(page.parent, "html")
     store = make_store()
-    _, (options, headings) = manual_sets(store, tmp_path / "manual.tar", tmp_path, lambda _: None)
+    _, (options, headings) = make_manual_sets(store, tmp_path / "manual.tar", tmp_path, lambda _: None)
     text = store.get(next(iter(store.keys()))).text
     pieces = [text[span.start : span.end] for each in (options, headings) for q in each.questions for span in q.spans]
     begins = [" ".join(piece.split())[:20] for piece in pieces]
@@ -236,12 +241,12 @@ def test_questions_are_made_from_a_manual_by_rule(
 
 def test_intervals_are_those_of_the_paired_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.measures import Outcome, differences
+    from evaluation.measures import Outcome, compute_differences
 
     def outcomes(values: list[float]) -> list[Outcome]:
         return [Outcome({"all@8": value}, 1, 1, 1) for value in values]
 
-    found = differences(outcomes([1, 1, 1, 0] * 25), outcomes([0, 1, 0, 0] * 25))["all@8"]
+    found = compute_differences(outcomes([1, 1, 1, 0] * 25), outcomes([0, 1, 0, 0] * 25))["all@8"]
     assert found["difference"] == 0.5
     # A mean of 100 draws with a standard deviation of 0.5: 1.96 times 0.05 to each side.
     assert found["low"] == pytest.approx(0.402, abs=0.015)
@@ -250,12 +255,12 @@ def test_intervals_are_those_of_the_paired_differences(monkeypatch: pytest.Monke
 
 def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.answers import answer_measures, bert_score, bleu, words_of
+    from evaluation.answers import answer_measures, compute_bert_score, compute_bleu, split_words
 
     def vectors(text: str) -> Any:
         """Every word is at a right angle to all others."""
         known = ["the", "cat", "sat", "on", "mat", "dog"]
-        return np.eye(len(known), dtype=np.float32)[[known.index(word) for word in words_of(text)]]
+        return np.eye(len(known), dtype=np.float32)[[known.index(word) for word in split_words(text)]]
 
     found = answer_measures("The cat sat on the mat. [1, 2]", "The dog sat on the mat", vectors)
     assert found["rouge-1"] == pytest.approx(5 / 6)
@@ -264,9 +269,9 @@ def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["f1"] == pytest.approx(3 / 4)
     assert found["bertscore"] == pytest.approx(5 / 6)
     assert found["bleu"] == pytest.approx((5 / 6 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25)
-    assert bleu(["cat"], ["the", "cat"]) == pytest.approx(np.exp(-1))
+    assert compute_bleu(["cat"], ["the", "cat"]) == pytest.approx(np.exp(-1))
     assert answer_measures("", "the cat", vectors) == dict.fromkeys(found, 0.0)
     near = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8]], np.float32)
     precision, recall = (1 + 0.8) / 2, (1 + 0.8 + 0.8) / 3
-    matched = bert_score(np.eye(2, dtype=np.float32), near)
+    matched = compute_bert_score(np.eye(2, dtype=np.float32), near)
     assert matched == pytest.approx(2 * precision * recall / (precision + recall))

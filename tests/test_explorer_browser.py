@@ -66,7 +66,7 @@ def digest_of(path: Path) -> str:
 def serving(path: Path) -> Iterator[Served]:
     pytest.importorskip("uvicorn")
     digest = digest_of(path)
-    with tool_module("explorer_pictures").serving(path, TOKEN) as port:
+    with tool_module("explorer_pictures").serve_explorer(path, TOKEN) as port:
         yield Served(port, path, digest)
 
 

@@ -20,7 +20,7 @@ from kvstore.structures.documents.documents import Documents
 from kvstore.text.words import count_text_tokens
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-from bench_reads import measured
+from bench_reads import measure_strategy
 
 STRATEGIES = ("local", "global", "drift")
 QUESTION = "What did Captain Orlov and the Kestrel Ferry have to do with each other?"
@@ -134,7 +134,7 @@ def test_a_community_of_many_costs_global_no_more_reads(make_store: Callable[...
     town = _town(make_store, "town", 240)
     question = "What did Mayor Nr3 do at the market?"
     reports = town.retrieve(question, using="global").pool
-    assert measured(town, "global", [question])["reads"] < 60 * reports
+    assert measure_strategy(town, "global", [question])["reads"] < 60 * reports
 
 
 def test_global_reads_all_reports_in_one_round(themed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +146,12 @@ def test_global_reads_all_reports_in_one_round(themed: Store, monkeypatch: pytes
         return read_text_slices(self, places)
 
     monkeypatch.setattr(Documents, "read_text_slices", listen)
-    assert measured(themed, "global", [QUESTION])["reads"] < 200
+    assert measure_strategy(themed, "global", [QUESTION])["reads"] < 200
     read.clear()
     themed.retrieve(QUESTION, using="global", top=1)
     assert sum(read) < 10
     themed.put("harbour-1", theme_text("harbour", 90))
-    assert measured(themed, "global", [QUESTION])["reads"] < 300
+    assert measure_strategy(themed, "global", [QUESTION])["reads"] < 300
     assert sum(read) > 20
     read.clear()
     themed.retrieve("Which orchard did Farmer Quill write of?", using="global", top=1)

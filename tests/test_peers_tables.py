@@ -32,7 +32,7 @@ def run(tool: ModuleType) -> dict[str, Any]:
 
 
 def test_tables_contain_the_measurements(tool: ModuleType, run: dict[str, Any]) -> None:
-    parts = tool.tables(tool.kept_of(run))
+    parts = tool.build_tables(tool.select_figures(run))
     whole = parts["whole"]
     assert "in one run of 2026-11-23, commit abc1234 (a processor, 2 cores), beside sqlite-vec 0.1.9." in whole
     assert whole.index("| 61 passages | kvstore | sqlite-vec, FTS5 |") < whole.index("| 610 passages | kvstore |")
@@ -51,7 +51,7 @@ def test_tables_contain_the_measurements(tool: ModuleType, run: dict[str, Any]) 
 
 
 def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, run: dict[str, Any]) -> None:
-    losses = tool.tables(tool.kept_of(run))["losses"].splitlines()[2:]
+    losses = tool.build_tables(tool.select_figures(run))["losses"].splitlines()[2:]
     assert losses == [
         f"| loading | at 61 passages sqlite-vec 1.0 against 2.0 s | {tool.REASONS['load_s']} |",
         f"| a cold start | at 610 passages sqlite-vec 0.00 against 0.00 s | {tool.REASONS['open_hybrid_ms']} |",
@@ -62,4 +62,4 @@ def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, run: dict
 def test_a_run_without_a_row_is_refused(tool: ModuleType, run: dict[str, Any]) -> None:
     del run["sizes"]["610"]["kvstore"]["replace_ms"]
     with pytest.raises(ValueError, match="no replace_ms at 610 passages"):
-        tool.kept_of(run)
+        tool.select_figures(run)

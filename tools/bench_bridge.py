@@ -2,11 +2,11 @@
 
     python tools/bench_bridge.py --data FOLDER [--copies N ...] [--cache FILE.npz] [--json]
 
-``--data`` names a question set (``corpus.jsonl`` with id, title and text, ``questions.jsonl``). A store is made of its
-passages and of N - 1 copies of each with altered names: every capitalised word gets an ending of its copy, and the
-vector seeded noise. The questions are asked of ``bridge`` and of ``vector`` with ``exact`` (naive RAG, Bridge-RAG
-section 5.1) in turn, one process and one thread, the second time counted; the question's vector is given. One vector,
-made of title and text, stands for all chunks of a passage. ``--cache`` keeps what was embedded.
+``--data`` names a question set (``corpus.jsonl`` with id, title and text, ``questions.jsonl``). The store contains its
+passages and N - 1 copies of each with altered names: every capitalized word gets an ending of its copy, and the vector
+gets seeded noise. The questions are answered by ``bridge`` and by ``vector`` with ``exact`` (naive RAG, Bridge-RAG
+section 5.1) in turn, in one process and one thread; the second time counts. The vectors of questions are computed
+before. One vector, of title and text, is used for all chunks of a passage. ``--cache`` keeps the computed vectors.
 """
 
 from __future__ import annotations
@@ -52,14 +52,16 @@ Matrix = npt.NDArray[np.float32]
 def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
     """Time bridge and exact dense search on the same questions."""
     questions = load(data, None)
-    passages, asked = embedded(questions, embedder, cache)
+    passages, asked = load_or_embed(questions, embedder, cache)
     rows = []
     for count in copies:
         with tempfile.TemporaryDirectory() as scratch:
             settings = {"language": "rules"}
             with kvstore.open(Path(scratch) / "s", embedder=f"none:{passages.shape[1]}", settings=settings) as store:
-                fill(store, questions, passages, count)
-                rows.append({"copies": count, "chunks": store.statistics()["chunks"], **timed(store, questions, asked)})
+                fill_store(store, questions, passages, count)
+                rows.append(
+                    {"copies": count, "chunks": store.statistics()["chunks"], **time_searches(store, questions, asked)}
+                )
     if as_json:
         print(json.dumps({"data": questions.name, "questions": len(questions.questions), "rows": rows}))
     else:
@@ -67,7 +69,7 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def embedded(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+def load_or_embed(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
     """Return the vectors of the texts and of the questions."""
     if cache is not None and cache.exists():
         with np.load(cache) as kept:
@@ -81,20 +83,20 @@ def embedded(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple
     return passages, asked
 
 
-def copied(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tuple[str, str, str, Matrix]]:
+def iter_copies(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tuple[str, str, str, Matrix]]:
     """Yield key, title, text and vector of every text of every copy, the unaltered copy first."""
     noise = np.random.default_rng(0)
     for copy in range(count):
         ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
         for passage, vector in zip(questions.passages, vectors, strict=True):
-            title, text = (altered(passage.get(part) or "", ending) for part in ("title", "text"))
+            title, text = (alter_capitalized_words(passage.get(part) or "", ending) for part in ("title", "text"))
             if copy:
                 moved = vector + NOISE * noise.standard_normal(len(vector)).astype(np.float32) / np.sqrt(len(vector))
                 vector = moved / np.linalg.norm(moved)
             yield f"{copy}/{passage['id']}", title, text, vector
 
 
-def altered(text: str, ending: str) -> str:
+def alter_capitalized_words(text: str, ending: str) -> str:
     """Return a text whose capitalized words, except function words, have another ending."""
 
     def change(match: re.Match[str]) -> str:
@@ -104,9 +106,9 @@ def altered(text: str, ending: str) -> str:
     return _CAPITALISED.sub(change, text) if ending else text
 
 
-def fill(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, count: int) -> None:
+def fill_store(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, count: int) -> None:
     """Put all copies into a store."""
-    waiting = list(copied(questions, vectors, count))
+    waiting = list(iter_copies(questions, vectors, count))
     for start in range(0, len(waiting), BATCH):
         with store.transaction() as transaction:
             for key, title, text, vector in waiting[start : start + BATCH]:
@@ -115,7 +117,7 @@ def fill(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, count: i
             print(f"\r{start} of {len(waiting)} passages", end="", file=sys.stderr)
 
 
-def timed(store: kvstore.Store, questions: QuestionSet, vectors: Matrix) -> dict[str, Any]:
+def time_searches(store: kvstore.Store, questions: QuestionSet, vectors: Matrix) -> dict[str, Any]:
     """Return the milliseconds of both on every question, and the speedup of bridge."""
     ways: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
     times: dict[str, list[float]] = {name: [] for name in ways}

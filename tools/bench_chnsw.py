@@ -1,17 +1,17 @@
-"""Measure C-HNSW against one graph of hnswlib a layer, over the same layers and the same questions, in one run.
+"""Measure C-HNSW against one graph of hnswlib per layer, over the same layers and questions, in one run.
 
     python tools/bench_chnsw.py --data FOLDER [--data FOLDER ...] [--embedder NAME] [--queries N] [--store FOLDER]
 
 ``--data`` names folders with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). Their passages are
-stored together, and attributed communities built of them (ArchRAG, arXiv 2502.09891, section 3.1.2): layer 0 are the
-entities, above it communities from the finest to the coarsest. Every question asks for the nearest 5 of each layer.
-``--store`` keeps the store, or uses the one that is there.
+stored together, and attributed communities are built from them (ArchRAG, arXiv 2502.09891, section 3.1.2). Layer 0 has
+the entities, the layers above it the communities from the finest to the coarsest. Every question searches the nearest
+5 nodes of each layer. ``--store`` keeps the store, or uses an existing one.
 
-``equal`` compares both at the least ef at which each finds 0.99 of the nearest in every layer; ``ef 20`` tells what is
-found at that; ``unlinked`` is the same graph, each layer entered where it begins. ``distances`` counts cosines a
-question over all layers: those of hnswlib by walking its own graph again, which must find what it found (in 98 of 100;
-among equals it may go another way). Times are those of a question, in microseconds, in one thread, through Python: the
-best of five rounds that take turns. Prints one JSON object.
+``equal`` compares both systems at the smallest ef at which each finds 0.99 of the nearest in every layer. ``ef 20``
+shows the recall at that ef. ``unlinked`` is the same graph without links between layers. ``distances`` counts the
+cosines per question over all layers. For hnswlib they are counted by repeating its search in its own graph, which must
+find the same nodes for 98 of 100 questions (ties may differ). Times are microseconds per question in one thread,
+called from Python: the best of five rounds in which the systems take turns. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ BATCH = 500
 @click.option("--store", "kept", type=click.Path(path_type=Path), help="Keep the store here, or use what is here.")
 def main(folders: Sequence[Path], embedder: str, queries: int, kept: Path | None) -> None:
     """Build both over the layers of attributed communities, and run every query on both."""
-    questions = [row["question"] for folder in folders for row in rows(folder / "questions.jsonl")]
+    questions = [row["question"] for folder in folders for row in iter_rows(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
-        layers, parents = stored_layers(kept or Path(scratch) / "store", folders, embedder)
+        layers, parents = load_layers(kept or Path(scratch) / "store", folders, embedder)
         asked = open_embedder(embedder).embed(questions[:queries])
         report = measure(layers, parents, np.ascontiguousarray(asked), Path(scratch))
     print(json.dumps({"data": [folder.name for folder in folders], **report}))
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
+def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
-    """The vectors of entities, and of communities from the finest to the coarsest; the parents of all but these."""
+def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
+    """Return the vectors of entities and communities (finest first), and the parents of all but the coarsest."""
     known = path.exists()
     with kvstore.open(path, embedder=embedder) as store:
         for folder in folders if not known else ():
-            passages = list(rows(folder / "corpus.jsonl"))
+            passages = list(iter_rows(folder / "corpus.jsonl"))
             for first in range(0, len(passages), BATCH):
                 with store.transaction() as transaction:
                     for passage in passages[first : first + BATCH]:
@@ -101,21 +101,21 @@ def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[l
 
 def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Matrix, scratch: Path) -> dict[str, Any]:
     """Both over the same layers."""
-    nearest = [exactly(layer, questions) for layer in layers]
+    nearest = [find_exact_nearest(layer, questions) for layer in layers]
     started = time.perf_counter()
     digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
     arrays = build_layered_arrays(layers, parents, digests, m=M, exact_below=0)
     assert arrays is not None
     built = time.perf_counter() - started
     started = time.perf_counter()
-    separate = [hnswlib_graph(layer) for layer in layers]
+    separate = [build_hnswlib_graph(layer) for layer in layers]
     built_apart = time.perf_counter() - started
 
     names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
     graph = LayeredGraph(*(arrays[name] for name in names))
     counts = np.full(len(layers), TOP, np.int64)
 
-    def together(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
+    def make_joint_search(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
         def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
             nodes, _, bounds, compared = graph.search(question, counts, ef, linked=linked)
             found = [nodes[low:high] for low, high in pairwise(bounds)]
@@ -125,7 +125,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
 
     replayed = [Replay(one, layer) for one, layer in zip(separate, layers, strict=True)]
 
-    def apart(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
+    def search_layers_separately(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
         found = [one.search(question, ef) for one in replayed]
         return [labels for labels, _ in found], sum(compared for _, compared in found)
 
@@ -136,10 +136,14 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
         for one in separate:
             one.knn_query(question, k=min(TOP, one.element_count), num_threads=1)
 
-    searches = {"chnsw": together(True), "unlinked": together(False), "hnswlib": apart}
-    sides = {name: quality(search, questions, nearest) for name, search in searches.items()}
-    at_20, unlinked = (at_ef(together(linked), questions, nearest, 20) for linked in (True, False))
-    ours, theirs = timed(
+    searches = {
+        "chnsw": make_joint_search(True),
+        "unlinked": make_joint_search(False),
+        "hnswlib": search_layers_separately,
+    }
+    sides = {name: measure_quality(search, questions, nearest) for name, search in searches.items()}
+    at_20, unlinked = (measure_at_ef(make_joint_search(linked), questions, nearest, 20) for linked in (True, False))
+    ours, theirs = time_searches(
         [(ask_together, sides["chnsw"]["ef"], []), (ask_apart, sides["hnswlib"]["ef"], separate)], questions
     )
     nodes = sum(map(len, layers))
@@ -164,12 +168,12 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
             "unlinked": unlinked,
         },
         "build_s": {"chnsw": round(built, 2), "hnswlib": round(built_apart, 2)},
-        **opening(arrays, questions, counts, scratch),
+        **measure_opening(arrays, questions, counts, scratch),
     }
 
 
-def exactly(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
-    """For each question the least cosine of the nearest nodes, and the nodes: any that are as near count as found."""
+def find_exact_nearest(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
+    """Return for each question the least cosine among the nearest nodes, and all nodes that are at least as near."""
     found = []
     for row in questions @ layer.T:
         least = float(np.sort(row)[-min(TOP, len(row))])
@@ -177,8 +181,10 @@ def exactly(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
     return found
 
 
-def at_ef(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]], ef: int) -> dict[str, Any]:
-    """Recall of the worst layer and distances a question, at an ef."""
+def measure_at_ef(
+    search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]], ef: int
+) -> dict[str, Any]:
+    """Return the recall of the worst layer and the number of distances per question, at a given ef."""
     hits, wanted, compared = np.zeros(len(nearest)), np.zeros(len(nearest)), 0
     for number, question in enumerate(questions):
         found, distances = search(question, ef)
@@ -195,17 +201,17 @@ def at_ef(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[in
     }
 
 
-def quality(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]]) -> dict[str, Any]:
-    """Recall and distances at the least ef that reaches the recall wanted."""
+def measure_quality(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]]) -> dict[str, Any]:
+    """Return recall and number of distances at the smallest ef that reaches the required recall."""
     for ef in EFS:
-        measured = at_ef(search, questions, nearest, ef)
+        measured = measure_at_ef(search, questions, nearest, ef)
         if measured["recall"] >= WANTED:
             break
     return {"ef": ef, **measured}
 
 
-def timed(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[float]:
-    """Microseconds a question of each side, the best of five rounds; sides take turns."""
+def time_searches(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[float]:
+    """Return the microseconds per question of each system: the best of five rounds in which the systems take turns."""
     best = [float("inf")] * len(sides)
     for _ in range(5):
         for number, (ask, ef, graphs) in enumerate(sides):
@@ -218,8 +224,10 @@ def timed(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[fl
     return best
 
 
-def opening(arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.int64], scratch: Path) -> dict[str, Any]:
-    """How long a file of it takes to open, and its first question, which verifies what it meets."""
+def measure_opening(
+    arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.int64], scratch: Path
+) -> dict[str, Any]:
+    """Measure how long it takes to open a file of the graph, and to answer the first question, which verifies nodes."""
     path = scratch / "layers.index"
     with index_file.open_draft(path) as draft:
         draft.write({"kind": "layers", "token": b"", "epoch": 0}, arrays)
@@ -239,7 +247,7 @@ def opening(arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.in
     }
 
 
-def hnswlib_graph(layer: Matrix) -> Any:
+def build_hnswlib_graph(layer: Matrix) -> Any:
     graph = hnswlib.Index("ip", layer.shape[1])
     graph.init_index(len(layer), M=M, ef_construction=EF_CONSTRUCTION, random_seed=SEED)
     graph.add_items(layer, np.arange(len(layer)), num_threads=1)
@@ -247,7 +255,7 @@ def hnswlib_graph(layer: Matrix) -> Any:
 
 
 class Replay:
-    """hnswlib's search of a graph of its own, walked again to count what it compares."""
+    """A search in a graph of hnswlib that counts its distance computations."""
 
     def __init__(self, graph: Any, layer: Matrix) -> None:
         self._graph, self._layer = graph, layer
@@ -268,7 +276,7 @@ class Replay:
         self._top, self._entry = state["max_level"], state["enterpoint_node"]
 
     def search(self, question: Matrix, ef: int) -> tuple[npt.NDArray[Any], int]:
-        """The labels that hnswlib finds, and how many distances it computes."""
+        """Return the labels that hnswlib finds, and the number of distances that it computes."""
         count = min(TOP, len(self._layer))
         self._graph.set_ef(max(ef, count))
         labels, distances = self._graph.knn_query(question, k=count, num_threads=1)
@@ -278,18 +286,18 @@ class Replay:
         return labels[0].astype(np.int64), compared
 
     def _walk(self, question: Matrix, ef: int, count: int) -> tuple[list[float], int]:
-        def cosine(nodes: Any) -> Any:
+        def compute_cosine(nodes: Any) -> Any:
             return self._layer[self._labels[nodes].astype(np.int64)] @ question
 
         node, compared = self._entry, 1
-        best = float(cosine(node))
+        best = float(compute_cosine(node))
         for level in range(self._top, 0, -1):
             changed = True
             while changed:
                 changed = False
                 others = self._above[node][level - 1]
                 compared += len(others)
-                for other, near in zip(others.tolist(), cosine(others).tolist(), strict=True):
+                for other, near in zip(others.tolist(), compute_cosine(others).tolist(), strict=True):
                     if near > best:
                         best, node, changed = near, other, True
         compared += 1
@@ -301,7 +309,7 @@ class Replay:
             fresh = [other for other in self._level0[node].tolist() if other not in seen]
             seen.update(fresh)
             compared += len(fresh)
-            for other, near in zip(fresh, cosine(fresh).tolist() if fresh else [], strict=True):
+            for other, near in zip(fresh, compute_cosine(fresh).tolist() if fresh else [], strict=True):
                 if len(kept) < ef or near > kept[0][0]:
                     heappush(ahead, (-near, other))
                     heappush(kept, (near, other))

@@ -1,16 +1,16 @@
-"""Measure communities: how good their grouping is, and how little of it a document changes.
+"""Measure communities: the quality of the grouping, and how little of it a changed document affects.
 
     python tools/bench_communities.py --data FOLDER[:N] ... [--trials N] [--store FOLDER] [--embedder NAME] [--json]
     python tools/bench_communities.py --data FOLDER --copies N [--json]
 
-``--data`` names question sets; their passages become documents. Of each set and method: *modularity* (Newman 2004) of
+``--data`` names question sets; their passages become documents. For each set and method: *modularity* (Newman 2004) of
 the best level over the entity graph; *calinski_harabasz* (Calinski and Harabasz 1974) and *similarity* (mean cosine of
 an entity with the centroid of its community) of the finest level, over the vectors of entities; *kept_after_N*, the
-share of communities (by their members) that are the same after N documents are left out, and *texts_anew*, the share of
-those texts that would be written again after one document is changed by a sentence: means over ``--trials`` draws.
+share of communities whose members stay the same if N documents are left out; and *texts_anew*, the share of texts to
+write again after a sentence is added to one document. The last two are means over ``--trials`` random draws.
 
-``--copies`` makes a store of the passages and of N - 1 copies of each with altered names (as ``bench_bridge.py`` does)
-and times CREATE INDEX communities, in seconds of processor time, and a commit of one document with and without it.
+``--copies`` builds a store of the passages and N - 1 copies of each with altered names (like ``bench_bridge.py``), and
+measures the processor time of CREATE INDEX communities, and of a commit of one document with and without the index.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from bench_bridge import embedded
-from bench_bridge import fill as fill_copies
-from evaluation.question_sets import fill, load
+from bench_bridge import fill_store as fill_copies
+from bench_bridge import load_or_embed
+from evaluation.question_sets import fill_store, load
 
 import kvstore
 from kvstore.structures.clustering.affinity import Edges, Partition
@@ -52,7 +52,7 @@ VARIANTS = [(method, neighbours) for method in ("affinity", "leiden") for neighb
 @click.command()
 @click.option("--data", multiple=True, required=True, help="A question set: FOLDER, or FOLDER:N.")
 @click.option("--trials", default=10, show_default=True, help="Draws of documents that are left out or changed.")
-@click.option("--copies", type=int, help="Time a store of so many times the passages, and nothing else.")
+@click.option("--copies", type=int, help="Only measure times, with N times as many passages.")
 @click.option("--cache", type=click.Path(path_type=Path), help="With --copies: keep embeddings in this .npz file.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True)
@@ -74,12 +74,14 @@ def main(
         for place in data:
             questions = load(place, None)
             if copies is not None:
-                with fixed_vectors(folder / f"{questions.name}-{copies}", place, copies, embedder, cache) as opened:
-                    rows.append({"data": questions.name, **timed(opened)})
+                with open_store_of_copies(
+                    folder / f"{questions.name}-{copies}", place, copies, embedder, cache
+                ) as opened:
+                    rows.append({"data": questions.name, **time_index(opened)})
                 continue
             with kvstore.open(folder / questions.name.replace(":", "-"), embedder=embedder) as opened:
-                fill(opened, questions, False, lambda line: click.echo(line, err=True))
-                rows += ({"data": questions.name, **row} for row in measured(opened, trials))
+                fill_store(opened, questions, False, lambda line: click.echo(line, err=True))
+                rows += ({"data": questions.name, **row} for row in measure_methods(opened, trials))
     if as_json:
         print(json.dumps({"rows": rows}))
     else:
@@ -87,7 +89,7 @@ def main(
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
+def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
     """Return a row for each method."""
     keys = sorted(store.keys(""))
     for method, neighbours in VARIANTS:
@@ -96,23 +98,29 @@ def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
             graph = build_entity_graph(state)
             vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
             levels = partition_entities(graph, vectors, options)
-            before = communities(state, options)
+            before = compute_communities(state, options)
         row: dict[str, Any] = {
             "method": method,
             "neighbours": neighbours,
             "entities": len(graph.entities),
             "edges": len(graph.edges.weights),
             "levels": [int(labels.max()) + 1 for labels in levels],
-            "modularity": round(max(modularity(graph.edges, labels) for labels in levels), 4),
-            "calinski_harabasz": round(calinski_harabasz(vectors, levels[-1]), 2),
-            "similarity": round(similarity(vectors, levels[-1]), 4),
+            "modularity": round(max(compute_modularity(graph.edges, labels) for labels in levels), 4),
+            "calinski_harabasz": round(compute_calinski_harabasz(vectors, levels[-1]), 2),
+            "similarity": round(compute_similarity(vectors, levels[-1]), 4),
         }
         for count in (1, 10):
             draws = (random.Random(100 * count + trial).sample(keys, count) for trial in range(trials))
-            kept = [share_of(before, changed(store, options, partial(leave_out, drawn))) for drawn in draws]
+            kept = [
+                compute_shares(before, compute_communities_after(store, options, partial(leave_out, drawn)))
+                for drawn in draws
+            ]
             row[f"kept_after_{count}"] = mean(groups for groups, _ in kept)
         drawn = random.Random(7).sample(keys, trials)
-        anew = [share_of(before, changed(store, options, partial(add_sentence, key))) for key in drawn]
+        anew = [
+            compute_shares(before, compute_communities_after(store, options, partial(add_sentence, key)))
+            for key in drawn
+        ]
         row["texts_anew"] = mean(1 - texts for _, texts in anew)
         yield row
 
@@ -120,8 +128,8 @@ def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
 Found = dict[frozenset[str], bytes]
 
 
-def communities(state: State, options: CommunityOptions) -> Found:
-    """The communities of a state: their members by name, with the digest of what their text is written from."""
+def compute_communities(state: State, options: CommunityOptions) -> Found:
+    """Return the communities of a state: their members by name, each with the digest of the inputs of its text."""
     tree = build_communities(state, options)
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
@@ -129,13 +137,15 @@ def communities(state: State, options: CommunityOptions) -> Found:
     return {frozenset(members[one]): report.content for one, report in build_reports(state, tree)}
 
 
-def changed(store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]) -> Found:
-    """The communities after a change that is rolled back."""
+def compute_communities_after(
+    store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]
+) -> Found:
+    """Return the communities after a change, which is then rolled back."""
     transaction = store.transaction()
     try:
         change(transaction)
         with transaction.state() as state:
-            return communities(state, options)
+            return compute_communities(state, options)
     finally:
         transaction.rollback()
 
@@ -150,8 +160,8 @@ def add_sentence(key: str, transaction: kvstore.Transaction) -> None:
     transaction.put(key, f"{document.text} It was changed since.", title=document.title)
 
 
-def share_of(before: Found, after: Found) -> tuple[float, float]:
-    """The share of communities that are the same, and of the texts afterwards that are there already."""
+def compute_shares(before: Found, after: Found) -> tuple[float, float]:
+    """Return the share of communities with the same members, and the share of texts that exist already."""
     texts = set(before.values())
     return len(before.keys() & after.keys()) / len(before), sum(text in texts for text in after.values()) / len(after)
 
@@ -160,7 +170,7 @@ def mean(values: Iterable[float]) -> float:
     return round(statistics.fmean(values), 4)
 
 
-def modularity(edges: Edges, labels: Partition) -> float:
+def compute_modularity(edges: Edges, labels: Partition) -> float:
     """Return the weight inside groups beyond that expected by chance."""
     total = edges.weights.sum()
     inside = edges.weights[labels[edges.first] == labels[edges.second]].sum() / total
@@ -170,50 +180,52 @@ def modularity(edges: Edges, labels: Partition) -> float:
     return float(inside - ((degrees / (2 * total)) ** 2).sum())
 
 
-def _centres(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.NDArray[np.float64], Partition]:
+def _compute_centers(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.NDArray[np.float64], Partition]:
     sizes = np.bincount(labels)
     centres = np.zeros((len(sizes), vectors.shape[1]))
     np.add.at(centres, labels, vectors)
     return centres / sizes[:, None], sizes
 
 
-def calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> float:
+def compute_calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> float:
     """Return the variance between groups divided by that within, each by its degrees of freedom."""
     vectors = vectors.astype(np.float64)
-    centres, sizes = _centres(vectors, labels)
+    centres, sizes = _compute_centers(vectors, labels)
     between = (sizes * ((centres - vectors.mean(axis=0)) ** 2).sum(axis=1)).sum() / (len(sizes) - 1)
     within = ((vectors - centres[labels]) ** 2).sum() / (len(vectors) - len(sizes))
     return float(between / within)
 
 
-def similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
+def compute_similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
     """Return the mean cosine of a vector with the centroid of its group."""
     vectors = vectors.astype(np.float64)
-    centres, _ = _centres(vectors, labels)
+    centres, _ = _compute_centers(vectors, labels)
     centres /= np.linalg.norm(centres, axis=1)[:, None]
     return float((vectors * centres[labels]).sum(axis=1).mean())
 
 
 @contextmanager
-def fixed_vectors(path: Path, data: str, copies: int, embedder: str, cache: Path | None) -> Iterator[kvstore.Store]:
+def open_store_of_copies(
+    path: Path, data: str, copies: int, embedder: str, cache: Path | None
+) -> Iterator[kvstore.Store]:
     """Build a store of copies of a question set, with precomputed vectors."""
     questions = load(data, None)
-    passages, _ = embedded(questions, embedder, cache)
+    passages, _ = load_or_embed(questions, embedder, cache)
     with kvstore.open(path, embedder=f"none:{passages.shape[1]}", settings={"language": "rules"}) as store:
         if not store.statistics()["documents"]:
             fill_copies(store, questions, passages, copies)
         yield store
 
 
-def timed(store: kvstore.Store) -> dict[str, Any]:
-    """Seconds of processor time of building, and of commits without and with the index, in turns."""
-    without = commits(store, "before")
+def time_index(store: kvstore.Store) -> dict[str, Any]:
+    """Return the processor time of a build, and of commits without and with the index, measured in turns."""
+    without = time_commits(store, "before")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     store.create_index("communities")
     seconds = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    with_index = commits(store, "after")
+    with_index = time_commits(store, "after")
     (index,) = (index for index in store.indexes() if index.kind == "communities")
     store.drop_index("communities")
     return {
@@ -226,8 +238,8 @@ def timed(store: kvstore.Store) -> dict[str, Any]:
     }
 
 
-def commits(store: kvstore.Store, word: str) -> float:
-    """The median of the processor time of commits that each replace a document, by one that ends with ``word``."""
+def time_commits(store: kvstore.Store, word: str) -> float:
+    """Return the median processor time of commits that each replace a document with one that ends with ``word``."""
     vector = np.eye(store.settings.dimension, dtype=np.float32)[0]
     seconds = []
     for key in itertools.islice(store.keys(""), _COMMITS):

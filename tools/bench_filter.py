@@ -1,10 +1,10 @@
-"""Measure the entity filter against py-lmdb and sqlite3, side by side in one run.
+"""Measure the entity filter against py-lmdb and sqlite3 in one run.
 
     python tools/bench_filter.py --items 1000000 --json
 
-In: how many names, and optionally a file of names (CSV or one a line, gzip or not) that come first; the rest are made
-by a seeded generator. Out: a table, or with ``--json`` one object whose keys say their units. Every figure is a median;
-rivals take turns with the filter. Recognition reads the English of Python's help topics unless ``--text`` is given.
+In: the number of names, and optionally a file of names to use first (CSV or one per line, gzip or not); the others are
+generated (seeded). Out: a table, or with ``--json`` one object whose keys include the units. Every figure is a median;
+the systems take turns. The text for recognition is Python's help topics unless ``--text`` is given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from time import perf_counter, perf_counter_ns
 import lmdb
 import numpy as np
 import numpy.typing as npt
-from made_names import distinct_names, made_names
+from made_names import generate_names, select_distinct_names
 
 from kvstore.registry import get_buffered_tables
 from kvstore.storage.environment import Environment, WriteTransaction
@@ -74,7 +74,7 @@ BARS: dict[str, Callable[[dict[str, float]], bool]] = {
 # -- Measurements
 
 
-def in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[float]:
+def time_in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[float]:
     """Return the median seconds of each function, run in turns, after one turn that does not count."""
     times: list[list[float]] = [[] for _ in measured]
     for turn in range(turns + 1):
@@ -86,7 +86,7 @@ def in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[float]
     return [statistics.median(kept) for kept in times]
 
 
-def batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
+def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
     for start in range(0, len(names), BATCH):
         yield start, names[start : start + BATCH]
 
@@ -96,7 +96,7 @@ def load(path: Path, names: list[str], durability: str = "full") -> float:
     addresses = [np.array([number], np.uint64) for number in range(len(names))]
     start = perf_counter()
     with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
-        for first, part in batches(names):
+        for first, part in iter_batches(names):
             with environment.write() as view:
                 filter_ = EntityFilter(view, hash_seed=SEED)
                 filter_.insert_many(part, np.arange(first + 1, first + 1 + len(part), dtype=np.uint32))
@@ -181,7 +181,7 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
             expected = np.array(order, np.uint64)
             result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
             hashes = np.array([hashed(name) for name in absent], np.uint64)
-            seconds = in_turns(
+            seconds = time_in_turns(
                 lambda: filter_.find_many(absent),
                 lambda: count_candidates(filter_._index, hashes),
                 lambda: rival.get_all(absent_keys),
@@ -190,8 +190,8 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
                 result[key] = value / count * 1e9
             result |= measure_growth_of_lookups(folder, names, lambda: filter_.lookup_many(asked), rival, asked_keys)
             folded = fold(text)
-            (seconds_text,) = in_turns(lambda: filter_.recognize(folded, 6))
-            result["ngrams_per_s"] = word_sequences(text, 6) / seconds_text
+            (seconds_text,) = time_in_turns(lambda: filter_.recognize(folded, 6))
+            result["ngrams_per_s"] = count_word_sequences(text, 6) / seconds_text
         rival.close()
         with environment.write() as writing:
             filter_ = EntityFilter(writing, hash_seed=SEED)
@@ -220,7 +220,7 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
                 for name in shuffled:
                     sqlite.execute(query, (name, WANTED)).fetchall()
 
-            seconds = in_turns(call_filter, call_sqlite)
+            seconds = time_in_turns(call_filter, call_sqlite)
             result["lookup_call_us"], result["sqlite_call_us"] = (value / len(shuffled) * 1e6 for value in seconds)
         sqlite.close()
     return result
@@ -247,7 +247,7 @@ def measure_growth_of_lookups(
             for _ in range(passes):
                 small_rival.get_all(small_keys)
 
-        large, theirs, ours_small, theirs_small = in_turns(
+        large, theirs, ours_small, theirs_small = time_in_turns(
             look_up, lambda: rival.get_all(keys), look_up_small, get_small
         )
     small_rival.close()
@@ -259,7 +259,7 @@ def measure_growth_of_lookups(
     }
 
 
-def word_sequences(text: str, longest: int) -> int:
+def count_word_sequences(text: str, longest: int) -> int:
     """Return the number of word sequences up to ``longest`` words within the paragraphs of a text.
 
     Recognition must decide on each of them.
@@ -275,7 +275,7 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
     """Measure single inserts into an initially empty store: times per 10,000, and the most bucket pages changed."""
     times = np.empty(len(names))
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
-        for first, part in batches(names):
+        for first, part in iter_batches(names):
             with environment.write() as view:
                 filter_ = EntityFilter(view, hash_seed=SEED)
                 for number, name in enumerate(part, first):
@@ -296,7 +296,7 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
     return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": changed}
 
 
-def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
+def measure_bytes(environment: Environment, names: tuple[str, ...]) -> int:
     """Return the bytes of whole LMDB pages in tables, after merging the change buffer."""
     environment.write_with_growth(WriteTransaction.merge_buffer)
     with environment.snapshot() as view:
@@ -332,8 +332,8 @@ def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
                 with environment.write() as view:
                     put_entities(view, done, part)
                 done += len(part)
-            pages.append(bytes_of(environment, (tables.BUCKET_PAGES,)) / size)
-            everything.append(bytes_of(environment, ENTITY_TABLES) / size)
+            pages.append(measure_bytes(environment, (tables.BUCKET_PAGES,)) / size)
+            everything.append(measure_bytes(environment, ENTITY_TABLES) / size)
     return {
         "page_bytes_per_entity": statistics.mean(pages),
         "total_bytes_per_entity": statistics.mean(everything),
@@ -347,15 +347,15 @@ def measure_opening(path: Path, name: str) -> float:
         with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as view:
             assert EntityFilter(view, hash_seed=SEED).lookup(name, WANTED) is not None
 
-    return in_turns(open_and_ask, turns=4 * TURNS)[0] * 1000
+    return time_in_turns(open_and_ask, turns=4 * TURNS)[0] * 1000
 
 
 def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, float]:
     """Return all figures."""
-    names = distinct_names(int(items * max(SIZES)), file, SEED)
+    names = select_distinct_names(int(items * max(SIZES)), file, SEED)
     known = set(names)
     absent: list[str] = []
-    for name in made_names(SEED + 1):
+    for name in generate_names(SEED + 1):
         if name not in known:
             known.add(name)
             absent.append(name)
@@ -388,7 +388,7 @@ def main() -> int:
     parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
     parser.add_argument("--names", type=Path, help="a file of names to come first: CSV or one a line, gzip or not")
     parser.add_argument("--text", type=Path, help="an English text to recognize names in")
-    parser.add_argument("--folder", type=Path, help="where to make the stores (default: a temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder for the stores (default: a temporary one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if options.text:

@@ -1,12 +1,12 @@
-"""Measure retrieval from entity forests against the baselines of CFT-RAG, side by side in one run.
+"""Measure retrieval from entity forests against the baselines of CFT-RAG, in one run.
 
     python tools/bench_forest.py shared/data/forest/wordnet-hypernyms.csv.gz --json
 
-In: a CSV file of child,parent pairs (gzip or not), from which trees are cut: the subtree of a seeded name,
-breadth-first. Out: the paper's tables 1 and 2 and figure 5, and what loading and changing the whole hierarchy costs;
-with ``--json`` one object. Figures are medians over questions of names drawn at random, one method after the other,
-each timed when it has answered the same questions once (and may keep what it found). ``ours_ms`` is a durable store
-read through one snapshot; ``ours_fresh_ms`` opens a snapshot for every question, and ``ours_cold_ms`` the store.
+In: a CSV file of child,parent pairs (gzip or not). Each tree is the subtree of a randomly drawn name (seeded), cut
+breadth-first. Out: tables 1 and 2 and figure 5 of the paper, and the cost of loading and changing the whole hierarchy;
+with ``--json`` one object. Figures are medians over questions of randomly drawn names. Each method is measured after it
+has answered the same questions once, so it can use its caches. ``ours_ms`` reads a durable store through one snapshot,
+``ours_fresh_ms`` opens a snapshot for every question, and ``ours_cold_ms`` opens the store for every question.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[str, list[Pair]]:
-    """So many trees of so many nodes, cut breadth-first below names drawn at random that have enough there."""
+    """Return the given number of trees with the given number of nodes, cut breadth-first below randomly drawn names."""
     children: dict[str, list[str]] = {}
     for child, parent in pairs:
         children.setdefault(parent, []).append(child)
@@ -98,7 +98,7 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
     return trees
 
 
-def fill(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
+def fill_store(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
     """Build a durable store of these trees, one document per tree."""
     store = kvstore.open(path, embedder="hashing:16")
     with store.transaction() as transaction:
@@ -109,7 +109,7 @@ def fill(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
 
 
 class StoreSearch:
-    """The store, as strategy ``cft`` reads it: filter, places, sentences; every name found counts as a hit."""
+    """The store, read like ``cft`` does: filter, addresses, sentences. Every recognized name counts as a hit."""
 
     def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
         self._store = store
@@ -129,7 +129,7 @@ def look_up(store: kvstore.Store, hierarchy: Hierarchy, questions: Sequence[Sequ
 
 
 class FreshStoreSearch:
-    """The store read through a snapshot of its own for every question."""
+    """The store, read through a new snapshot for every question."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
@@ -142,7 +142,7 @@ class FreshStoreSearch:
 # -- Measurements
 
 
-def seconds(function: Callable[..., object], *arguments: object) -> float:
+def measure_seconds(function: Callable[..., object], *arguments: object) -> float:
     start = perf_counter()
     function(*arguments)
     return perf_counter() - start
@@ -167,7 +167,7 @@ def measure_table(
     rng = random.Random(SEED)
     rows: list[dict[str, int | float]] = []
     lmdb_search = LmdbSearch(roots, folder / "lmdb")
-    with fill(folder / "store", trees) as store, store.snapshot() as snapshot:
+    with fill_store(folder / "store", trees) as store, store.snapshot() as snapshot:
         searches: dict[str, Search] = {
             "naive_ms": NaiveSearch(roots),
             "bloom_ms": BloomSearch(roots),
@@ -191,14 +191,14 @@ def measure_table(
                 asked_now = [questions[:1] if key in SLOW else questions for questions in turned]
                 for questions in asked_now:
                     ask(search, questions)
-                times[key] = [1000 * seconds(ask, search, asked) / len(asked) for asked in asked_now]
+                times[key] = [1000 * measure_seconds(ask, search, asked) / len(asked) for asked in asked_now]
             medians = {key: statistics.median(found) for key, found in times.items()}
             size = 1 + max(map(len, trees.values()))
             rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": many, **medians})
     lmdb_search.close()
     for row in rows:
         questions = [rng.sample(names, min(int(row["entities"]), len(names))) for _ in range(turns)]
-        cold = [1000 * seconds(ask_cold, folder / "store", question) for question in questions]
+        cold = [1000 * measure_seconds(ask_cold, folder / "store", question) for question in questions]
         row["ours_cold_ms"] = statistics.median(cold)
     return rows
 
@@ -218,7 +218,7 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
     with store:
         bottom = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
         expand = partial(store.expand, bottom, direction="up", depth=20)
-        result["expand_ms"] = statistics.median(1000 * seconds(expand) for _ in range(11))
+        result["expand_ms"] = statistics.median(1000 * measure_seconds(expand) for _ in range(11))
         found = expand()
         result["expand_reaches_entity"] = any(row.relative == "entity" for row in found)
         result["expand_cut"] = found[-1].relative == "…"
@@ -228,9 +228,9 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
 
 
 def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dict[str, float]:
-    """Microseconds to state an edge and to withdraw it, with all that follows: within a transaction, and with a commit.
+    """Return the microseconds to add an edge and to remove it: within a transaction, and with a commit.
 
-    Half of the edges hang a new name somewhere, half stand between any two names.
+    Half of the edges add a new name; the others connect two random names.
     """
     names = sorted({name for pair in pairs for name in pair})
     rng = random.Random(SEED)
@@ -245,10 +245,10 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
             transaction.keys()  # what was only noted so far is carried out before it is read
 
         for child, parent in edges:
-            inserts.append(1e6 * seconds(change, transaction.put_edge, child, parent))
-            deletes.append(1e6 * seconds(change, transaction.delete_edge, child, parent))
+            inserts.append(1e6 * measure_seconds(change, transaction.put_edge, child, parent))
+            deletes.append(1e6 * measure_seconds(change, transaction.delete_edge, child, parent))
         transaction.rollback()
-    commits = [1e6 * seconds(partial(store.put_edge, tree=tree), *edge) for edge in edges[-20:]]
+    commits = [1e6 * measure_seconds(partial(store.put_edge, tree=tree), *edge) for edge in edges[-20:]]
     for child, parent in edges[-20:]:
         store.delete_edge(child, parent, tree=tree)
     return {
@@ -278,7 +278,7 @@ def measure_temperature(store: kvstore.Store, copy: Path, pairs: Sequence[Pair])
             for key, asked in (("on_us", store), ("off_us", unsorted)):
                 with asked.snapshot() as snapshot:
                     hierarchy = Hierarchy(snapshot._state, RELATIVES)
-                    passes = [seconds(look_up, asked, hierarchy, questions) for _ in range(6)]
+                    passes = [measure_seconds(look_up, asked, hierarchy, questions) for _ in range(6)]
                     # The first pass reads the pages.
                     row[key] = 1e6 * statistics.median(passes[1:]) / len(questions)
                 asked.flush()
@@ -304,7 +304,7 @@ def main() -> int:
     parser.add_argument("pairs", type=Path, help="a CSV file of child,parent pairs with a header, gzip or not")
     parser.add_argument("--turns", type=int, default=15, help="turns of each method (default: 15)")
     parser.add_argument("--nodes", type=int, nargs="+", default=list(NODES), help="nodes of a tree (default: 10 100)")
-    parser.add_argument("--folder", type=Path, help="where to make the stores (default: a temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder for the stores (default: a temporary one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -1,21 +1,21 @@
-"""Measure bulk ingest: its time and memory beside embedding alone, the store's size, replacing, compacting, checking.
+"""Measure bulk ingest: time and memory compared with embedding alone, size, replacing, compacting, checking.
 
     python tools/bench_ingest.py --data FOLDER [--limit N] [--chunks N] [--only PART] --json
 
-In: a folder with ``corpus.jsonl`` (id, title, text), one passage a line. Out: one object. Embedding the texts of all
-chunks alone (once loaded, in one call, which is the fastest), and each ingest (one worker, its start included), run in
-processes of their own, one after another. Both embed with as many threads as OMP_NUM_THREADS says, else as there are
-processors: then embedding alone leaves no processor idle, and what an ingest does besides is all added to its time.
-Memory is the sum of the peaks of an ingest's processes, the store's pages that are mapped among them; on standard error
-stand also the processor time of all processes, and the peak of their memory that is no file's (sampled).
-``--chunks`` is the size of the made stores of the other parts: vectors are given there, so embedding is left out. Keys:
+In: a folder with ``corpus.jsonl`` (id, title, text), one passage per line. Out: one object. Embedding the texts of all
+chunks alone (the model is loaded before, all texts in one call, which is fastest) and each ingest (one worker,
+including its start) run in processes of their own, one after another. Both embed with OMP_NUM_THREADS threads, by
+default one per processor. Embedding alone then uses all processors, so everything else in an ingest adds to its time.
+Memory is the sum of the peaks of the processes of an ingest, including mapped pages of the store. Standard error also
+shows the processor time of all processes, and the sampled peak of their anonymous memory. ``--chunks`` is the size of
+the generated stores of the other parts, whose vectors are given, so that nothing is embedded. Keys:
 
-passages, embed_s, ingest_s; ratio: ingest_s / embed_s, names by rule; ratio_parser: the same with the parser on;
-peak_mb_above_embedder; file_ratio: bytes of data.mdb straight after the ingest / (text + vectors of chunks as stored);
-file_ratio_names: bytes of all files with the index ``synonyms``, for which names are embedded, / (text + vectors of
-chunks and of names); replace_p50_ms: put of a document of 20 chunks, durable; compact_ratio: the file after a tenth of
-the documents went and COMPACT, / a fresh one of the rest; check_s: CHECK; ask_s: ``kvstore ask`` of a question about
-the first passage, answered by extraction, from the start of its process to its end.
+passages, embed_s, ingest_s; ratio: ingest_s / embed_s, ``language = rules``; ratio_parser: the same with the parser;
+peak_mb_above_embedder; file_ratio: bytes of data.mdb right after the ingest / (text + vectors of chunks as stored);
+file_ratio_names: bytes of all files with the index ``synonyms``, for which names are embedded / (text + vectors of
+chunks and of names); replace_p50_ms: a durable put of a document of 20 chunks; compact_ratio: size of the file after
+deleting a tenth of the documents and COMPACT / that of a new store of the others; check_s: CHECK; ask_s: ``kvstore
+ask`` with an extractive answer to a question about the first passage, from start to end of its process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 
 import click
 import numpy as np
-from made_names import made_names
+from made_names import generate_names
 
 import kvstore
 from kvstore.extraction.extraction import extract
@@ -150,7 +150,7 @@ def measure_ask(path: Path, question: str) -> float:
 
 
 def measure_size(path: Path) -> dict[str, float]:
-    """The files of a store that was just ingested, against what they must hold."""
+    """Compare the size of the files of a new store with the size of its content."""
     with kvstore.open(path, readonly=True) as store:
         counted, vector = store.statistics(), 4 * store.settings.dimension
     kept = int(counted["text_bytes"]) + int(counted["chunks"]) * vector
@@ -163,7 +163,7 @@ def measure_size(path: Path) -> dict[str, float]:
 
 
 def has_parser() -> bool:
-    """Whether the pipeline ``en`` is there to be measured."""
+    """True if the pipeline ``en`` is installed."""
     try:
         list(LanguagePipeline("en").read(["A ship."], lambda text, parses: None))
     except kvstore.errors.LanguageError as error:
@@ -174,7 +174,7 @@ def has_parser() -> bool:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a program printed, its seconds among it, and the peaks of resident memory of its processes added up."""
+    """The output of a program, including its seconds, and the sum of the peaks of memory of its processes."""
 
     printed: dict[str, Any]
     megabytes: float
@@ -209,7 +209,7 @@ def run(name: str, code: str, *arguments: object) -> Measured:
 
 @dataclass
 class Memory:
-    """In KiB: the peak of each process (VmHWM), and of what all hold at once that is no file's (RssAnon)."""
+    """Memory in KiB: the peak of each process (VmHWM), and the peak of the anonymous memory of all (RssAnon)."""
 
     peaks: dict[int, int] = field(default_factory=dict)
     anonymous: int = 0
@@ -219,7 +219,7 @@ def watch(process: int, memory: Memory, ended: threading.Event) -> None:
     """Keep the memory of a process and of all below it, as long as they are there to be asked."""
     while not ended.wait(0.05):
         anonymous = 0
-        for number in family(process):
+        for number in iter_process_tree(process):
             try:
                 lines = Path(f"/proc/{number}/status").read_text().splitlines()
             except OSError:
@@ -231,7 +231,7 @@ def watch(process: int, memory: Memory, ended: threading.Event) -> None:
         memory.anonymous = max(memory.anonymous, anonymous)
 
 
-def family(process: int) -> Iterator[int]:
+def iter_process_tree(process: int) -> Iterator[int]:
     yield process
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -239,16 +239,16 @@ def family(process: int) -> Iterator[int]:
         except OSError:
             continue
         for child in children:
-            yield from family(int(child))
+            yield from iter_process_tree(int(child))
 
 
 # -- Synthetic stores
 
 
-def made_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Documents of ``chunks`` paragraphs of prose about made names, each a chunk."""
+def generate_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield documents with ``chunks`` paragraphs of prose about generated names; each paragraph is a chunk."""
     choose = random.Random(seed)
-    names = made_names(seed=11)
+    names = generate_names(seed=11)
     known = [next(names).title() for _ in range(20_000)]
     words = "harbour river letter council year bridge winter school paper engine market garden field summer".split()
     for key in range(number):
@@ -260,30 +260,30 @@ def made_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[str, s
         yield f"document {key}", "\n\n".join(paragraphs)
 
 
-def vectors_of(store: kvstore.Store, text: str, random_numbers: np.random.Generator) -> Any:
+def make_vectors(store: kvstore.Store, text: str, random_numbers: np.random.Generator) -> Any:
     return random_numbers.standard_normal((len(extract("k", text, store.settings).chunks), DIMENSION), np.float32)
 
 
-def fill(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:
+def fill_store(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:
     random_numbers = np.random.default_rng(3)
     for first in range(0, len(documents), 100):
         with store.transaction() as transaction:
             for key, text in documents[first : first + 100]:
-                transaction.put(key, text, vectors=vectors_of(store, text, random_numbers))
+                transaction.put(key, text, vectors=make_vectors(store, text, random_numbers))
 
 
-def made_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
+def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
     store = kvstore.open(path, embedder=f"none:{DIMENSION}", settings={"language": "rules"})
-    fill(store, documents)
+    fill_store(store, documents)
     tell(f"{path.name}: {store.statistics()['chunks']} chunks")
     return store
 
 
 def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
     """Replacing documents of 20 chunks in a durable store, one paragraph of others, and CHECK of it."""
-    documents = list(made_documents(chunks // 20, 20, 1))
-    others = list(made_documents(REPLACEMENTS, 20, 2))
-    with made_store(scratch / "replace", documents) as store:
+    documents = list(generate_documents(chunks // 20, 20, 1))
+    others = list(generate_documents(REPLACEMENTS, 20, 2))
+    with create_store(scratch / "replace", documents) as store:
         store.refresh("vectors")  # else the index would be extended in the background meanwhile
         chosen = [documents[number * 7 % len(documents)] for number in range(2 * REPLACEMENTS)]
         replaced = put_again(store, [(key, text) for (key, _), (_, text) in zip(chosen, others, strict=False)])
@@ -301,11 +301,11 @@ def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
 
 
 def put_again(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
-    """The median time of a put of documents that are there, in milliseconds."""
+    """Return the median time, in milliseconds, of replacing existing documents."""
     random_numbers = np.random.default_rng(5)
     times = []
     for key, text in documents:
-        vectors = vectors_of(store, text, random_numbers)
+        vectors = make_vectors(store, text, random_numbers)
         start = time.perf_counter()
         store.put(key, text, vectors=vectors)
         times.append(1000 * (time.perf_counter() - start))
@@ -315,14 +315,14 @@ def put_again(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
 
 def measure_compact(scratch: Path, documents: int) -> dict[str, Any]:
     """Deleting a tenth of many small documents, and COMPACT, against a fresh store of the others."""
-    made = list(made_documents(documents, 1, 4))
+    made = list(generate_documents(documents, 1, 4))
     gone = {key for key, _ in random.Random(6).sample(made, documents // 10)}
     rest = [document for document in made if document[0] not in gone]
-    with made_store(scratch / "compacted", made) as store:
+    with create_store(scratch / "compacted", made) as store:
         with store.transaction() as transaction:
             transaction.delete_many(sorted(gone))
         after = store.compact().bytes_after
-    with made_store(scratch / "fresh", rest) as store:
+    with create_store(scratch / "fresh", rest) as store:
         fresh = (store.path / "data.mdb").stat().st_size
         compacted = store.compact().bytes_after
     tell(f"compacted: {after} bytes; a fresh store: {fresh} bytes, {compacted} compacted")

@@ -56,12 +56,14 @@ def main(data: Path, copies: int, limit_corpus: int | None, epsilon: float) -> N
 def put(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) -> None:
     """Store the texts; a copy other than 0 has other words throughout."""
 
-    def altered(text: str) -> str:
+    def alter_names(text: str) -> str:
         return _WORD.sub(lambda word: f"{word.group()}q{copy}", text) if copy else text
 
     with store.transaction() as transaction:
         for passage in passages:
-            transaction.put(f"{copy}/{passage['id']}", altered(passage["text"]), title=altered(passage["title"]))
+            transaction.put(
+                f"{copy}/{passage['id']}", alter_names(passage["text"]), title=alter_names(passage["title"])
+            )
 
 
 def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[str, Any]:

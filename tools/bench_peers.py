@@ -1,27 +1,27 @@
-"""Measure kvstore beside other systems over the same documents with the same vectors, in one run.
+"""Measure kvstore and other systems with the same documents and the same vectors, in one run.
 
     pip install '.[local,peers]'
     python tools/bench_peers.py --data FOLDER [--cache FOLDER] [--systems NAME,...] [--rows NAME,...] [--size N,...]
                                 [--beside NAME=FOLDER ...] [--stores FOLDER] [--json FILE]
 
-``--data`` is a folder with ``corpus.jsonl`` and ``questions.jsonl``. Every system holds each passage as one row with
-one vector (all-MiniLM-L6-v2, computed once and kept in ``--cache``) and is set up as its documentation says; a system
-that is not installed is named. ``--size 10`` has ten times the passages: the others are altered copies, the same in
-every run. ``--beside`` measures another checkout of kvstore as a system of that name: its folder is put first on the
-path of the processes (so it has ``kvstore``, ``kvstore_cext`` and ``kvstore_migrations`` in it). ``--stores`` keeps the
-stores, and uses those that are there for rows other than ``load``.
+``--data`` is a folder with ``corpus.jsonl`` and ``questions.jsonl``. Every system stores each passage as one row with
+one vector (all-MiniLM-L6-v2, computed once and kept in ``--cache``) and is configured as its documentation recommends.
+Systems that are not installed are listed. ``--size 10`` has ten times the passages: the additional ones are altered
+copies, the same in every run. ``--beside`` measures another checkout of kvstore as a system with that name: its folder
+is the first entry of the module path (so it must contain ``kvstore``, ``kvstore_cext`` and ``kvstore_migrations``).
+``--stores`` keeps the stores, and uses existing ones for rows other than ``load``.
 
-Each row of each system is measured in a process of its own. Times are processor time of all its threads (load on the
-machine changes them little); ``load`` is without the reading of the documents, ``open`` is everything from the start of
-the interpreter to the answer. Of questions the mean of a round is taken, and of three rounds the median; in the first,
-``*_first_ms``, nothing is asked for a second time. Bytes written are those handed to the system; in the JSON
-``*_disk_written_*`` are those that the kernel counts towards the disk, in units of its cache. Memory is the peak of
-resident pages, mapped files among them, above that of an interpreter that reads the same documents. ``growth`` loads
-10,000 and 100,000 documents (``--growth``) and gives the ratio of the times of a question.
+Each row of each system is measured in a process of its own. Times are the processor time of all its threads, which the
+load of the machine hardly affects. ``load`` excludes reading the documents; ``open`` is everything from the start of
+the interpreter to the answer. The time of questions is the median of three rounds, each a mean over all questions; in
+the first round, ``*_first_ms``, no question is repeated. Bytes written are those passed to the operating system; in the
+JSON, ``*_disk_written_*`` are those that the kernel attributes to the disk, in units of its cache. Memory is the peak
+of resident pages, including mapped files, above that of an interpreter that reads the same documents. ``growth`` loads
+10,000 and 100,000 documents (``--growth``) and computes the ratio of the times of a question.
 
-Out: a table a size, and the bars of :mod:`peers.bars` with whether kvstore meets them; with ``--json`` all figures in a
-file: ``sizes`` (by number of passages, then system, then figure), ``growth``, ``bars``, ``versions``, ``setup``,
-``measured_on``, ``not_run``; ``tools/peers_tables.py`` makes the tables of the documentation of it.
+Out: a table per size, and the targets of :mod:`peers.bars` with the result for kvstore; with ``--json`` a file with all
+figures: ``sizes`` (by number of passages, then system, then figure), ``growth``, ``bars``, ``versions``, ``setup``,
+``measured_on``, ``not_run``. ``tools/peers_tables.py`` generates the tables of the documentation from it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from statistics import median
 from typing import Any
 
 import click
-from measured_on import measured_on
-from peers.bars import Reached, reached
+from measured_on import describe_environment
+from peers.bars import Reached, iter_reached_bars
 from peers.corpus import EMBEDDER, Corpus
 from peers.rows import ROWS, Figures
-from peers.systems import NAMES, missing, system, version
+from peers.systems import NAMES, find_missing_modules, get_version, load_system
 
 TOOLS = Path(__file__).resolve().parent
 EVERY_ROW = ("load", *ROWS, "open", "growth")
@@ -88,7 +88,7 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class Measured:
-    """A system under the name of its column; ``path`` comes first on the module path of its processes."""
+    """A system with the name of its column; ``path`` is the first entry of the module path of its processes."""
 
     label: str
     name: str
@@ -125,11 +125,11 @@ class Run:
                 return
             if "load" in rows:
                 figures |= loaded
-        figures["disk_ratio"] = _size(folder) / corpus.size()
+        figures["disk_ratio"] = _measure_size(folder) / corpus.size()
         for row in rows:
             if row in ROWS:
                 changes = ROWS[row][1]
-                with _copied(folder) if changes else _itself(folder) as used:
+                with _open_copy(folder) if changes else _open_in_place(folder) as used:
                     figures |= self._row(measured, corpus, row, used) or {}
             elif row == "open":
                 figures |= self._opened(measured, corpus, folder)
@@ -158,7 +158,9 @@ class Run:
         figures: dict[str, Any] = json.loads(out.read_text())
         if "describe_nearest" in figures:
             return {}
-        click.echo(f"{told}: {', '.join(f'{name} {_shown(value)}' for name, value in figures.items())}", err=True)
+        click.echo(
+            f"{told}: {', '.join(f'{name} {_format_value(value)}' for name, value in figures.items())}", err=True
+        )
         return figures
 
     def _opened(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
@@ -240,19 +242,19 @@ def main(
     seconds: int,
     out: Path | None,
 ) -> None:
-    """Measure kvstore beside other systems.
+    """Measure kvstore and other systems.
 
-    Every system holds the same passages with the same vectors, and each row of each is measured in a process of its
-    own; what each figure is, the head of this file says.
+    Every system stores the same passages with the same vectors, and each row of each system is measured in a process of
+    its own. The docstring of this file explains the figures.
     """
-    chosen = _named("--systems", systems, NAMES)
-    wanted = _named("--rows", rows, EVERY_ROW)
+    chosen = _select_names("--systems", systems, NAMES)
+    wanted = _select_names("--rows", rows, EVERY_ROW)
     if not all(size.isdigit() and int(size) for size in sizes.split(",")):
         raise click.UsageError(f"--size takes whole numbers with commas between them, not {sizes!r}")
     compared = [int(count) for count in grown.split(",") if count.isdigit() and int(count)]
     if len(compared) != 2:
         raise click.UsageError(f"--growth takes two numbers with a comma between them, not {grown!r}")
-    on = measured_on()
+    on = describe_environment()
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
         kept = (stores or Path(scratch)).resolve()
@@ -260,7 +262,7 @@ def main(
         run.stores.mkdir(parents=True, exist_ok=True)
         columns = []
         for name in chosen:
-            if lacking := missing(name):
+            if lacking := find_missing_modules(name):
                 run.not_run.append(f"{name}: not installed ({', '.join(lacking)}); pip install '.[peers]'")
             else:
                 columns.append(Measured(name, name))
@@ -281,22 +283,22 @@ def main(
                 corpus = Corpus.prepared(data, cache, count)
                 for column in columns:
                     run.measure(column, corpus, list(GROWN))
-            growth = _growth(*(run.sizes[count] for count in compared))
+            growth = _compute_growth(*(run.sizes[count] for count in compared))
         ours = [column.label for column in columns if column.name == "kvstore"]
         bars = [
             bar
             for count, figures in run.sizes.items()
             if count % passages == 0
-            for bar in reached(figures, ours, count // passages)
+            for bar in iter_reached_bars(figures, ours, count // passages)
         ]
-        bars += reached(growth, ours, None)
+        bars += iter_reached_bars(growth, ours, None)
         found = {
             "sizes": run.sizes,
             "growth": growth,
             "bars": [asdict(bar) for bar in bars],
-            "versions": {column.name: version(column.name) for column in columns},
+            "versions": {column.name: get_version(column.name) for column in columns},
             "measured_on": asdict(on),
-            "setup": {column.name: system(column.name).setup for column in columns},
+            "setup": {column.name: load_system(column.name).setup for column in columns},
             "not_run": run.not_run,
         }
     if out is not None:
@@ -311,7 +313,7 @@ def main(
         click.echo(f"not run: {reason}")
 
 
-def _growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, Figures]:
+def _compute_growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, Figures]:
     """Return each query time at the larger size, divided by that at the smaller size."""
     return {
         label: {
@@ -323,7 +325,7 @@ def _growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, F
     }
 
 
-def _named(option: str, given: str, known: tuple[str, ...]) -> list[str]:
+def _select_names(option: str, given: str, known: tuple[str, ...]) -> list[str]:
     names = given.split(",")
     for name in names:
         if name not in known:
@@ -336,7 +338,7 @@ def _print(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
     for name, shown in SHOWN.items():
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
-            click.echo(f"{shown:52}" + "".join(f"{_shown(value):>11}" for value in values))
+            click.echo(f"{shown:52}" + "".join(f"{_format_value(value):>11}" for value in values))
 
 
 def _print_bars(bars: list[Reached]) -> None:
@@ -345,23 +347,23 @@ def _print_bars(bars: list[Reached]) -> None:
     for bar in bars:
         where = "growth" if bar.size is None else f"×{bar.size}"
         shown = f"{bar.figure}, {where}"
-        numbers = f"{_shown(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_shown(bar.bar):>10}"
+        numbers = f"{_format_value(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_format_value(bar.bar):>10}"
         click.echo(f"{shown:52}{bar.system:>11}{numbers}  {'met' if bar.met else 'NOT MET'}")
 
 
-def _shown(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
 @contextmanager
-def _itself(folder: Path) -> Iterator[Path]:
+def _open_in_place(folder: Path) -> Iterator[Path]:
     yield folder
 
 
 @contextmanager
-def _copied(folder: Path) -> Iterator[Path]:
+def _open_copy(folder: Path) -> Iterator[Path]:
     """Copy a store for changes, and drop the copy from the page cache."""
     copy = folder.with_name(f"{folder.name}-copy")
     shutil.rmtree(copy, ignore_errors=True)
@@ -377,7 +379,7 @@ def _copied(folder: Path) -> Iterator[Path]:
         shutil.rmtree(copy, ignore_errors=True)
 
 
-def _size(folder: Path) -> int:
+def _measure_size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

@@ -1,13 +1,13 @@
-"""Measure what the HTML reader keeps of a page's text and what it leaves out, page by page.
+"""Measure how much of the text of a page the HTML reader keeps, and how much of the rest it leaves out.
 
     pip install docutils sphinx furo sphinx-rtd-theme mkdocs-material pdoc
     python tools/bench_readers.py --json
 
-In: pages that the real generators make from a manual of our own (``reader_pages/source.py``), and pages of other
-generators' shapes written by hand around the same text (``reader_pages/written.py``); a generator that is not installed
-is named. The generators may be in another environment: ``--python PATH``. Out: a line a page: ``kept``, the share of
-the words of its source that the document has (each as often), and ``left_out``, the share of the page's other words
-that it has not; how many words of each kind there are; with ``--json`` one object, with the words in question.
+In: pages that real generators make from a small manual (``reader_pages/source.py``), and pages in the shapes of other
+generators, written by hand around the same text (``reader_pages/written.py``). Generators that are not installed are
+listed. The generators can be in another environment: ``--python PATH``. Out: a line per page: ``kept``, the share of
+the words of the source that are in the document, and ``left_out``, the share of the page's other words that are not;
+the number of words of each kind; with ``--json`` one object that also contains these words.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from reader_pages.generated import Page, Unavailable, pages
-from reader_pages.source import tokens
-from reader_pages.written import written
+from reader_pages.generated import Page, Unavailable, iter_pages
+from reader_pages.source import split_tokens
+from reader_pages.written import iter_pages as iter_written_pages
 from selectolax.lexbor import LexborHTMLParser
 
 from kvstore.readers import RawDocument, read_bytes
@@ -34,7 +34,7 @@ _NO_TEXT = "script, style, noscript, template, title, svg, input, button, select
 
 @dataclass(frozen=True)
 class Measured:
-    """What became of one page; ``lost`` are words of its source that are missing, ``added`` others that are there."""
+    """The result for one page: ``lost`` are missing words of its source, ``added`` are words that its source lacks."""
 
     generator: str
     page: str
@@ -50,7 +50,11 @@ def measure(page: Page) -> Measured:
     """Read a page and compare."""
     (document,) = read_bytes(page.markup, f"{page.name}.html")
     assert isinstance(document, RawDocument)
-    source, stored, shown = Counter(page.words), Counter(tokens(_unmarked(document.text))), _shown(page.markup)
+    source, stored, shown = (
+        Counter(page.words),
+        Counter(split_tokens(_remove_markup(document.text))),
+        _count_visible_words(page.markup),
+    )
     source &= shown  # a generator shows some of its source in another form, such as a code language or a link target
     other = shown - source
     lost, added = source - stored, (stored - source) & other
@@ -66,23 +70,23 @@ def measure(page: Page) -> Measured:
     )
 
 
-def _unmarked(text: str) -> str:
-    """A text without the languages of its code blocks and the numbers of ordered items, which its source has not."""
+def _remove_markup(text: str) -> str:
+    """Return a text without languages of code blocks and numbers of ordered items, which its source lacks."""
     return re.sub(r"(?m)^\s*(?:`{3,}\w+|\d+\.)(?=\s)", "", text)
 
 
-def _shown(markup: bytes) -> Counter[str]:
-    """All words of a page, as a reader would see them who takes everything for text."""
+def _count_visible_words(markup: bytes) -> Counter[str]:
+    """Count all visible words of a page, including navigation."""
     tree = LexborHTMLParser(markup)
     for node in tree.css(_NO_TEXT):
         node.decompose()
     assert tree.body is not None
     images = " ".join(node.attributes.get("alt") or "" for node in tree.body.css("img"))
-    return Counter(tokens(f"{_spaced(tree)} {images}"))
+    return Counter(split_tokens(f"{_extract_text(tree)} {images}"))
 
 
-def _spaced(tree: LexborHTMLParser) -> str:
-    """The text, with a space where an element ends that is no part of a word."""
+def _extract_text(tree: LexborHTMLParser) -> str:
+    """Return the text of a tree, with a space at the end of each element that is not part of a word."""
     assert tree.body is not None
     pieces = []
     for node in tree.body.traverse(include_text=True):
@@ -100,9 +104,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--python", default=sys.executable, help="the Python that the generators are installed for")
     parser.add_argument("--written", action="store_true", help="only the pages written by hand")
     asked = parser.parse_args(arguments)
-    found, missing = list(written()), {}
+    found, missing = list(iter_written_pages()), {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, made in () if asked.written else pages(Path(folder), asked.python):
+        for name, made in () if asked.written else iter_pages(Path(folder), asked.python):
             if isinstance(made, Unavailable):
                 missing[name] = str(made)
             else:

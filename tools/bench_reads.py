@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from evaluation.question_sets import fill, load
+from evaluation.question_sets import fill_store, load
 
 import kvstore
 from kvstore.database.question_retrieval import prepare_query
@@ -55,10 +55,10 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         path = store or Path(scratch) / "store"
         with kvstore.open(path, embedder=embedder, settings={"language": language}) as opened:
-            fill(opened, question_set, False, lambda message: click.echo(message, err=True))
+            fill_store(opened, question_set, False, lambda message: click.echo(message, err=True))
             create_needed_indexes(opened, strategies)
             texts = [question.text for question in question_set.questions[:questions]]
-            rows = [measured(opened, strategy, texts) for strategy in strategies]
+            rows = [measure_strategy(opened, strategy, texts) for strategy in strategies]
     if as_json:
         click.echo(json.dumps({"data": data, "questions": len(texts), "rows": rows}))
         return
@@ -91,7 +91,7 @@ class _CountingReader(StateReader):
         return answers
 
 
-def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> dict[str, Any]:
+def measure_strategy(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> dict[str, Any]:
     """Measure the number of reads of a strategy for some questions, and its time."""
     rounds, requests, reads, reads_outside, times = [], [], [], [], []
     for question in questions:
@@ -105,7 +105,7 @@ def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> d
         requests.append(reader.requests)
         reads_outside.append(view.reads - reader.reads)
         reads.append(view.reads)
-        times.append(min(_milliseconds(store, strategy, question) for _ in range(3)))
+        times.append(min(_time_question(store, strategy, question) for _ in range(3)))
     return {
         "strategy": strategy,
         "rounds": round(statistics.mean(rounds), 1),
@@ -117,7 +117,7 @@ def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> d
     }
 
 
-def _milliseconds(store: kvstore.Store, strategy: str, question: str) -> float:
+def _time_question(store: kvstore.Store, strategy: str, question: str) -> float:
     started = time.process_time()
     store.retrieve(question, using=strategy)
     return 1000 * (time.process_time() - started)

@@ -1,14 +1,13 @@
-"""Measure what REFRESH of an index in generations costs: topics, communities.
+"""Measure the cost of REFRESH of the indexes ``topics`` and ``communities``.
 
     python tools/bench_refresh.py --data FOLDER[:N] [--kind NAME]... [--trials N] [--store FOLDER] [--json]
     python tools/bench_refresh.py --store STORE --opened [--kind NAME]... [--json]
 
-The passages of ``--data`` become documents (``--opened``: the store is there already). Of each kind: *refresh_s*,
-seconds of processor time of making it whole; *more_memory_mib*, what that adds to the largest size of the process (with
-the pages of the store that are read); *texts*, how many a model would be asked for; *texts_anew*, the share of those
-that would be asked for again after one document is changed by a sentence, the mean of ``--trials`` draws;
-*commit_ms_with* and *commit_ms_without*, the processor time of replacing a document, a median, with the index and
-without it, in turns.
+The passages of ``--data`` become documents (``--opened``: use the existing store). For each kind: *refresh_s*, the
+processor time of a complete build; *more_memory_mib*, the memory that it adds to the peak of the process (including
+mapped pages of the store); *texts*, the number of texts that a model would write; *texts_anew*, the share of those
+that it would write again after a sentence is added to one document, the mean of ``--trials`` draws; *commit_ms_with*
+and *commit_ms_without*, the median processor time of replacing a document with and without the index, in turns.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from evaluation.question_sets import fill, load
+from evaluation.question_sets import fill_store, load
 
 import kvstore
 from kvstore.registry import list_generation_kinds
@@ -59,8 +58,8 @@ def main(
         path = store or Path(scratch) / "store"
         with kvstore.open(path) if opened else kvstore.open(path, embedder=embedder) as found:
             if data is not None:
-                fill(found, load(data, None), False, lambda line: click.echo(line, err=True))
-            rows = [measured(found, kind, trials) for kind in kinds]
+                fill_store(found, load(data, None), False, lambda line: click.echo(line, err=True))
+            rows = [measure_index(found, kind, trials) for kind in kinds]
     if as_json:
         print(json.dumps({"rows": rows}))
     else:
@@ -68,7 +67,7 @@ def main(
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
+def measure_index(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
     """Measure the cost of one kind.
 
     The store ends up unchanged, except for a sentence in the documents that were changed.
@@ -80,12 +79,12 @@ def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
     store.create_index(kind)
     seconds = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-    texts = contents(store, kind)
+    texts = compute_input_digests(store, kind)
     (index,) = (index for index in store.indexes() if index.kind == kind)
     keys = sorted(store.keys(""))
     drawn = random.Random(0).sample(keys, min(trials, len(keys)))
-    anew = [len(contents_after(store, kind, key) - texts) for key in drawn]
-    with_index, without = commits(store, kind, keys)
+    anew = [len(compute_input_digests_after_change(store, kind, key) - texts) for key in drawn]
+    with_index, without = time_commits(store, kind, keys)
     return {
         "kind": kind,
         "chunks": store.statistics()["chunks"],
@@ -99,7 +98,7 @@ def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
     }
 
 
-def contents(store: kvstore.Store, kind: str) -> set[bytes]:
+def compute_input_digests(store: kvstore.Store, kind: str) -> set[bytes]:
     """Return digests of the inputs of all texts that a model can write."""
     (known,) = (index for index in list_generation_kinds() if index.name == kind)
     with store.state() as state:
@@ -107,30 +106,30 @@ def contents(store: kvstore.Store, kind: str) -> set[bytes]:
         return set() if bound is None else {writing.digest for writing in known.list_writing_tasks(bound)}
 
 
-def contents_after(store: kvstore.Store, kind: str, key: str) -> set[bytes]:
+def compute_input_digests_after_change(store: kvstore.Store, kind: str, key: str) -> set[bytes]:
     """Return the same after changing a document, which is then restored."""
-    text = text_of(store, key)
+    text = get_text(store, key)
     store.update(key, text=f"{text} It was looked at again last week.")
     store.refresh(kind)
-    found = contents(store, kind)
+    found = compute_input_digests(store, kind)
     store.update(key, text=text)
     store.refresh(kind)
     return found
 
 
-def text_of(store: kvstore.Store, key: str) -> str:
+def get_text(store: kvstore.Store, key: str) -> str:
     """Return the text of an existing document."""
     document = store.get(key)
     assert document is not None
     return document.text
 
 
-def commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[float, float]:
+def time_commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[float, float]:
     """Return the median processor time of replacing a document, with and without an index; the index is dropped at the
     end.
     """
     seconds: dict[bool, list[float]] = {True: [], False: []}
-    deque(replaced(store, keys[-_COMMITS:], "read first"), maxlen=0)  # load modules and caches first
+    deque(time_replacements(store, keys[-_COMMITS:], "read first"), maxlen=0)  # load modules and caches first
     for turn in range(2 * _TURNS):
         there = turn % 2 == 0
         if there and turn:
@@ -138,14 +137,14 @@ def commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[float
         elif not there:
             store.drop_index(kind)
         start = turn // 2 * _COMMITS  # the same documents with and without the index
-        seconds[there] += replaced(store, keys[start:][:_COMMITS] or keys[:_COMMITS], f"turn {turn}")
+        seconds[there] += time_replacements(store, keys[start:][:_COMMITS] or keys[:_COMMITS], f"turn {turn}")
     return statistics.median(seconds[True]), statistics.median(seconds[False])
 
 
-def replaced(store: kvstore.Store, keys: Sequence[str], said: str) -> Iterator[float]:
+def time_replacements(store: kvstore.Store, keys: Sequence[str], said: str) -> Iterator[float]:
     """Yield the processor time of each replacement."""
     for key in keys:
-        text = text_of(store, key)
+        text = get_text(store, key)
         started = time.process_time()
         store.update(key, text=f"{text} This is {said}.")
         yield time.process_time() - started

@@ -2,19 +2,18 @@
 
     python tools/bench_scale.py --work FOLDER [--sizes 10000,100000,1000000] [--minutes N] [--json FILE]
 
-Documents are made (:mod:`scale.made_documents`: Zipf's and Heaps' laws), about 2.7 chunks each, and ingested from files
-of 10,000 chunks with one worker; vectors are those of the embedder ``hashing``, names are found by rule. The sizes are
-those of one store that goes on growing; what changes it beside loading is done on a copy. Every step has a process of
-its own and is written down in the folder when it is done: with ``--minutes`` no step, and no further part of a load, is
-begun after that time, and the same command goes on where the last one stopped.
+Documents of about 2.7 chunks are generated (:mod:`scale.made_documents`: Zipf's and Heaps' laws), and ingested from
+files of 10,000 chunks with one worker, the embedder ``hashing`` and ``language = rules``. All sizes are measured on one
+growing store; steps that change it, except loading, use a copy. Every step has a process of its own, and its result is
+saved in the working folder. With ``--minutes`` no step, and no part of a load, begins after that time; the same
+command continues later.
 
-Out: a table of figures by size, with what they would be at ten times the greatest size if they go on growing as they
-did between the last two (figure × the ratio of the last two; a guess, and marked so); ``--json`` has all figures, and
-those of each part of the load. Times are processor time unless they say wall: of the writer (its threads that make
-index files included), and of all processes. Bytes written are those handed to the system, what the worker sends to the
-writer among them; those of index files are told by the size that each was seen to have. Memory is the peak of resident
-pages, mapped files among them.
-``--with-index`` makes indexes such as ``communities`` before the strategies are asked; those that need others are not.
+Out: a table of figures by size, with an extrapolation to ten times the largest size (figure × the ratio of the last
+two). ``--json`` has all figures, and those of each part of the load. Times are processor time unless they are called
+wall: of the writer with its threads, and of all processes. Bytes written include those that workers send to the
+writer; those of index files are derived from the sizes of the files. Memory is the peak of resident pages, including
+mapped files. ``--with-index`` creates indexes such as ``communities`` before the strategies are measured. Without it,
+strategies that need an index are skipped.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def main(
     settings = {"embedder": embedder, "language": "rules"}
     grown = (grow(done, count, until, {"workers": workers, **settings}, kinds) for count in counts)
     stopped = next(filter(None, grown), "")
-    found = figures(done, counts)
+    found = compute_figures(done, counts)
     if out is not None:
         out.write_text(json.dumps({"sizes": found, "parts": done.parts()}, indent=1))
     show(found)
@@ -174,8 +173,8 @@ def grow(done: Done, count: int, until: float, settings: dict[str, Any], kinds: 
     return ""
 
 
-def figures(done: Done, counts: list[int]) -> dict[str, dict[str, Any]]:
-    """All figures by size, those of the load a chunk, over the parts since the size before."""
+def compute_figures(done: Done, counts: list[int]) -> dict[str, dict[str, Any]]:
+    """Return all figures by size. Those of a load are per chunk, over the parts since the previous size."""
     found: dict[str, dict[str, Any]] = {}
     before = 0
     for count in counts:
@@ -219,7 +218,7 @@ def show(found: dict[str, dict[str, Any]]) -> None:
             continue
         if guess:
             values.append(values[-1] ** 2 / values[-2] if values[-1] and values[-2] else None)
-        click.echo(f"{shown:44}" + "".join(f"{_number(value):>20}" for value in values))
+        click.echo(f"{shown:44}" + "".join(f"{_format_number(value):>20}" for value in values))
     for count in measured:
         for name, value in found[count].items():
             if name.endswith("_not_asked"):
@@ -228,7 +227,7 @@ def show(found: dict[str, dict[str, Any]]) -> None:
                 click.echo(f"{int(count):,} chunks: CHECK found {len(value)} problems: {value[:3]}")
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"

@@ -2,12 +2,12 @@
 
     python tools/bench_shell.py --json
 
-In: how many chunks and entities the two stores have that it makes in a temporary folder (texts of common words, with
-the hashing embedder, names by rule; entities of a seeded generator, written through the storage layer without
-documents). Out: a table, or with ``--json`` one object whose keys say their units. The prompt is timed in a
-pseudo-terminal from the start of the process until it is drawn. A keystroke's completion is what the shell computes
-for the text before the cursor; every prefix of several statements counts, the slowest is given (the parser being
-loaded, which the shell does while the prompt waits). Other figures are medians.
+In: the numbers of chunks and of entities of the two stores that it builds in a temporary folder. One has texts of
+common words, with the embedder ``hashing`` and ``language = rules``; the other has generated entities (seeded), written
+through the storage layer without documents. Out: a table, or with ``--json`` one object whose keys include the units.
+The time of the prompt is measured in a pseudo-terminal, from the start of the process until the prompt is drawn. A
+completion is what the shell computes at a keystroke for the text before the cursor: the figure is the slowest one over
+every prefix of several statements, with the parser loaded. Other figures are medians.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from time import perf_counter
 
 import pexpect
-from made_names import distinct_names
+from made_names import select_distinct_names
 
 import kvstore
 from kvstore.storage.environment import WriteTransaction
@@ -87,7 +87,7 @@ def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list
     counters.save(view)
 
 
-def prompt_ms(path: Path, folder: Path) -> float:
+def measure_prompt_ms(path: Path, folder: Path) -> float:
     """Return the milliseconds from the start of ``kvstore shell`` to its prompt."""
     homes = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config"), "TERM": "xterm"}
     command = ["-c", "from kvstore_shell.cli import main; main()", "shell", str(path)]
@@ -102,7 +102,7 @@ def prompt_ms(path: Path, folder: Path) -> float:
     return statistics.median(times[1:])
 
 
-def completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
+def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
     """Return the milliseconds of every keystroke of several statements, without cached answers between statements."""
     catalog = LiveCatalog(Console(store))
     chosen = random.Random(SEED).sample(names, 20)
@@ -117,8 +117,8 @@ def completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
             yield 1000 * (perf_counter() - start)
 
 
-def median_seconds(function: Callable[[], object], times: int) -> float:
-    """The median of so many calls, after one that does not count."""
+def measure_median_seconds(function: Callable[[], object], times: int) -> float:
+    """Return the median time of a number of calls, after one call that does not count."""
     function()
     taken = []
     for _ in range(times):
@@ -129,7 +129,7 @@ def median_seconds(function: Callable[[], object], times: int) -> float:
 
 
 def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object]:
-    """A query of one row of ``entities``, of another one each time."""
+    """Query one row of ``entities``, a different one in each call."""
     chance = random.Random(SEED)
 
     def query() -> None:
@@ -145,17 +145,17 @@ def measure(chunks: int, entities: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="bench-shell-") as name:
         folder = Path(name)
         figures: dict[str, float] = {"chunks": fill_chunks(folder / "chunks", chunks), "entities": entities}
-        names = distinct_names(entities, None, SEED)
+        names = select_distinct_names(entities, None, SEED)
         fill_entities(folder / "entities", names)
-        figures["prompt_ms"] = prompt_ms(folder / "chunks", folder)
-        figures["prompt_of_entities_ms"] = prompt_ms(folder / "entities", folder)
+        figures["prompt_ms"] = measure_prompt_ms(folder / "chunks", folder)
+        figures["prompt_of_entities_ms"] = measure_prompt_ms(folder / "entities", folder)
         with kvstore.open(folder / "chunks", readonly=True) as store:
-            figures["count_chunks_s"] = median_seconds(
+            figures["count_chunks_s"] = measure_median_seconds(
                 lambda: store.execute("SELECT count(*) FROM chunks").fetchall(), 5
             )
         with kvstore.open(folder / "entities", readonly=True) as store:
-            figures["select_by_key_us"] = 1e6 * median_seconds(select_by_key(store, names), QUERIES)
-            keystrokes = list(completion_ms(store, names))
+            figures["select_by_key_us"] = 1e6 * measure_median_seconds(select_by_key(store, names), QUERIES)
+            keystrokes = list(measure_completion_ms(store, names))
             figures["completion_ms"] = max(keystrokes)
             figures["completion_median_ms"] = statistics.median(keystrokes)
     return figures

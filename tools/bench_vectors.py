@@ -1,11 +1,11 @@
-"""Measure the index of kind ``vectors``: recall against exact search, time of a query, time and size of a build.
+"""Measure the index ``vectors``: recall against exact search, time of a query, time and size of a build.
 
     python tools/bench_vectors.py --data FOLDER [--vectors N] [--cache FILE.npz] [--json]
 
 ``--data`` names the folder of question sets (``qa/*/corpus.jsonl`` with title and text, ``qa/*/questions.jsonl``).
-Their passages are embedded with the default embedder, repeated with seeded noise until there are N vectors, and put in
-a store as the user's own; the questions are the queries. ``--cache`` keeps what was embedded. Both ways of searching
-run in one process and one thread, each query twice, the second time counted; a query ends when the chunks are known.
+Their passages are embedded with the default embedder, repeated with seeded noise until there are N vectors, and stored
+as vectors of the user; the questions are the queries. ``--cache`` keeps the computed vectors. Both searches run in one
+process and one thread, each query twice; the second time counts. A query ends when the ids of the chunks are known.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def main(
     as_json: bool,
 ) -> None:
     """Build an index over many vectors, and compare it with exact search."""
-    passages, questions = embedded(data, embedder, cache)
+    passages, questions = load_or_embed(data, embedder, cache)
     options = {"exact_below": 0, "m": m, "ef_construction": ef_construction, "ef_search": ef_search}
     with tempfile.TemporaryDirectory() as scratch:
-        report = measure(Path(scratch), copies(passages, count, noise), count, questions[:queries], options)
+        report = measure(Path(scratch), generate_copies(passages, count, noise), count, questions[:queries], options)
     report["noise"] = noise
     if as_json:
         print(json.dumps(report))
@@ -77,13 +77,13 @@ def main(
             print(f"{name:14} {value}")
 
 
-def embedded(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+def load_or_embed(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
     """Return unit vectors of all texts and of all questions below a folder."""
     if cache is not None and cache.exists():
         with np.load(cache) as stored:
             return stored["passages"], stored["questions"]
-    passages = [f"{row.get('title') or ''}\n{row['text']}" for row in rows(data, "corpus.jsonl")]
-    questions = [row["question"] for row in rows(data, "questions.jsonl")]
+    passages = [f"{row.get('title') or ''}\n{row['text']}" for row in iter_rows(data, "corpus.jsonl")]
+    questions = [row["question"] for row in iter_rows(data, "questions.jsonl")]
     if not passages or not questions:
         raise click.UsageError(f"{data} has no qa/*/corpus.jsonl or no qa/*/questions.jsonl")
     print(f"embedding {len(passages):,} passages and {len(questions):,} questions", file=sys.stderr)
@@ -94,13 +94,13 @@ def embedded(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Mat
     return found
 
 
-def rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
+def iter_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
     for path in sorted(data.glob(f"qa/*/{name}")):
         with path.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
 
-def copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
+def generate_copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
     """Yield ``count`` vectors in batches: the given ones repeated, each with separate seeded noise."""
     random = np.random.default_rng(0)
     for first in range(0, count, BATCH):
@@ -132,8 +132,8 @@ def measure(
         built = time.perf_counter() - started
         print(file=sys.stderr)
         with store.snapshot() as snapshot:
-            exactly, exact_times = asked(snapshot, questions, exact=True)
-            by_index, times = asked(snapshot, questions, exact=False)
+            exactly, exact_times = run_queries(snapshot, questions, exact=True)
+            by_index, times = run_queries(snapshot, questions, exact=False)
         size = sum(path.stat().st_size for path in store.path.glob("vectors*.index"))
     shared = [len(set(one) & set(other)) / len(one) for one, other in zip(exactly, by_index, strict=True)]
     return {
@@ -150,7 +150,7 @@ def measure(
     }
 
 
-def asked(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
+def run_queries(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
     """Return the nearest chunks of each question, and the seconds of the second run of each."""
     found, times = [], []
     for _ in range(2):

@@ -1,13 +1,13 @@
-"""Write the page of benchmarks anew: run the measuring tools, and set down what each of them says.
+"""Generate the page of benchmarks: run the measuring tools and record the output of each.
 
     python tools/benchmark_page.py [--only NAME ... | --as-kept] [--data FOLDER] [--work FOLDER] [--kept FOLDER]
                                    [--page FILE]
 
-Runs the tools of ``MEASUREMENTS`` one after another, or those of ``--only``. Their sizes are such that all of them
-together take less than ``MINUTES`` of one processor that has nothing else to do; the page names the larger ones beside
-them. What each prints is kept as JSON in ``--kept``, with the command, the commit, the day, the machine and what else
-it was doing, and the page is made of all that is kept: those that are not run again stay as they are. A tool that
-fails, that misses a bar, or whose data are not there, is named on the page with its reason, below what it printed.
+Runs the tools of ``MEASUREMENTS`` one after another, or those of ``--only``. All of them together take less than
+``MINUTES`` of one otherwise idle processor; the page also names commands for larger measurements. The output of each
+tool is stored as JSON in ``--kept``, with the command, the commit, the day, the machine and its load. The page contains
+all stored results, also those of tools that were not run again. If a tool fails, misses a target or lacks its data, the
+page shows its output and the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
-from measured_on import ROOT, measured_on
+from measured_on import ROOT, describe_environment
 
 #: The maximum processor time of all measurements together, in minutes.
 MINUTES = 45
@@ -31,9 +31,9 @@ MINUTES = 45
 
 @dataclass(frozen=True)
 class Measurement:
-    """A tool and its arguments, and those that make it measure more.
+    """A tool and its arguments, and the arguments of a larger measurement.
 
-    ``{data}`` and ``{work}`` in them are folders; ``{new}`` is one below ``{work}`` that is empty at the beginning.
+    ``{data}`` and ``{work}`` in them are folders; ``{new}`` is an initially empty folder below ``{work}``.
     """
 
     name: str
@@ -114,24 +114,24 @@ class Outcome:
 def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path, page: Path) -> None:
     for folder in (kept, work):
         folder.mkdir(parents=True, exist_ok=True)
-    commit = measured_on().commit  # before any file is written here
+    commit = describe_environment().commit  # before any file is written here
     for measurement in MEASUREMENTS:
         if not as_kept and (not only or measurement.name in only):
             click.echo(f"{measurement.name}: {measurement.title}", err=True)
-            outcome = replace(measured(measurement, data, work), commit=commit)
+            outcome = replace(run_measurement(measurement, data, work), commit=commit)
             (kept / f"{measurement.name}.json").write_text(json.dumps(asdict(outcome), indent=1), encoding="utf-8")
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(page_of(kept), encoding="utf-8")
+    page.write_text(build_page(kept), encoding="utf-8")
     click.echo(page)
 
 
-def measured(measurement: Measurement, data: Path, work: Path) -> Outcome:
+def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome:
     """Run one tool; if it fails, report the last line of its standard error."""
     new = work / f"{measurement.name}-new"
     shutil.rmtree(new, ignore_errors=True)
     arguments = [part.format(data=data, work=work, new=new) for part in measurement.command]
-    on = measured_on()
-    before = _processor_seconds()
+    on = describe_environment()
+    before = _get_processor_seconds()
     missing = [part for part in arguments if part.startswith(str(data)) and not Path(part.partition(":")[0]).exists()]
     if missing:
         output, failure = "", f"{missing[0]} is missing"
@@ -142,15 +142,15 @@ def measured(measurement: Measurement, data: Path, work: Path) -> Outcome:
         failure = ": ".join([f"status {run.returncode}", *said[-1:]]) if run.returncode else ""
     shutil.rmtree(new, ignore_errors=True)
     return Outcome(
-        command=_shown(measurement.command),
+        command=_format_command(measurement.command),
         output=output.rstrip(),
         failure=failure,
-        processor_seconds=round(_processor_seconds() - before),
+        processor_seconds=round(_get_processor_seconds() - before),
         **asdict(on),
     )
 
 
-def page_of(kept: Path) -> str:
+def build_page(kept: Path) -> str:
     """Return the page, generated from all stored results."""
     found = {
         each: Outcome(**json.loads(path.read_text(encoding="utf-8")))
@@ -178,21 +178,21 @@ def page_of(kept: Path) -> str:
             ended = "It ended with" if outcome.output else "Not measured:"
             parts.append(f"{ended} {outcome.failure}\n")
         if measurement.larger:
-            parts.append(f"Larger measurement: `{_shown(measurement.larger)}`\n")
+            parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")
     left = [f"{each.title} (`{each.name}`)" for each in MEASUREMENTS if each not in found]
     if left:
         parts.append(f"Not measured yet: {', '.join(left)}.\n")
     return "\n".join(parts)
 
 
-def _shown(command: Sequence[str]) -> str:
+def _format_command(command: Sequence[str]) -> str:
     """Return a command as a user types it in the folder of the project."""
     tool, *arguments = command
     places = {"data": "../shared/data", "work": "build/benchmarks", "new": "build/benchmarks/new"}
     return shlex.join(["python", f"tools/{tool}", *(part.format(**places) for part in arguments)])
 
 
-def _processor_seconds() -> float:
+def _get_processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -38,7 +38,7 @@ FILES = (
 )
 
 
-def usage(command: click.Command) -> str:
+def format_usage(command: click.Command) -> str:
     """Return the usage line of a command."""
     pieces = ["[OPTIONS]"] if any(isinstance(parameter, click.Option) for parameter in command.params) else []
     with click.Context(command) as context:
@@ -48,7 +48,7 @@ def usage(command: click.Command) -> str:
     return " ".join(pieces)
 
 
-def options(command: click.Command) -> Iterator[tuple[str, str]]:
+def iter_options(command: click.Command) -> Iterator[tuple[str, str]]:
     """Yield the options of a command except ``--help``: the syntax and the help text of each."""
     with click.Context(command) as context:
         for parameter in command.params:
@@ -57,13 +57,13 @@ def options(command: click.Command) -> Iterator[tuple[str, str]]:
                 yield record[0], " ".join(record[1].split())
 
 
-def paragraphs(command: click.Command) -> list[str]:
+def split_help(command: click.Command) -> list[str]:
     """Return the help of a command as paragraphs; preformatted ones keep their lines."""
     written = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
     return [part.removeprefix("\b\n") if part.startswith("\b") else " ".join(part.split()) for part in written]
 
 
-def page(cli: click.Group) -> str:
+def build_page(cli: click.Group) -> str:
     """Return the documentation page of the command."""
     lines = [
         "# The command",
@@ -81,23 +81,23 @@ def page(cli: click.Group) -> str:
         "commands; `kvstore plugins` lists them.",
     ]
     for name, command in sorted(cli.commands.items()):
-        lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {usage(command)}\n```"]
-        for text in paragraphs(command):
+        lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
+        for text in split_help(command):
             lines += ["", f"```plain\n{text}\n```" if "\n" in text else text]
-        lines += ["", "| option | |", "|---|---|"] if any(options(command)) else []
-        lines += [f"| `{written}` | {says} |" for written, says in _cells(command)]
+        lines += ["", "| option | |", "|---|---|"] if any(iter_options(command)) else []
+        lines += [f"| `{written}` | {says} |" for written, says in _iter_cells(command)]
     return "\n".join(lines) + "\n"
 
 
-def _cells(command: click.Command) -> Iterator[tuple[str, str]]:
-    for written, says in options(command):
+def _iter_cells(command: click.Command) -> Iterator[tuple[str, str]]:
+    for written, says in iter_options(command):
         yield written.replace("|", "\\|"), says.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
-def man_page(cli: click.Group, version: str) -> str:
+def build_man_page(cli: click.Group, version: str) -> str:
     """Return the man page of the command (roff, section 1)."""
     lines = [
-        f'.TH KVSTORE 1 "" "kvstore {_roff(version)}" "User Commands"',
+        f'.TH KVSTORE 1 "" "kvstore {_escape_roff(version)}" "User Commands"',
         ".SH NAME",
         "kvstore \\- an embedded knowledge store: documents in, answers with citations out",
         ".SH SYNOPSIS",
@@ -110,38 +110,38 @@ def man_page(cli: click.Group, version: str) -> str:
         "Each command accepts \\fB\\-h\\fR, \\fB\\-\\-help\\fR.",
     ]
     for name, command in sorted(cli.commands.items()):
-        lines += [f".SS kvstore {_roff(name)} {_roff(usage(command))}"]
-        for number, text in enumerate(paragraphs(command)):
+        lines += [f".SS kvstore {_escape_roff(name)} {_escape_roff(format_usage(command))}"]
+        for number, text in enumerate(split_help(command)):
             lines += [".PP"] if number else []
-            lines += [".nf", *map(_roff, text.splitlines()), ".fi"] if "\n" in text else [_roff(text)]
-        for written, says in options(command):
-            lines += [".TP", f"\\fB{_roff(written)}\\fR", _roff(says)]
+            lines += [".nf", *map(_escape_roff, text.splitlines()), ".fi"] if "\n" in text else [_escape_roff(text)]
+        for written, says in iter_options(command):
+            lines += [".TP", f"\\fB{_escape_roff(written)}\\fR", _escape_roff(says)]
     for heading, rows in (("EXIT STATUS", STATUS), ("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
         lines += [f".SH {heading}"]
         for term, says in rows:
-            lines += [".TP", f"\\fB{_roff(term)}\\fR", _roff(says)]
+            lines += [".TP", f"\\fB{_escape_roff(term)}\\fR", _escape_roff(says)]
     return "\n".join(lines) + "\n"
 
 
-def _roff(text: str) -> str:
+def _escape_roff(text: str) -> str:
     """Escape text for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + escaped if escaped.startswith((".", "'")) else escaped
 
 
-def made() -> dict[Path, str]:
+def build_files() -> dict[Path, str]:
     """Return the generated files and their contents."""
     import kvstore
     from kvstore_shell.cli import cli
 
     return {
-        ROOT / "docs" / "command.md": page(cli),
-        ROOT / "docs" / "kvstore.1": man_page(cli, kvstore.__version__),
+        ROOT / "docs" / "command.md": build_page(cli),
+        ROOT / "docs" / "kvstore.1": build_man_page(cli, kvstore.__version__),
     }
 
 
 if __name__ == "__main__":
-    for path, text in made().items():
+    for path, text in build_files().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(f"{path.relative_to(ROOT)} generated", file=sys.stderr)

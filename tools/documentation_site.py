@@ -26,13 +26,13 @@ _FENCED = re.compile(r"^(```.*?^```$\n?)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
-def page_of(path: str) -> str | None:
+def find_page(path: str) -> str | None:
     """Return the site page of a file of the repository, given by its path from the root."""
     taken = {source: page for page, source in TAKEN_IN.items()}
     return taken.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
 
 
-def with_links(text: str, source: str, page: str) -> str:
+def rewrite_links(text: str, source: str, page: str) -> str:
     """Rewrite the links of a repository text for a page of the site; both are given by their paths from the root."""
 
     def link(match: re.Match[str]) -> str:
@@ -41,15 +41,15 @@ def with_links(text: str, source: str, page: str) -> str:
         if not path or ":" in path:
             return match[0]
         # No link points outside the repository.
-        found = page_of(os.path.normpath(PurePosixPath(source).parent / path))
+        found = find_page(os.path.normpath(PurePosixPath(source).parent / path))
         if found is None:
             return shown
         return f"{picture}[{shown}]({os.path.relpath(found, PurePosixPath(page).parent)}{mark}{heading})"
 
-    return _outside_code(text, lambda prose: _LINK.sub(link, prose))
+    return _apply_outside_code(text, lambda prose: _LINK.sub(link, prose))
 
 
-def _outside_code(text: str, change: Callable[[str], str]) -> str:
+def _apply_outside_code(text: str, change: Callable[[str], str]) -> str:
     """Apply a change to a text except its code blocks."""
     pieces = _FENCED.split(text)
     return "".join(piece if piece.startswith("```") else change(piece) for piece in pieces)
@@ -67,7 +67,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrite the links of a page for the site."""
     name = page.file.src_uri
-    return with_links(markdown, TAKEN_IN.get(name, f"docs/{name}"), name)
+    return rewrite_links(markdown, TAKEN_IN.get(name, f"docs/{name}"), name)
 
 
 def on_post_build(config: Any) -> None:
@@ -78,5 +78,5 @@ def on_post_build(config: Any) -> None:
     }
     for page, source in {**sources, **TAKEN_IN, "llms.txt": "docs/llms.txt"}.items():
         (site / page).write_text(
-            with_links((ROOT / source).read_text(encoding="utf-8"), source, page), encoding="utf-8"
+            rewrite_links((ROOT / source).read_text(encoding="utf-8"), source, page), encoding="utf-8"
         )

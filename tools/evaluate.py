@@ -35,14 +35,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from evaluation.ablations import ABLATIONS, ablations
+from evaluation.ablations import ABLATIONS, build_ablations
 from evaluation.answers import answer_outcomes
-from evaluation.manual import manual_sets
-from evaluation.measures import Outcome, differences, summary
-from evaluation.overview import overview_rows
+from evaluation.manual import make_manual_sets
+from evaluation.measures import Outcome, compute_differences, summarize
+from evaluation.overview import build_overview_rows
 from evaluation.printed_index import evaluate_index
-from evaluation.question_sets import QuestionSet, fill, load
-from evaluation.retrievers import Retriever, SegmentRetriever, StrategyRetriever, outcomes_of
+from evaluation.question_sets import QuestionSet, fill_store, load
+from evaluation.retrievers import Retriever, SegmentRetriever, StrategyRetriever, compute_outcomes
 
 import kvstore
 from kvstore.registry import STRATEGIES, list_overview_strategies
@@ -111,22 +111,22 @@ def main(
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
 
-        def opened(name: str) -> kvstore.Store:
+        def open_store(name: str) -> kvstore.Store:
             made = kvstore.open(folder / name, embedder=embedder, settings={"language": language})
             made.set("reranker", reranker)
             return made
 
         if index is not None:
-            with opened("index") as pages:
+            with open_store("index") as pages:
                 report = evaluate_index(pages, index, Path(scratch), tell)
         elif overview:
             shares: list[dict[str, Any]] = []
             chosen = strategy or (*list_overview_strategies(), "hybrid")
             for place in data:
                 questions = load(place, limit_corpus)
-                with opened(questions.name.replace(":", "-")) as passages:
-                    fill(passages, questions, False, tell)
-                    shares += overview_rows(passages, questions.folder, chosen, tell)
+                with open_store(questions.name.replace(":", "-")) as passages:
+                    fill_store(passages, questions, False, tell)
+                    shares += build_overview_rows(passages, questions.folder, chosen, tell)
             report = {"rows": shares, "differences": []}
         else:
             measured = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
@@ -137,19 +137,19 @@ def main(
                 questions = load(place, limit_corpus)
                 imported = triples and (questions.folder / "triples.jsonl").exists()
                 name = questions.name.replace(":", "-") + ("-triples" if imported else "")
-                with opened(name) as passages:
-                    seconds = fill(passages, questions, imported, tell)
+                with open_store(name) as passages:
+                    seconds = fill_store(passages, questions, imported, tell)
                     asked.of(passages, name, [questions], seconds, rows, gains)
             if manual is not None:
-                with opened("manual") as pages:
-                    seconds, sets = manual_sets(pages, manual, Path(scratch), tell)
+                with open_store("manual") as pages:
+                    seconds, sets = make_manual_sets(pages, manual, Path(scratch), tell)
                     asked.of(pages, None, sets, seconds, rows, gains)
             report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": gains}
     if as_json:
         print(json.dumps(report))
     elif "rows" in report:
-        print(table([{name: value for name, value in each.items() if name in SHOWN} for each in report["rows"]]))
-        print(table([flat(gain) for gain in report["differences"]]))
+        print(format_table([{name: value for name, value in each.items() if name in SHOWN} for each in report["rows"]]))
+        print(format_table([flatten_gain(gain) for gain in report["differences"]]))
     else:
         for name, value in report.items():
             print(f"{name:28} {value}")
@@ -157,7 +157,7 @@ def main(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is measured of every set: strategies (None: the store's), other systems, answers."""
+    """What to measure on every set: strategies (None: that of the session), other systems, answers."""
 
     strategies: Sequence[str | None]
     compare: bool
@@ -176,22 +176,24 @@ class _Asked:
         rows: list[dict[str, Any]],
         gains: list[dict[str, Any]],
     ) -> None:
-        """Add a row for every system and set (called ``name``, where it is not by its own name), and the gains of the
-        first system over the others; ``store`` holds the documents of all the sets."""
+        """Add a row for every system and set, and the gains of the first system over the others.
+
+        ``store`` contains the documents of all sets. ``name`` replaces the name of a set in the row.
+        """
         self._make_indexes(store)
         retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
         if self.ablated:
-            retrievers += ablations(store, self.ablated)
+            retrievers += build_ablations(store, self.ablated)
         if self.segments:
             retrievers += [SegmentRetriever(store, strategy) for strategy in self.strategies]
         if self.compare:
-            from evaluation.baselines import baselines
+            from evaluation.baselines import build_baselines
 
-            retrievers += baselines(store, tell)
+            retrievers += build_baselines(store, tell)
         for questions in sets:
             dataset = name or questions.name
             head = {"dataset": dataset, "ingest_s": round(seconds, 1)}
-            measured = {each.name: outcomes_of(each, questions, store, tell) for each in retrievers}
+            measured = {each.name: compute_outcomes(each, questions, store, tell) for each in retrievers}
             if self.answers:
                 for strategy in self.strategies:
                     label = f"ASK {strategy or store._session.settings.strategy}"
@@ -200,8 +202,8 @@ class _Asked:
                         measured[f"{label} AS SEGMENTS"] = answer_outcomes(
                             store, questions, strategy, self.model, tell, as_segments=True
                         )
-            rows += [head | row(store, questions, system, found) for system, found in measured.items() if found]
-            gains += compared(dataset, measured)
+            rows += [head | build_row(store, questions, system, found) for system, found in measured.items() if found]
+            gains += compare_systems(dataset, measured)
 
     def _make_indexes(self, store: kvstore.Store) -> None:
         """Make the indexes that are wanted, and that the strategies need."""
@@ -214,32 +216,32 @@ class _Asked:
                 store.create_index(kind)
 
 
-def row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
-    """The figures of one system on one set."""
+def build_row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
+    """Return the figures of one system on one set."""
     chunks = int(store.statistics()["chunks"])
     pool = statistics.median(outcome.pool for outcome in outcomes)
     return {
         "strategy": system,
         "questions": len(outcomes),
-        **summary(outcomes),
+        **summarize(outcomes),
         "median_pool": round(pool / chunks, 4),
         "passages": len(questions.passages),
         "chunks": chunks,
     }
 
 
-def compared(dataset: str, measured: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
-    """What the first strategy gains over every other system, on the questions of one set."""
+def compare_systems(dataset: str, measured: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
+    """Return the gain of the first strategy over every other system, on the questions of one set."""
     first, *others = measured
     return [
-        {"dataset": dataset, "strategy": first, "over": other, **differences(measured[first], measured[other])}
+        {"dataset": dataset, "strategy": first, "over": other, **compute_differences(measured[first], measured[other])}
         for other in others
         if len(measured[other]) == len(measured[first])
     ]
 
 
-def flat(gain: dict[str, Any]) -> dict[str, Any]:
-    """A row of differences as people read it."""
+def flatten_gain(gain: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of differences in readable form."""
     return {
         name: f"{value['difference']:+.3f} [{value['low']:+.3f}, {value['high']:+.3f}]"
         if isinstance(value, dict)
@@ -248,8 +250,8 @@ def flat(gain: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Rows as a table of text, a column for everything that some row has."""
+def format_table(rows: list[dict[str, Any]]) -> str:
+    """Format rows as a text table with a column for each key of any row."""
     columns = list(dict.fromkeys(name for each in rows for name in each))
     cells = [columns, *([str(each.get(name, "")) for name in columns] for each in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -1,10 +1,10 @@
-"""Make the list of everyday English words that names are told from.
+"""Generate the list of everyday English words, which are not taken for names.
 
     python tools/everyday_words.py TREEBANK_FOLDER > kvstore/text/everyday_words.txt
 
-A word is everyday where its base form stands in at least three documents of the treebanks (``*.conllu.xz`` in the
-folder) and is no proper name in most places; it is listed in every form that it has there, under the kind of word that
-the form is most often. Words are facts about the language; no text of the treebanks is kept.
+A word is everyday if its base form occurs in at least three documents of the treebanks (``*.conllu.xz`` in the folder)
+and is usually not a proper name. The list contains every form of it that occurs there, under its most frequent part of
+speech. Words are facts about the language; the list contains no text of the treebanks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import click
-from treebank import documents
+from treebank import iter_documents
 
 #: The minimum number of documents that contain a word.
 _DOCUMENTS = 3
@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     places: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     forms: defaultdict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.glob("*.conllu.xz")):
-        for number, document in enumerate(documents(path)):
+        for number, document in enumerate(iter_documents(path)):
             for word in (word for sentence in document for word in sentence.words):
                 lemma, form = word.lemma.lower(), word.form.lower()
                 uses[lemma]["PROPN" if word.pos == "PROPN" else "other"] += 1

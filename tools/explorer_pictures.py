@@ -35,7 +35,7 @@ _TOKEN = "the-token"
 
 
 @contextmanager
-def serving(path: Path, token: str) -> Iterator[int]:
+def serve_explorer(path: Path, token: str) -> Iterator[int]:
     """Serve the explorer of a store from a thread, at a free port of this machine; yield its number."""
     import uvicorn
 
@@ -74,7 +74,7 @@ def main(folder: Path) -> None:
         with kvstore.open(path, settings={"language": "rules"}) as store:
             store.ingest([sample.folder()])
             store.ingest([sample.hierarchy()], format="pairs")
-        with serving(path, _TOKEN) as port, sync_playwright() as playwright:
+        with serve_explorer(path, _TOKEN) as port, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
             page = browser.new_page(viewport=_SIZE, color_scheme="light")
             page.goto(f"http://127.0.0.1:{port}/?token={_TOKEN}")

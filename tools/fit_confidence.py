@@ -1,20 +1,22 @@
-"""Fit and measure the confidence of answers: stores asked their own questions, and those of others.
+"""Fit and measure the confidence of answers, with questions that a store can answer and questions that it cannot.
 
     python tools/fit_confidence.py --data FOLDER[:N] ... [--manual ARCHIVE] [--small N] [--mixed N] [--store FOLDER]
                                    [--json]
 
-Every set (see tools/evaluate.py) becomes a store, and is asked its own questions and those of all other sets; a
-``--manual`` is one store with both sets that are made from it. ``--small`` adds stores of ten passages each, made
-around a question's of the sets that have passages, so that size decides nothing; ``--mixed`` adds a store of each of
-these in which so many passages are one document. The folders of ``tools/note_folders`` are stores too: files as people
-keep them, and questions that they answer or, on the same matters, do not. In: the parts of
-:class:`~kvstore.answering.confidence.Confidence` for each question and store. Out: the weights of a logistic model,
-fitted on the even questions of every pair, and for the odd ones the share answered of own and of other questions, and
-the area under the ROC curve. ``answered_withheld`` is the share answered of own questions whose documents WHERE leaves
-out; no weight is fitted by these, since other documents may answer them. A manual is also asked for options that it has
-not: the names of its own, backwards. Stores count alike, and so do the sets of questions that one is asked; those that
-it answers count together as much as the others. ``held_out`` has the same for every set, by weights that were fitted
-without its store and its questions.
+Every set (see tools/evaluate.py) becomes a store, which is asked its own questions and those of all other sets. A
+``--manual`` is one store with both sets that are generated from it. ``--small`` adds stores of ten passages, each built
+around a question, so that the model does not depend on the size of a store; ``--mixed`` adds a store for each set in
+which several passages form one document. The folders of ``tools/note_folders`` are stores too: realistic files, with
+questions that they answer and similar ones that they do not.
+
+In: the features of :class:`~kvstore.answering.confidence.Confidence` for each question and store. Out: the weights of
+a logistic model, fitted on the even questions of every pair, and, for the odd questions, the share answered of own and
+of other questions, and the area under the ROC curve. ``answered_withheld`` is the share answered of own questions whose
+documents a WHERE excludes; they are not used for fitting, because other documents may answer them. A manual is also
+asked about options that do not exist: the reversed names of its own. All stores have the same
+weight, and so have the question sets that a store is asked; the sets that it answers have together the same weight as
+the others together. ``held_out`` has the same figures for every set, with weights fitted without its store and its
+questions.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from evaluation.answers import area_under_curve
-from evaluation.manual import manual_sets
-from evaluation.question_sets import QuestionSet, fill, load, read_lines
+from evaluation.answers import compute_area_under_curve
+from evaluation.manual import make_manual_sets
+from evaluation.question_sets import QuestionSet, fill_store, load, read_lines
 
 import kvstore
 from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
@@ -59,8 +61,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Asked:
-    """One question to one store: the parts of its confidence, whether the store answers it, and its half; ``set`` is
-    what the store was made from, and ``of`` what the question was."""
+    """One question asked of one store: the features of its confidence, if the store answers it, and its half.
+
+    ``set`` is the data set of the store, and ``of`` that of the question.
+    """
 
     store: str
     questions: str
@@ -74,7 +78,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Stored:
-    """A store, what it was made from, and the sets of questions that it answers."""
+    """A store, the data set it was built from, and the sets of questions that it answers."""
 
     name: str
     store: kvstore.Store
@@ -83,7 +87,7 @@ class Stored:
 
     @property
     def origin(self) -> str:
-        """What its questions come from, which another store may have as well."""
+        """The data set of its questions, which another store may also have."""
         return self.name.removesuffix(_MIXED)
 
 
@@ -109,28 +113,30 @@ def main(
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
         stored = []
-        for questions in [*sets, *(joined(questions, mixed) for questions in passages if mixed)]:
+        for questions in [*sets, *(join_passages(questions, mixed) for questions in passages if mixed)]:
             opened = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
-            fill(opened, questions, False, lambda text: None)
+            fill_store(opened, questions, False, lambda text: None)
             stored.append(Stored(questions.name, opened, [questions]))
         if manual is not None:
             opened = stores.enter_context(kvstore.open(folder / "manual"))
             stored.append(
-                Stored("manual", opened, manual_sets(opened, manual, Path(scratch), lambda text: None)[1], True)
+                Stored("manual", opened, make_manual_sets(opened, manual, Path(scratch), lambda text: None)[1], True)
             )
-        asked = [each for mine in stored for each in of_store(mine, stored)]
+        asked = [each for mine in stored for each in ask_store(mine, stored)]
         for questions in sorted(NOTES.glob("*.jsonl")):
-            asked += of_notes(folder, questions, stored)
-        asked += [each for number in range(small if passages else 0) for each in of_small(folder, passages, number)]
+            asked += ask_notes(folder, questions, stored)
+        asked += [
+            each for number in range(small if passages else 0) for each in ask_small_stores(folder, passages, number)
+        ]
     report = {
-        name: fitted(asked, [part for part in weights if part != "constant"], least)
+        name: fit_and_evaluate(asked, [part for part in weights if part != "constant"], least)
         for name, weights in (("with similarity", SIMILARITY_WEIGHTS), ("words alone", WORD_WEIGHTS))
     }
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
 
-def joined(questions: QuestionSet, count: int) -> QuestionSet:
-    """The same passages, so many of them a document."""
+def join_passages(questions: QuestionSet, count: int) -> QuestionSet:
+    """Return the same passages, with ``count`` passages in each document."""
     documents, within = [], {}
     for start in range(0, len(questions.passages), count):
         some = questions.passages[start : start + count]
@@ -140,10 +146,13 @@ def joined(questions: QuestionSet, count: int) -> QuestionSet:
     return replace(questions, name=f"{questions.name}{_MIXED}", passages=documents, questions=asked)
 
 
-def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
-    """What a store says to the questions of all sets."""
+def ask_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
+    """Ask a store the questions of all sets."""
     found = []
-    for other in [*others, *([Stored(stored.name, stored.store, made_up(stored.own))] if stored.manual else [])]:
+    for other in [
+        *others,
+        *([Stored(stored.name, stored.store, make_unanswerable_sets(stored.own))] if stored.manual else []),
+    ]:
         mine = other is stored
         if other.origin == stored.origin and other in others and not mine:
             continue
@@ -159,8 +168,8 @@ def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
     return found
 
 
-def of_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[Asked]:
-    """What a store of the folder beside some questions says to these, and to those of some sets."""
+def ask_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[Asked]:
+    """Ask a store of a folder of notes the questions of the folder and those of some sets."""
     notes, found = questions.with_suffix(""), []
     with kvstore.open(folder / notes.name) as opened:
         opened.ingest(notes, workers=0)
@@ -169,12 +178,12 @@ def of_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[As
             kind = "questions" if row["answer"] else "questions on what is not there"
             names = (notes.name, kind, notes.name, notes.name)
             found.append(ask(opened, names, row["question"], row["answer"] is not None, number % 2 == 0))
-        found += of_store(Stored(notes.name, opened, []), others)
+        found += ask_store(Stored(notes.name, opened, []), others)
     return found
 
 
-def made_up(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """The questions on options and parameters with names that nothing has: the parts of each backwards."""
+def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
+    """Return questions on options and parameters that do not exist: each part of a name is reversed."""
     (options,) = [questions for questions in sets if questions.name == "manual-options"]
     asked = []
     for question in options.questions:
@@ -183,8 +192,8 @@ def made_up(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
     return [replace(options, name="made-up options", questions=asked)]
 
 
-def of_small(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:
-    """What a store of ten passages says to the question it was made around, and to others of the same set."""
+def ask_small_stores(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:
+    """Ask stores of ten passages the question that each was built around, and other questions of the same set."""
     own = sets[number % len(sets)]
     question = own.questions[(number * 7) % len(own.questions)]
     places = [place for place, passage in enumerate(own.passages) if passage["id"] in question.gold]
@@ -215,49 +224,49 @@ def ask(
     tuning: bool,
     where: str | None = None,
 ) -> Asked:
-    """The parts of the confidence of one question; ``names`` are those of the store, the questions, and their sets."""
+    """Return the features of one question; ``names`` are those of the store, the questions, and their sets."""
     _, weighed = store.weigh(text, where=where)
     wanted = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
     return Asked(*names, {part: getattr(weighed, part) or 0.0 for part in wanted}, own, tuning)
 
 
-def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[str, Any]:
-    """The weights that fit the questions for choosing, and how they do on the others and on sets that are held out."""
-    withheld = _table([each for each in asked if each.withheld], names)
+def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[str, Any]:
+    """Fit weights on the questions for fitting, and evaluate them on the others and on held-out sets."""
+    withheld = _build_table([each for each in asked if each.withheld], names)
     asked = [each for each in asked if not each.withheld]
-    parts = _table(asked, names)
+    parts = _build_table(asked, names)
     own = np.array([each.own for each in asked], float)
     tuning = np.array([each.tuning for each in asked])
-    values = _weights(asked, parts, tuning)
+    values = _fit_weights(asked, parts, tuning)
     confidence = 1 / (1 + np.exp(-(parts @ values)))
     report = ~tuning
     held_out = {}
     for name in sorted({each.set for each in asked}):
         out = np.array([name in (each.set, each.of) for each in asked])
-        told = 1 / (1 + np.exp(-(parts @ _weights(asked, parts, tuning & ~out))))
-        held_out[name] = _answered(asked, told >= least, out)
+        told = 1 / (1 + np.exp(-(parts @ _fit_weights(asked, parts, tuning & ~out))))
+        held_out[name] = _compute_answered_shares(asked, told >= least, out)
     return {
         "weights": {name: round(float(value), 2) for name, value in zip([*names, "constant"], values, strict=True)},
-        "area_tune": round(area_under_curve(confidence[tuning], own[tuning]), 4),
-        "area_report": round(area_under_curve(confidence[report], own[report]), 4),
+        "area_tune": round(compute_area_under_curve(confidence[tuning], own[tuning]), 4),
+        "area_report": round(compute_area_under_curve(confidence[report], own[report]), 4),
         "answered_own": round(float((confidence[report & (own == 1)] >= least).mean()), 4),
         "answered_others": round(float((confidence[report & (own == 0)] >= least).mean()), 4),
         "answered_withheld": round(float((withheld @ values > np.log(least / (1 - least))).mean()), 4)
         if len(withheld)
         else None,
-        "answered": _answered(asked, confidence >= least, report),
+        "answered": _compute_answered_shares(asked, confidence >= least, report),
         "held_out": held_out,
     }
 
 
-def _table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
-    """The parts of these names of each question, and a one, shape (questions, names + 1)."""
+def _build_table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
+    """Return the named features of each question and a constant 1, shape (questions, names + 1)."""
     rows = [[*(each.parts[name] for name in names), 1.0] for each in asked]
     return np.array(rows).reshape(len(asked), len(names) + 1)
 
 
-def _weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
-    """The weights that fit some of the questions, the constant last."""
+def _fit_weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
+    """Return the weights that fit some of the questions; the constant is last."""
     own = np.array([each.own for each in asked], float)
     # Of what a store does not answer, what is on its own matters counts as much as what is on others.
     pairs = [(each.store, each.own, each.of == each.set, each.questions) for each in asked]
@@ -282,8 +291,8 @@ def _weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
     return values
 
 
-def _answered(asked: Sequence[Asked], answered: Mask, taken: Mask) -> dict[str, float]:
-    """The share answered of some of the questions, by store and questions."""
+def _compute_answered_shares(asked: Sequence[Asked], answered: Mask, taken: Mask) -> dict[str, float]:
+    """Return the share answered of some of the questions, by store and question set."""
     found: dict[str, list[bool]] = {}
     for each, mine, told in zip(asked, taken, answered, strict=True):
         if mine:

@@ -1,9 +1,9 @@
-"""Other ways to find every place of an entity in a forest, and to tell its relatives: the baselines of CFT-RAG (§4.1).
+"""Baselines of CFT-RAG: other methods to find every occurrence of an entity in a forest and to describe its relatives.
 
-In: trees as child–parent pairs, the root's first. Out: for a name every node that carries it, and for names the same
-sentences that strategy ``cft`` makes. Three are the paper's: breadth-first search over all trees, the same with a Bloom
-filter in every node, and that without the filters just above the leaves. Two it lacks: a dictionary, and an LMDB B-tree
-keyed by name, which is on disk like the store.
+In: trees as child–parent pairs, the root's first. Out: for a name every node with it, and for names the same sentences
+that the strategy ``cft`` writes. Three methods are from the paper (§4.1): breadth-first search over all trees, the same
+with a Bloom filter in every node, and that without the filters directly above the leaves. Two are added: a dictionary,
+and an LMDB B-tree keyed by name, which is on disk like the store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ID = Struct(">I")
 
 
 class TreeNode:
-    """A node of one tree; ``bloom`` holds the names of its subtree once :class:`BloomSearch` has seen it."""
+    """A node of one tree; ``bloom`` contains the names of its subtree after :class:`BloomSearch` has filled it."""
 
     __slots__ = ("above_leaves", "bloom", "children", "name", "parent", "tree")
 
@@ -40,7 +40,7 @@ class TreeNode:
 
 
 def grow(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
-    """The roots of trees given as pairs, every parent before its children; children stand by name."""
+    """Build trees from pairs, every parent before its children; return the roots. Children are ordered by name."""
     roots = []
     for tree, pairs in trees.items():
         root = TreeNode(pairs[0][1], tree, None)
@@ -53,8 +53,8 @@ def grow(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
     return roots
 
 
-def sentence(node: TreeNode, relatives: int) -> str:
-    """What is told of a node: its first ancestors and descendants, nearest first."""
+def describe_node(node: TreeNode, relatives: int) -> str:
+    """Return the sentence about a node: its first ancestors and descendants, the nearest first."""
     above: list[str] = []
     parent = node.parent
     while parent is not None and len(above) < relatives:
@@ -66,11 +66,11 @@ def sentence(node: TreeNode, relatives: int) -> str:
         for child in waiting.popleft().children:
             below.append(child.name)
             waiting.append(child)
-    return worded(node.name, node.tree, above, below[:relatives])
+    return format_sentence(node.name, node.tree, above, below[:relatives])
 
 
-def worded(name: str, tree: str, above: Sequence[str], below: Sequence[str]) -> str:
-    """The template of the sentence about one place."""
+def format_sentence(name: str, tree: str, above: Sequence[str], below: Sequence[str]) -> str:
+    """Format the sentence about one occurrence of a name."""
     if not below:
         return f"{name} (in {tree}) is under {', '.join(above)}"
     if not above:
@@ -91,7 +91,7 @@ class _InMemory(ABC):
     def locations(self, name: str) -> list[TreeNode]: ...
 
     def context(self, names: Iterable[str], relatives: int) -> list[str]:
-        return [sentence(node, relatives) for name in names for node in self.locations(name)]
+        return [describe_node(node, relatives) for name in names for node in self.locations(name)]
 
 
 class NaiveSearch(_InMemory):
@@ -119,7 +119,7 @@ class BloomSearch(_InMemory):
 
     def __init__(self, roots: Sequence[TreeNode]) -> None:
         self._roots = roots
-        largest = max(_fill_leaves(root) for root in roots)
+        largest = max(_mark_leaf_parents(root) for root in roots)
         self._bits = 10 * largest
         for root in roots:
             self._fill(root)
@@ -166,10 +166,10 @@ class ImprovedBloomSearch(BloomSearch):
         return found
 
 
-def _fill_leaves(node: TreeNode) -> int:
+def _mark_leaf_parents(node: TreeNode) -> int:
     """Mark the nodes whose children are all leaves; returns the number of nodes."""
     node.above_leaves = bool(node.children) and not any(child.children for child in node.children)
-    return 1 + sum(_fill_leaves(child) for child in node.children)
+    return 1 + sum(_mark_leaf_parents(child) for child in node.children)
 
 
 class DictionarySearch(_InMemory):
@@ -188,7 +188,7 @@ class DictionarySearch(_InMemory):
 
 
 class LmdbSearch:
-    """An LMDB B-tree from names to node ids, and one from ids to nodes; one read transaction a question."""
+    """An LMDB B-tree from names to node ids, and one from ids to nodes, with one read transaction per question."""
 
     def __init__(self, roots: Sequence[TreeNode], path: Path) -> None:
         self._environment = lmdb.open(str(path), map_size=1 << 30, max_dbs=2)
@@ -223,18 +223,18 @@ class LmdbSearch:
         return told
 
     def _sentence(self, transaction: Any, number: int, relatives: int) -> str:
-        def node(number: int) -> Any:
+        def get_node(number: int) -> Any:
             return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
 
-        name, tree, parent, children = node(number)
+        name, tree, parent, children = get_node(number)
         above: list[str] = []
         while parent is not None and len(above) < relatives:
-            other, _, parent, _ = node(parent)
+            other, _, parent, _ = get_node(parent)
             above.append(other)
         below: list[str] = []
         waiting = deque(children)
         while waiting and len(below) < relatives:
-            other, _, _, children = node(waiting.popleft())
+            other, _, _, children = get_node(waiting.popleft())
             below.append(other)
             waiting.extend(children)
-        return worded(name, tree, above, below)
+        return format_sentence(name, tree, above, below)

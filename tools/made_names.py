@@ -37,7 +37,7 @@ _PATTERNS = (
 )
 
 
-def made_names(seed: int) -> Iterator[str]:
+def generate_names(seed: int) -> Iterator[str]:
     """Yield an endless sequence of names of people and places."""
     chance = random.Random(seed)
 
@@ -66,10 +66,10 @@ def read_names(path: Path) -> Iterator[str]:
         yield from (key for key in map(to_entity_key, row) if key)
 
 
-def distinct_names(count: int, file: Path | None, seed: int) -> list[str]:
+def select_distinct_names(count: int, file: Path | None, seed: int) -> list[str]:
     """Return ``count`` different names in random order."""
     names: dict[str, None] = {}
-    for source in (read_names(file) if file else iter(()), made_names(seed)):
+    for source in (read_names(file) if file else iter(()), generate_names(seed)):
         for name in source:
             names.setdefault(name)
             if len(names) == count:

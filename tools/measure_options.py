@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 from evaluation.measures import DEPTH, measure, measure_places
 from evaluation.passages import Passage, Texts
-from evaluation.question_sets import QuestionSet, fill, load
+from evaluation.question_sets import QuestionSet, fill_store, load
 
 import kvstore
 from kvstore.arguments import Choice, Option
@@ -46,7 +46,7 @@ def main(folders: Sequence[str], strategies: Sequence[str], questions: int, stor
         with tempfile.TemporaryDirectory() as scratch:
             path = (stores or Path(scratch)) / question_set.name.replace(":", "-")
             with kvstore.open(path) as store:
-                fill(store, question_set, False, lambda message: click.echo(message, err=True))
+                fill_store(store, question_set, False, lambda message: click.echo(message, err=True))
                 existing = {status.kind for status in store.indexes()}
                 for kind in INDEXES:
                     if kind not in existing:

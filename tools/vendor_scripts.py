@@ -1,11 +1,11 @@
-"""Take the scripts of others that the explorer serves into the package, at fixed versions, with licence and hash.
+"""Add the third-party scripts of the explorer to the package, in fixed versions, with license and hash.
 
-    python tools/vendor_scripts.py            fetch every script anew and write it
-    python tools/vendor_scripts.py --check    fetch them, and say whether what is here is what was published
+    python tools/vendor_scripts.py            fetch and write every script
+    python tools/vendor_scripts.py --check    fetch them and compare them with the files in the package
 
-Needs npm, which verifies what it fetches against the registry's own hash; that hash and one of the file itself are
-written beside the script, into ``vendored.json``, and tests/test_vendored_scripts.py holds the files to it. A script of
-another licence than the one named here is refused. To take a newer version, change it here and run this.
+Needs npm, which verifies packages with the hashes of the registry. This hash and that of the file are written to
+``vendored.json`` next to the scripts, and tests/test_vendored_scripts.py compares the files with it. A script with
+another license than the one named here is rejected. To update a script, change its version here and run this tool.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LICENCES = ("MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script of a package: its file there, and its name here."""
+    """A script of a package: its path there, and its name here."""
 
     package: str
     version: str
@@ -50,7 +50,7 @@ SCRIPTS = (
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Write nothing; fail where a file here is not what was published.")
+@click.option("--check", is_flag=True, help="Write nothing; fail if a file differs from the published one.")
 def main(check: bool) -> None:
     """Fetch the scripts, and write or compare them."""
     if shutil.which("npm") is None:
@@ -58,7 +58,7 @@ def main(check: bool) -> None:
     files: dict[str, bytes] = {}
     entries = []
     for script in SCRIPTS:
-        data, licence, integrity = _fetched(script)
+        data, licence, integrity = _fetch_script(script)
         files |= {script.file: data, script.licence_file: licence}
         entries.append(
             {
@@ -88,7 +88,7 @@ def main(check: bool) -> None:
         print(f"{name}: {len(data):,} bytes")
 
 
-def _fetched(script: Script) -> tuple[bytes, bytes, str]:
+def _fetch_script(script: Script) -> tuple[bytes, bytes, str]:
     """Return the script, its license, and the registry's hash of the package."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["npm", "pack", f"{script.package}@{script.version}", "--json", "--ignore-scripts"]

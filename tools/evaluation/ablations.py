@@ -20,7 +20,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }
 
 
-def ablations(store: kvstore.Store, strategy: str) -> list[StrategyRetriever]:
+def build_ablations(store: kvstore.Store, strategy: str) -> list[StrategyRetriever]:
     """Return the full strategy, followed by a version without each of its parts."""
     left_out = ABLATIONS[strategy].items()
     return [

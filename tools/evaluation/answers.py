@@ -1,10 +1,10 @@
-"""How close an answer comes to the expected one.
+"""Measures of how close an answer is to the expected one.
 
-In: an answer and the text expected. Out: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004, F measure), BLEU (Papineni et al.
+In: an answer and the expected text. Out: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004, F measure), BLEU (Papineni et al.
 2002, up to four words, counts of longer runs smoothed by one as by Lin and Och 2004), F1 over words (Rajpurkar et al.
-2016) and BERTScore (Zhang et al. 2020, section 3: greedy matching, without rarity), over the vectors of tokens in their
-context where the store's embedder runs in this process, else over those of single words. Words are compared in lower
-case; 1 is best. Beside them, the share of answers in which a model cited what it was not given.
+2016) and BERTScore (Zhang et al. 2020, section 3: greedy matching, without rarity). BERTScore uses the vectors of
+tokens in their context if the embedder of the store runs in this process, otherwise those of single words. Words are
+compared in lower case; 1 is best. The share of answers in which a model cited numbers outside its prompt is added.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ TokenVectors = Callable[[str], Matrix]
 def answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
     """Return all measures of one answer; citations in it do not count."""
     text = _CITATION.sub("", answer)
-    mine, gold = words_of(text), words_of(expected)
+    mine, gold = split_words(text), split_words(expected)
     return {
-        "rouge-1": _overlap(_runs(mine, 1), _runs(gold, 1)),
-        "rouge-2": _overlap(_runs(mine, 2), _runs(gold, 2)),
-        "rouge-l": _f_measure(_common_subsequence(mine, gold), len(mine), len(gold)),
-        "bleu": bleu(mine, gold),
-        "f1": _overlap(_runs(_bare(mine), 1), _runs(_bare(gold), 1)),
-        "bertscore": bert_score(vectors(text), vectors(expected)) if mine and gold else 0.0,
+        "rouge-1": _compute_overlap(_count_runs(mine, 1), _count_runs(gold, 1)),
+        "rouge-2": _compute_overlap(_count_runs(mine, 2), _count_runs(gold, 2)),
+        "rouge-l": _compute_f_measure(_measure_common_subsequence(mine, gold), len(mine), len(gold)),
+        "bleu": compute_bleu(mine, gold),
+        "f1": _compute_overlap(_count_runs(_remove_articles(mine), 1), _count_runs(_remove_articles(gold), 1)),
+        "bertscore": compute_bert_score(vectors(text), vectors(expected)) if mine and gold else 0.0,
     }
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
 
-def bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
+def compute_bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
     """Return BLEU of one answer against one expected text."""
     if not mine or not gold:
         return 0.0
     logarithms = []
     for length in range(1, min(_LONGEST_RUN, len(mine)) + 1):
-        runs = _runs(mine, length)
+        runs = _count_runs(mine, length)
         smoothing = int(length > 1)
-        matched = sum((runs & _runs(gold, length)).values()) + smoothing
+        matched = sum((runs & _count_runs(gold, length)).values()) + smoothing
         if not matched:
             return 0.0
         logarithms.append(math.log(matched / (sum(runs.values()) + smoothing)))
@@ -68,19 +68,19 @@ def bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
     return math.exp(brevity + sum(logarithms) / len(logarithms))
 
 
-def bert_score(mine: Matrix, gold: Matrix) -> float:
+def compute_bert_score(mine: Matrix, gold: Matrix) -> float:
     """Return the F measure of every token's cosine with the nearest token of the other text."""
     cosines = mine @ gold.T
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
-def token_vectors(store: kvstore.Store) -> TokenVectors:
+def make_token_embedder(store: kvstore.Store) -> TokenVectors:
     """Return a function that computes token vectors with the store's embedder."""
     embedder = store.embedder
     if isinstance(embedder, SentenceTransformerEmbedder):
         return lambda text: embedder.embed_tokens([text])[0]
-    return lambda text: store.embed(words_of(text))
+    return lambda text: store.embed(split_words(text))
 
 
 def answer_outcomes(
@@ -92,14 +92,14 @@ def answer_outcomes(
     *,
     as_segments: bool = False,
 ) -> list[Outcome]:
-    """What ASK answers to every question whose answer or places are known; the times are those of whole answers.
+    """Measure the answers of ASK to every question with a known answer or spans; times are those of whole answers.
 
-    Beside :func:`answer_measures`: ``words`` of an answer; ``contains``, whether the expected answer stands in it (not
-    of yes and no); ``cited``, the share of the characters asked for that the citations cover; ``answered``, whether the
-    store says that it answers, and ``confidence``. An answer that is none contains and cites nothing.
+    In addition to :func:`answer_measures`: ``words``, their number; ``contains``, if it contains the expected answer
+    (not for yes and no); ``cited``, the share of the characters of the spans that the citations cover; ``answered``,
+    if the store did not abstain, and ``confidence``. An abstention contains and cites nothing.
     """
     known = [question for question in questions.questions if question.answer or question.spans]
-    vectors = token_vectors(store)
+    vectors = make_token_embedder(store)
     texts = Texts(store)
     outcomes = []
     for number, question in enumerate(known, 1):
@@ -110,20 +110,20 @@ def answer_outcomes(
         measures["false_citations"] = float(bool(answer.dropped))
         bare = _CITATION.sub("", answer.text)
         measures["words"] = float(len(bare.split()))
-        expected = " ".join(words_of(question.answer or ""))
+        expected = " ".join(split_words(question.answer or ""))
         if expected and expected not in ("yes", "no"):
-            found = f" {expected} " in f" {' '.join(words_of(bare))} "
+            found = f" {expected} " in f" {' '.join(split_words(bare))} "
             measures["contains"] = float(found and not answer.abstained)
         if question.spans:
             cited = [texts.place(Passage(c.document, c.start, c.end, c.text)) for c in answer.citations]
-            measures["cited"] = 0.0 if answer.abstained else covered(question.spans, cited)
+            measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
         tell(f"{questions.name}: {number} of {len(known)} answers")
     return outcomes
 
 
-def covered(wanted: Sequence[Place], found: Sequence[Place]) -> float:
+def compute_coverage(wanted: Sequence[Place], found: Sequence[Place]) -> float:
     """Return the fraction of the characters of some spans that others cover.
 
     >>> covered([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)])
@@ -134,24 +134,24 @@ def covered(wanted: Sequence[Place], found: Sequence[Place]) -> float:
     return len(characters & held) / max(1, len(characters))
 
 
-def _bare(words: Sequence[str]) -> list[str]:
+def _remove_articles(words: Sequence[str]) -> list[str]:
     """Return the words without articles."""
     return [word for word in words if word not in ("a", "an", "the")]
 
 
-def _runs(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
+def _count_runs(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[start : start + length]) for start in range(len(words) - length + 1))
 
 
-def _overlap(mine: Counter[tuple[str, ...]], gold: Counter[tuple[str, ...]]) -> float:
-    return _f_measure(sum((mine & gold).values()), sum(mine.values()), sum(gold.values()))
+def _compute_overlap(mine: Counter[tuple[str, ...]], gold: Counter[tuple[str, ...]]) -> float:
+    return _compute_f_measure(sum((mine & gold).values()), sum(mine.values()), sum(gold.values()))
 
 
-def _f_measure(common: int, mine: int, gold: int) -> float:
+def _compute_f_measure(common: int, mine: int, gold: int) -> float:
     return 2 * common / (mine + gold) if common else 0.0
 
 
-def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+def _measure_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the length of the longest common subsequence."""
     row = [0] * (len(second) + 1)
     for word in first:
@@ -161,8 +161,8 @@ def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
     return row[-1]
 
 
-def area_under_curve(confidence: Sequence[float] | Matrix, answerable: Sequence[float] | Matrix) -> float:
-    """The area under the ROC curve: how often an answerable question has more confidence than another (ties: half)."""
+def compute_area_under_curve(confidence: Sequence[float] | Matrix, answerable: Sequence[float] | Matrix) -> float:
+    """Return the area under the ROC curve: how often an answerable question has more confidence (ties: half)."""
     values, truth = np.asarray(confidence, np.float64), np.asarray(answerable, bool)
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]

@@ -49,36 +49,36 @@ class _Chunks:
         self.vectors = view.vectors.gather([(record.block, record.row) for _, record in rows])
 
     def passage(self, place: int) -> Passage:
-        """The chunk at a place."""
+        """Return the chunk with an index."""
         return Passage(self.documents[place], *self.spans[place], self.texts[place])
 
     def best(self, places: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
-        """The best of some chunks, given by place, with their scores."""
+        """Return the best of some chunks, given by index, with their scores."""
         count = min(CHUNKS, len(places))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = places[top[np.argsort(-scores[top], kind="stable")]].tolist()
         return Retrieved([self.passage(place) for place in order], len(places))
 
     def nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
-        """The best by cosine of some chunks, given by id."""
+        """Return the best of some chunks, given by id, by cosine."""
         places = np.array(sorted({self.place[chunk] for chunk in chunks if chunk in self.place}), np.int64)
         return self.best(places, self.vectors[places] @ vector)
 
 
-def baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[Retriever]:
-    """All of them, built from what a store holds."""
+def build_baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[Retriever]:
+    """Build all baselines from the content of a store."""
     with store.state() as view:
         chunks = _Chunks(view)
         tree, graph = _TreeRag(view, chunks, store.embed, tell), _GraphRag(view, chunks, store.embed, tell)
     everything = np.arange(len(chunks.ids))
 
-    def dense(_: str, vector: Matrix) -> Retrieved:
+    def search_dense(_: str, vector: Matrix) -> Retrieved:
         return chunks.best(everything, chunks.vectors @ vector)
 
     embed = store.embedder.embed_query
     return [
         _Bm25s(chunks),
-        VectorRetriever("dense", embed, dense),
+        VectorRetriever("dense", embed, search_dense),
         VectorRetriever("tree-rag", embed, tree),
         VectorRetriever("graph-rag", embed, graph),
     ]
@@ -113,11 +113,11 @@ class _TreeRag:
     ) -> None:
         self._chunks = chunks
         names = [(entity, record.name) for entity, record in view.entities.scan()]
-        of_node = {node: view.forest.get_node(node).entity for node in _all_nodes(view, names)}
+        of_node = {node: view.forest.get_node(node).entity for node in _iter_nodes(view, names)}
         in_trees = set(of_node.values())
         names = [(entity, name) for entity, name in names if not in_trees or entity in in_trees]
         self._entities = [entity for entity, _ in names]
-        self._index = _approximate(_embedded(embed, [name for _, name in names], "names", tell))
+        self._index = _build_hnsw_index(_embed_texts(embed, [name for _, name in names], "names", tell))
         self._relatives: dict[int, set[int]] = {}
         for node, entity in of_node.items():
             for parent in view.forest.iter_parents(node):
@@ -146,7 +146,7 @@ class _GraphRag:
         leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
         texts = [view.abstracts.read_text(record) for _, record in leaves]
-        self._index = _approximate(_embedded(embed, texts, "abstracts", tell))
+        self._index = _build_hnsw_index(_embed_texts(embed, texts, "abstracts", tell))
         self._chunk_ids = {abstract: list(view.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
@@ -169,15 +169,17 @@ class _GraphRag:
         return self._chunks.nearest((chunk for leaf in {*near, *hop} for chunk in self._chunk_ids[leaf]), vector)
 
 
-def _all_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:
-    """Every node of the entity trees."""
+def _iter_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:
+    """Yield every node of the entity trees."""
     for entity, _ in names:
         for rank, place in map(split_address, view.filter.get_addresses(view.entities.get(entity).key).tolist()):
             if rank == NODE_RANK:
                 yield place
 
 
-def _embedded(embed: Callable[[list[str]], Matrix], texts: list[str], what: str, tell: Callable[[str], None]) -> Matrix:
+def _embed_texts(
+    embed: Callable[[list[str]], Matrix], texts: list[str], what: str, tell: Callable[[str], None]
+) -> Matrix:
     parts = []
     for start in range(0, len(texts), _BATCH):
         parts.append(embed(texts[start : start + _BATCH]))
@@ -185,7 +187,7 @@ def _embedded(embed: Callable[[list[str]], Matrix], texts: list[str], what: str,
     return np.concatenate(parts)
 
 
-def _approximate(vectors: Matrix) -> hnswlib.Index:
+def _build_hnsw_index(vectors: Matrix) -> hnswlib.Index:
     index = hnswlib.Index(space="ip", dim=vectors.shape[1])
     index.init_index(max_elements=len(vectors), M=16, ef_construction=100, random_seed=0)
     index.add_items(vectors)

@@ -1,8 +1,8 @@
-"""Question sets made by rule from a manual: what an option or parameter does, and what a section says.
+"""Question sets generated from a manual: what an option or parameter does, and what a section says.
 
-In: an archive of HTML pages as DocBook makes them. Out: two sets, ``options`` and ``headings``, whose questions are put
-in several ways by rule. What has to be found is where the definition begins: the first words of what stands under the
-term or the heading, looked for word by word in the texts that the store keeps. No search is asked for anything.
+In: an archive of HTML pages as DocBook generates them. Out: two sets, ``options`` and ``headings``, whose questions
+follow several templates. The required span is the beginning of the definition: the first words below the term or the
+heading, found word by word in the stored texts. No search is used for this.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OF_HEADINGS = (
 
 @dataclass(frozen=True)
 class Definition:
-    """A term or heading of a page: its words as shown, the names among them, and how what it heads begins."""
+    """A term or heading of a page: its words as shown, the names in it, and the beginning of the text below it."""
 
     page: str
     command: str
@@ -72,10 +72,10 @@ def unpack(archive: Path, folder: Path) -> None:
         pages.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 
 
-def manual_sets(
+def make_manual_sets(
     store: kvstore.Store, archive: Path, scratch: Path, tell: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
-    """Ingest the pages of an archive, where the store is empty, and make both sets; gives the seconds as well."""
+    """Ingest the pages of an archive if the store is empty, and make both sets; return them and the seconds."""
     folder = scratch / "pages"
     unpack(archive, folder)
     seconds = 0.0
@@ -86,10 +86,10 @@ def manual_sets(
         seconds = report.seconds
         for failure in report.failures:
             print(f"{failure.place}: {failure.reason}", file=sys.stderr)
-    found = [each for path in sorted(folder.rglob("*.html")) for each in definitions(path)]
+    found = [each for path in sorted(folder.rglob("*.html")) for each in iter_definitions(path)]
     texts = _Words(store)
     sets = []
-    for name, asked in (("options", option_questions(found)), ("headings", heading_questions(found))):
+    for name, asked in (("options", make_option_questions(found)), ("headings", make_heading_questions(found))):
         step = max(1.0, len(asked) / _QUESTIONS)
         chosen = [asked[int(place * step)] for place in range(min(_QUESTIONS, len(asked)))]
         questions = [texts.question(text, definition) for text, definition in chosen]
@@ -97,7 +97,7 @@ def manual_sets(
     return seconds, sets
 
 
-def option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
+def make_option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
     """Return a question for each option of a command, and for each parameter that only one place defines."""
     named = [(name, each) for each in found if not each.heading for name in each.names]
     times = Counter(name for name, _ in named)
@@ -114,7 +114,7 @@ def option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]
     return asked
 
 
-def heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
+def make_heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
     """Return a question for each heading of two words or more that no other section has."""
     headings = [each for each in found if each.heading and len(_WORD.findall(each.title)) > 1]
     times = Counter(each.title.lower() for each in headings)
@@ -127,8 +127,8 @@ def heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition
     return asked
 
 
-def definitions(path: Path) -> Iterator[Definition]:
-    """The terms and headings of a page under which a definition of some words stands directly."""
+def iter_definitions(path: Path) -> Iterator[Definition]:
+    """Yield the terms and headings of a page that have a definition of some words directly below them."""
     parser = _Page()
     parser.feed(path.read_text(encoding="utf-8"))
     command = next((text for kind, text, _ in parser.parts if kind == "command"), "")
@@ -142,7 +142,7 @@ def definitions(path: Path) -> Iterator[Definition]:
 
 
 class _Page(HTMLParser):
-    """The terms, headings and paragraphs of a page, in order, with the names set as code in each term."""
+    """The terms, headings and paragraphs of a page, in order, with the names marked as code in each term."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class _Page(HTMLParser):
 
 
 class _Words:
-    """The words of a store's documents with their places, by the name of the page."""
+    """The words of the documents of a store with their spans, by the name of the page."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
@@ -199,7 +199,7 @@ class _Words:
             self._keys.setdefault(Path(key.partition("#")[0]).name, []).append(key)
 
     def question(self, text: str, definition: Definition) -> Question:
-        """A question with the place of its definition; without any where the store has lost it."""
+        """Return a question with the span of its definition, or without spans if the store lacks the definition."""
         keys = self._keys.get(definition.page, [])
         spans = tuple(self._spans(keys, definition))
         return Question(text, frozenset(keys), None, spans)

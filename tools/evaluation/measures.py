@@ -1,14 +1,13 @@
-"""What is measured of the answers to a question set, and how sure a difference is.
+"""Measures of the results for a question set, and confidence intervals of differences.
 
-In: for each question the chunks found, best first. Out: the means of all questions, of the half that parameters may be
-tuned on (those in even places) and of the half that is only reported; paired bootstrap intervals of differences (Efron
+In: for each question the retrieved chunks, best first. Out: means over all questions, over the half for tuning
+parameters (even positions) and over the half that is only reported; paired bootstrap intervals of differences (Efron
 and Tibshirani 1993, chapter 13: percentiles of resampled means).
 
-A question that needs whole passages is measured in documents, one that needs places of documents in chunks and
-characters: how many of the chunks that hold some of a place are found, and recall, precision and intersection over
-union of the characters within so many words (Smith and Troynikov 2024, "Evaluating Chunking Strategies for Retrieval"),
-and whether those words have all of what is asked for. Of segments, which are given within so many tokens, the words
-alone are measured.
+A question that needs whole passages is measured in documents. A question that needs spans of documents is measured in
+chunks and characters: the share of chunks found that overlap a span; recall, precision and intersection over union of
+the characters within a number of words (Smith and Troynikov 2024, "Evaluating Chunking Strategies for Retrieval"); and
+if those words contain all spans completely. For segments, whose length is limited in tokens, only words are measured.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .passages import Passage, Place, Texts, bare
+from .passages import Passage, Place, Texts, strip_span
 from .question_sets import Question
 
 #: The number of documents read for each question.
@@ -63,10 +62,10 @@ def measure(question: Question, found: Found) -> dict[str, float]:
     gold = question.gold
     measures = {f"recall@{cut}": len(gold.intersection(documents[:cut])) / len(gold) for cut in RECALLS}
     measures[f"all@{DEPTH}"] = float(gold.issubset(documents))
-    answer = _plain(question.answer or "")
+    answer = _normalize(question.answer or "")
     if answer and answer not in ("yes", "no"):
         for cut in ANSWERS:
-            read = _plain("\n".join(texts[document] for document in documents[:cut]))
+            read = _normalize("\n".join(texts[document] for document in documents[:cut]))
             measures[f"answer@{cut}"] = float(f" {answer} " in f" {read} ")
     return measures
 
@@ -84,9 +83,9 @@ def measure_places(
         chunks = [(passage.document, passage.start) for passage in found]
         measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
         measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
-    wanted = _characters(question.spans, texts)
+    wanted = _list_characters(question.spans, texts)
     for words in WORDS:
-        read = _characters(_within(found if within is None else within[words], words, texts), texts)
+        read = _list_characters(_cut_to_words(found if within is None else within[words], words, texts), texts)
         common = len(wanted & read)
         measures[f"recall_{words}w"] = common / max(1, len(wanted))
         measures[f"precision_{words}w"] = common / max(1, len(read))
@@ -97,7 +96,7 @@ def measure_places(
     return measures
 
 
-def _within(found: Found, words: int, texts: Texts) -> list[Place]:
+def _cut_to_words(found: Found, words: int, texts: Texts) -> list[Place]:
     """Return the spans of the first ``words`` words of some chunks."""
     places = []
     for passage in found:
@@ -110,31 +109,31 @@ def _within(found: Found, words: int, texts: Texts) -> list[Place]:
     return places
 
 
-def _characters(places: Sequence[Place], texts: Texts) -> set[tuple[str, int]]:
+def _list_characters(places: Sequence[Place], texts: Texts) -> set[tuple[str, int]]:
     """Return every character of some spans, without the white space at their ends."""
     return {
         (place.document, character)
         for place in places
-        for character in range(*bare(texts.text(place.document), place.start, place.end))
+        for character in range(*strip_span(texts.text(place.document), place.start, place.end))
     }
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(_WORD.findall(text.lower()))
 
 
-def names_of(outcomes: Sequence[Outcome]) -> list[str]:
+def list_measures(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the names of all measures, in order."""
     return list(dict.fromkeys(name for outcome in outcomes for name in outcome.measures))
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def summarize(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return means of all measures over all questions and over each half, marked ``_tune`` and ``_report``; times in
     ms.
     """
     figures: dict[str, float] = {}
     for suffix, part in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):
-        for name in names_of(outcomes):
+        for name in list_measures(outcomes):
             values = [outcome.measures[name] for outcome in part if name in outcome.measures]
             if values:
                 figures[name + suffix] = round(statistics.mean(values), 4)
@@ -147,10 +146,10 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return figures
 
 
-def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> dict[str, Any]:
+def compute_differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> dict[str, Any]:
     """Return the gain over the reference on the same questions, with the 95 % interval, for each measure."""
     found: dict[str, Any] = {}
-    for name in names_of(outcomes):
+    for name in list_measures(outcomes):
         pairs = [
             (mine.measures[name], other.measures[name])
             for mine, other in zip(outcomes, reference, strict=True)
@@ -159,12 +158,12 @@ def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> di
         if not pairs:
             continue  # only one side has this measure
         gains = np.array([mine - other for mine, other in pairs])
-        low, high = _interval(gains)
+        low, high = _compute_interval(gains)
         found[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
     return found
 
 
-def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _compute_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Return the 95 % percentile interval of the mean, from seeded resamples."""
     chosen = np.random.default_rng(0).integers(0, len(values), (_RESAMPLES, len(values)))
     low, high = np.percentile(values[chosen].mean(axis=1), [2.5, 97.5])

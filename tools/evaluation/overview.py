@@ -1,12 +1,12 @@
-"""Questions for an overview: how much of a written answer stands in what is found for them.
+"""Measures for overview questions: how much of a reference answer a retrieved text contains.
 
-In: a folder of whole documents with questions that ask for an overview of one (:func:`kvstore.retrieval.overview`), and
-a written answer, or several, for each. Out: for each system the shares of the answers' words and of their pairs of
-neighbouring words that the first so many words of what it finds have. Words are those of four letters and more, each
-once; function words among them say little, so the share of the rest is given as well (``content``). Words that are
-collected flatter a system, which pairs do not: neither tells without the other. Every question is asked of its own
-document alone (WHERE), and, as ``store``, of all documents together, which have to share the length. ``beginning``
-reads the document, or all of them alike, from the start: what a reader without any system does.
+In: a folder of whole documents, questions that ask for an overview of one (:func:`kvstore.retrieval.overview`), and
+one or more reference answers for each. Out: for each system the shares of the reference words, and of their pairs of
+adjacent words, that the first words of its result contain. Only words of four or more letters count, each once. Because
+function words mean little, the share without them is also reported (``content``). A collection of words can score well
+in words but not in pairs, so both are needed. Every question is asked of its own document (WHERE) and, as ``store``, of
+all documents together. ``beginning`` is the baseline without retrieval: the beginning of the document, or equal parts
+from the beginnings of all.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _LEAST_LETTERS = 4
 
 @dataclass(frozen=True)
 class OverviewQuestion:
-    """A question, the key of its document, and the answers that people wrote."""
+    """A question, the key of its document, and the reference answers."""
 
     text: str
     document: str
     answers: Sequence[str]
 
 
-def overview_questions(folder: Path) -> list[OverviewQuestion]:
+def load_overview_questions(folder: Path) -> list[OverviewQuestion]:
     """Return the questions of a folder that ask for an overview of one document."""
     found = [
         OverviewQuestion(row["question"], row["gold"][0], row.get("answers") or [row["answer"]])
@@ -63,11 +63,11 @@ def overview_questions(folder: Path) -> list[OverviewQuestion]:
     return found
 
 
-def overview_rows(
+def build_overview_rows(
     store: kvstore.Store, folder: Path, strategies: Sequence[str], tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """A row for each system and for each of the two ways to ask; ``store`` holds the documents of the folder."""
-    questions = overview_questions(folder)
+    """Return a row for each system and each of the two ways to ask; ``store`` contains the documents of the folder."""
+    questions = load_overview_questions(folder)
     made = {status.kind for status in store.indexes()}
     for kind in _KINDS:
         if kind in INDEXES and kind not in made:
@@ -79,7 +79,7 @@ def overview_rows(
             for number, question in enumerate(questions, 1):
                 for words in WORDS:
                     started = time.perf_counter()
-                    text = _found(store, system, question, words, scope == "document")
+                    text = _retrieve_words(store, system, question, words, scope == "document")
                     figures.setdefault(f"ms_{words}w", []).append(1000 * (time.perf_counter() - started))
                     for name, value in answer_shares(text, question.answers).items():
                         figures.setdefault(f"{name}_{words}w", []).append(value)
@@ -93,27 +93,27 @@ def overview_rows(
 
 
 def answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
-    """The shares of written answers that a text has, means over the answers."""
-    mine = _words(text)
+    """Return the shares of reference answers that a text contains, as means over the answers."""
+    mine = _split_words(text)
     found: dict[str, list[float]] = {}
     for answer in answers:
-        gold = _words(answer)
+        gold = _split_words(answer)
         for name, (has, wanted) in {
-            "words": (_long(mine), _long(gold)),
-            "content": (_long(mine), _long(gold) - FUNCTION_WORDS),
+            "words": (_select_long_words(mine), _select_long_words(gold)),
+            "content": (_select_long_words(mine), _select_long_words(gold) - FUNCTION_WORDS),
             "bigrams": (set(pairwise(mine)), set(pairwise(gold))),
         }.items():
             found.setdefault(name, []).append(len(has & wanted) / max(1, len(wanted)))
     return {name: statistics.mean(values) for name, values in found.items()}
 
 
-def _found(store: kvstore.Store, system: str, question: OverviewQuestion, words: int, alone: bool) -> str:
-    """The first so many words that a system finds for a question, asked of its document or of all."""
+def _retrieve_words(store: kvstore.Store, system: str, question: OverviewQuestion, words: int, alone: bool) -> str:
+    """Return the first words that a system retrieves for a question, asked of its document or of all documents."""
     keys = [question.document] if alone else store.keys()
     if system == "beginning":
-        return " ".join(_cut(_text(store, key), words // len(keys)) for key in keys)
+        return " ".join(_cut(_get_text(store, key), words // len(keys)) for key in keys)
     clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if alone else {}
-    said = _text(store, question.document)
+    said = _get_text(store, question.document)
     within = int(_MORE * words * count_text_tokens(said) / len(said.split()))
     for _ in range(_TRIES):
         evidence = store.retrieve(question.text, using=system, top=_MOST, within=within, **clauses)
@@ -126,7 +126,7 @@ def _found(store: kvstore.Store, system: str, question: OverviewQuestion, words:
     return _cut(text, words)
 
 
-def _text(store: kvstore.Store, key: str) -> str:
+def _get_text(store: kvstore.Store, key: str) -> str:
     document = store.get(key)
     assert document is not None
     return document.text
@@ -136,9 +136,9 @@ def _cut(text: str, words: int) -> str:
     return " ".join(text.split()[:words])
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _long(words: Sequence[str]) -> set[str]:
+def _select_long_words(words: Sequence[str]) -> set[str]:
     return {word for word in words if len(word) >= _LEAST_LETTERS}

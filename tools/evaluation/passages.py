@@ -64,7 +64,7 @@ class Texts:
         found = set()
         for document, start, end in places:
             text, to_characters = self._texts(document)
-            start, end = bare(text, start, end)
+            start, end = strip_span(text, start, end)
             for first, last in self._chunks.get(document, ()):
                 if max(int(to_characters[first]), start) < min(int(to_characters[last]), end):
                     found.add((document, first))
@@ -78,7 +78,7 @@ class Texts:
         return stored.text, np.concatenate([np.cumsum(begins) - begins, [int(begins.sum())]])
 
 
-def bare(text: str, start: int, end: int) -> tuple[int, int]:
+def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Return a span without the white space at its ends."""
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())

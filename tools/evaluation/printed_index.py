@@ -1,7 +1,7 @@
-"""A printed index against LOOKUP: does a term lead to the pages that the index names?
+"""A comparison of LOOKUP with a printed index: does a term lead to the pages that the index names?
 
-In: a file of entries (term, gold pages) beside the archive of HTML pages it belongs to. Out: shares of the terms that
-stand in one of their pages.
+In: a file of entries (term, gold pages) next to the archive of HTML pages. Out: the shares of terms that are found on
+one of their pages.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def load(place: str, limit: int | None) -> QuestionSet:
     return QuestionSet(name, folder, passages, questions, details)
 
 
-def fill(store: kvstore.Store, questions: QuestionSet, triples: bool, tell: Callable[[str], None]) -> float:
+def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, tell: Callable[[str], None]) -> float:
     """Put the texts, and the triples if requested, into a store; return the seconds it took.
 
     A store that already has them all is left unchanged.

@@ -65,7 +65,7 @@ class StrategyRetriever:
     def __call__(self, question: str) -> Retrieved:
         evidence = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
         embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
-        return Retrieved(_passages(evidence), evidence.pool, embedding)
+        return Retrieved(_list_passages(evidence), evidence.pool, embedding)
 
 
 class SegmentRetriever:
@@ -80,15 +80,15 @@ class SegmentRetriever:
         evidence = self._retrieve(question)
         embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
         started = time.perf_counter()
-        within = {words: _passages(self._retrieve(question, round(TOKENS_A_WORD * words))) for words in WORDS}
+        within = {words: _list_passages(self._retrieve(question, round(TOKENS_A_WORD * words))) for words in WORDS}
         elapsed = 1000 * (time.perf_counter() - started)
-        return Retrieved(_passages(evidence), evidence.pool, embedding, within, elapsed)
+        return Retrieved(_list_passages(evidence), evidence.pool, embedding, within, elapsed)
 
     def _retrieve(self, question: str, within: int | None = None) -> kvstore.Evidence:
         return self._store.retrieve(question, using=self._using, top=CHUNKS, as_segments=True, within=within)
 
 
-def _passages(evidence: kvstore.Evidence) -> list[Passage]:
+def _list_passages(evidence: kvstore.Evidence) -> list[Passage]:
     return [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
 
 
@@ -108,7 +108,7 @@ class VectorRetriever:
         return Retrieved(retrieved.found, retrieved.pool, embedding)
 
 
-def outcomes_of(
+def compute_outcomes(
     retriever: Retriever, questions: QuestionSet, store: kvstore.Store, tell: Callable[[str], None]
 ) -> list[Outcome]:
     """Return the outcome of every question of a set, in order; ``store`` holds its documents."""

@@ -14,7 +14,7 @@ Figures = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Bar:
-    """At most (or at ``least``) ``factor`` times the best of ``beside``, or ``factor`` itself, at some ``sizes``."""
+    """A target: at most (``least``: at least) ``factor`` times the best of ``beside``, or ``factor`` itself."""
 
     figure: str
     factor: float
@@ -66,7 +66,7 @@ GROWTH_BARS = (
 )
 
 
-def reached(figures: Mapping[str, Figures], ours: Sequence[str], size: int | None) -> Iterator[Reached]:
+def iter_reached_bars(figures: Mapping[str, Figures], ours: Sequence[str], size: int | None) -> Iterator[Reached]:
     """Yield the targets of a size, or of growth, for the systems that are kvstore."""
     for bar in GROWTH_BARS if size is None else BARS:
         if size is not None and size not in bar.sizes:

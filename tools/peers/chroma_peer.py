@@ -34,8 +34,8 @@ class Chroma(Peer):
                 collection.add(
                     ids=[document.key for document in part],
                     embeddings=vectors[first : first + most],
-                    documents=[_text(document) for document in part],
-                    metadatas=[_meta(document) for document in part],
+                    documents=[_join_text(document) for document in part],
+                    metadatas=[_make_metadata(document) for document in part],
                 )
 
     def open(self) -> None:
@@ -51,9 +51,9 @@ class Chroma(Peer):
     def replace(self, document: Document, vector: bytes) -> None:
         self.collection.update(
             ids=[document.key],
-            embeddings=[_row(vector)],
-            documents=[_text(document)],
-            metadatas=[_meta(document)],
+            embeddings=[_to_list(vector)],
+            documents=[_join_text(document)],
+            metadatas=[_make_metadata(document)],
         )
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -71,20 +71,20 @@ class Chroma(Peer):
 
     def _found(self, vector: bytes, top: int, **clauses: Any) -> Found:
         found = self.collection.query(
-            query_embeddings=[_row(vector)], n_results=top, include=["documents", "distances"], **clauses
+            query_embeddings=[_to_list(vector)], n_results=top, include=["documents", "distances"], **clauses
         )
         return list(zip(found["ids"][0], found["documents"][0], strict=True))
 
 
-def _text(document: Document) -> str:
+def _join_text(document: Document) -> str:
     return f"{document.title}\n\n{document.text}"
 
 
-def _meta(document: Document) -> dict[str, int]:
+def _make_metadata(document: Document) -> dict[str, int]:
     return {"shelf": document.shelf, "drawer": document.drawer}
 
 
-def _row(vector: bytes) -> Any:
+def _to_list(vector: bytes) -> Any:
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

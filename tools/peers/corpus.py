@@ -74,15 +74,15 @@ class Corpus:
         The vectors of ``embedder`` have 384 components; a cache is for one folder and one embedder.
         """
         cache.mkdir(parents=True, exist_ok=True)
-        passages = _lines(data / "corpus.jsonl")
+        passages = _read_lines(data / "corpus.jsonl")
         made = cls(cache, len(passages) if count is None else count)
         vectors = cache / "passages.f32"
         texts = [f"{passage['title']}\n\n{passage['text']}" for passage in passages]
         if not _complete(vectors, len(passages)):
-            _write(vectors, _embedded(texts, embedder))
+            _write(vectors, _embed_texts(texts, embedder))
         if not (cache / "questions.json").exists():
-            questions = [line["question"] for line in _lines(data / "questions.jsonl")]
-            rows = [row.tolist() for row in _embedded(questions, embedder)]
+            questions = [line["question"] for line in _read_lines(data / "questions.jsonl")]
+            rows = [row.tolist() for row in _embed_texts(questions, embedder)]
             _replace(cache / "questions.json", json.dumps([questions, rows]).encode())
         if not (made._documents.exists() and _complete(made._vectors, made.count)):
             made._make(passages, vectors)
@@ -97,10 +97,10 @@ class Corpus:
             for line in lines:
                 documents.append(Document(*json.loads(line)))
                 if len(documents) == size:
-                    yield Batch(documents, _rows(np, rows, size))
+                    yield Batch(documents, _read_rows(np, rows, size))
                     documents = []
             if documents:
-                yield Batch(documents, _rows(np, rows, len(documents)))
+                yield Batch(documents, _read_rows(np, rows, len(documents)))
 
     def documents(self) -> list[Document]:
         """Return all documents in order."""
@@ -126,14 +126,14 @@ class Corpus:
 
         documents, vectors = self.documents(), self.vectors()
         chosen = [place * self.count // number for place in range(number)]
-        words = _running_words(documents[:6000])
+        words = _list_words(documents[:6000])
         changed = [
-            _altered(documents[place], documents[place].key, REPLACEMENT, *words)._replace(
+            _alter_document(documents[place], documents[place].key, REPLACEMENT, *words)._replace(
                 shelf=documents[place].shelf, drawer=documents[place].drawer
             )
             for place in chosen
         ]
-        return Batch(changed, _turned(np, vectors[chosen], REPLACEMENT))
+        return Batch(changed, _add_noise(np, vectors[chosen], REPLACEMENT))
 
     def size(self) -> int:
         """Return the bytes of all texts and titles, and of all vectors."""
@@ -143,9 +143,11 @@ class Corpus:
     def _make(self, passages: list[dict[str, Any]], vectors: Path) -> None:
         import numpy as np
 
-        originals = [Document(p["id"], p["title"], p["text"], *_numbers(i)) for i, p in enumerate(passages)]
+        originals = [
+            Document(p["id"], p["title"], p["text"], *_compute_shelf_and_drawer(i)) for i, p in enumerate(passages)
+        ]
         rows = np.fromfile(vectors, np.float32).reshape(-1, DIMENSION)
-        words = _running_words(originals)
+        words = _list_words(originals)
         draft = self._documents.with_suffix(f".{os.getpid()}")
         with draft.open("w", encoding="utf-8") as lines, self._vectors.open("wb") as written:
             for copy in range(-(-self.count // len(originals))):
@@ -153,15 +155,15 @@ class Corpus:
                 for place, original in enumerate(part):
                     document = original
                     if copy:
-                        document = _altered(original, f"{original.key}/{copy}", copy, *words)
-                        shelf, drawer = _numbers(place + copy * len(originals))
+                        document = _alter_document(original, f"{original.key}/{copy}", copy, *words)
+                        shelf, drawer = _compute_shelf_and_drawer(place + copy * len(originals))
                         document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
-                written.write((_turned(np, rows[: len(part)], copy) if copy else rows[: len(part)]).tobytes())
+                written.write((_add_noise(np, rows[: len(part)], copy) if copy else rows[: len(part)]).tobytes())
         draft.replace(self._documents)
 
 
-def _numbers(place: int) -> tuple[int, int]:
+def _compute_shelf_and_drawer(place: int) -> tuple[int, int]:
     """Return shelf and drawer of a document.
 
     Each drawer has one document in a hundred, each shelf one in ten, evenly spread.
@@ -169,7 +171,7 @@ def _numbers(place: int) -> tuple[int, int]:
     return (place * 3 + place // 10) % 10, (place * 37 + place // 100) % 100
 
 
-def _altered(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
+def _alter_document(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
     """Return a copy with some words replaced, and with one word of its title replaced by that of another title.
 
     The new title is therefore a name, as titles are; a title of one word gets a second.
@@ -185,14 +187,14 @@ def _altered(document: Document, key: str, copy: int, words: list[str], names: l
     return document._replace(key=key, title=" ".join(title), text=" ".join(text))
 
 
-def _running_words(documents: list[Document]) -> tuple[list[str], list[str]]:
+def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
     """Return the words of all texts, and the name-like words of all titles, each as often as it occurs."""
     words = [word for document in documents for word in document.text.split()]
     names = [word for document in documents for word in document.title.split() if len(word) > 3 and word[0].isupper()]
     return words, names or ["Other"]
 
 
-def _turned(np: Any, rows: Matrix, copy: int) -> Matrix:
+def _add_noise(np: Any, rows: Matrix, copy: int) -> Matrix:
     """Return unit vectors near others: noise of a given length is added, and the sum normalized."""
     noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
     turned: Matrix = rows + noise * np.float32(TURNED / DIMENSION**0.5)
@@ -200,13 +202,13 @@ def _turned(np: Any, rows: Matrix, copy: int) -> Matrix:
     return turned
 
 
-def _embedded(texts: list[str], embedder: str) -> Matrix:
+def _embed_texts(texts: list[str], embedder: str) -> Matrix:
     from kvstore.models.embedder import open_embedder
 
     return open_embedder(embedder).embed(texts)
 
 
-def _rows(np: Any, file: Any, number: int) -> Matrix:
+def _read_rows(np: Any, file: Any, number: int) -> Matrix:
     rows: Matrix = np.frombuffer(file.read(number * DIMENSION * 4), np.float32).reshape(number, DIMENSION)
     return rows
 
@@ -227,6 +229,6 @@ def _replace(file: Path, content: bytes) -> None:
     draft.replace(file)
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
+def _read_lines(file: Path) -> list[dict[str, Any]]:
     with file.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

@@ -60,10 +60,10 @@ class DuckDB(Peer):
         self.connection.close()
 
     def vector(self, vector: bytes, top: int) -> Found:
-        return self._rows(_NEAREST.format(where=""), (_row(vector), top))
+        return self._rows(_NEAREST.format(where=""), (_to_list(vector), top))
 
     def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return self._rows(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _row(vector), top))
+        return self._rows(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
 
     def lexical(self, question: str, top: int) -> Found:
         if not self._has_words():
@@ -76,7 +76,7 @@ class DuckDB(Peer):
 
     def replace(self, document: Document, vector: bytes) -> None:
         self.connection.execute(
-            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?::FLOAT[384])", (*document, _row(vector))
+            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?::FLOAT[384])", (*document, _to_list(vector))
         )
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class DuckDB(Peer):
         return [(key, text) for key, text in self.connection.execute(statement, values).fetchall()]
 
 
-def _row(vector: bytes) -> Any:
+def _to_list(vector: bytes) -> Any:
     from array import array
 
     return array("f", vector).tolist()

@@ -15,9 +15,9 @@ def main() -> None:
     """Open the store, ask, and write the time."""
     name, ask, folder, question, digits, out = sys.argv[1:]
     from .peer import NotAnswered
-    from .systems import system
+    from .systems import load_system
 
-    peer = system(name)(folder)
+    peer = load_system(name)(folder)
     vector = bytes.fromhex(digits)
     peer.open()
     try:

@@ -77,13 +77,13 @@ class Kvstore(Peer):
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
     def strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
-        def asked(name: str) -> Callable[[str, bytes, int], Found]:
+        def make_query(name: str) -> Callable[[str, bytes, int], Found]:
             return lambda question, vector, top: [
                 (hit.document, hit.text)
                 for hit in self.store.retrieve(question, using=name, vector=self._row(vector), top=top).hits
             ]
 
-        return {name: asked(name) for name in ("graph", "hipporag", "bridge", "cft")}
+        return {name: make_query(name) for name in ("graph", "hipporag", "bridge", "cft")}
 
     def _found(self, question: str, vector: bytes, top: int, **clauses: Any) -> Found:
         hits = self.store.search(question or "?", vector=self._row(vector), top=top, **clauses)

@@ -29,7 +29,7 @@ class LanceDB(Peer):
         import lancedb
         import pyarrow as pa
 
-        schema = _schema(pa)
+        schema = _make_schema(pa)
         rows = pa.RecordBatchReader.from_batches(schema, (_record_batch(pa, schema, batch) for batch in batches))
         table = lancedb.connect(self.folder).create_table("documents", rows)
         table.create_scalar_index("key", index_type="BTREE")
@@ -44,25 +44,25 @@ class LanceDB(Peer):
         self.table = lancedb.connect(self.folder).open_table("documents")
 
     def vector(self, vector: bytes, top: int) -> Found:
-        return _found(self._nearest(vector, top))
+        return _read_results(self._nearest(vector, top))
 
     def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return _found(self._nearest(vector, top).where(f"{field} = {value}", prefilter=True))
+        return _read_results(self._nearest(vector, top).where(f"{field} = {value}", prefilter=True))
 
     def lexical(self, question: str, top: int) -> Found:
-        return _found(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
+        return _read_results(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
 
     def hybrid(self, question: str, vector: bytes, top: int) -> Found:
-        query = self.table.search(query_type="hybrid").vector(_row(vector)).text(question).distance_type("cosine")
-        return _found(query.select(_COLUMNS).limit(top))
+        query = self.table.search(query_type="hybrid").vector(_to_array(vector)).text(question).distance_type("cosine")
+        return _read_results(query.select(_COLUMNS).limit(top))
 
     def replace(self, document: Document, vector: bytes) -> None:
         import pyarrow as pa
 
         from .corpus import Batch
 
-        schema = _schema(pa)
-        row = pa.Table.from_batches([_record_batch(pa, schema, Batch([document], _row(vector).reshape(1, -1)))])
+        schema = _make_schema(pa)
+        row = pa.Table.from_batches([_record_batch(pa, schema, Batch([document], _to_array(vector).reshape(1, -1)))])
         self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all().execute(row)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -72,10 +72,10 @@ class LanceDB(Peer):
         self.table.delete(f"{field} = {value}")
 
     def _nearest(self, vector: bytes, top: int) -> Any:
-        return self.table.search(_row(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
+        return self.table.search(_to_array(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
 
 
-def _schema(pa: Any) -> Any:
+def _make_schema(pa: Any) -> Any:
     return pa.schema(
         [
             ("key", pa.string()),
@@ -101,12 +101,12 @@ def _record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
     )
 
 
-def _found(query: Any) -> Found:
+def _read_results(query: Any) -> Found:
     rows = query.to_arrow()
     return list(zip(rows["key"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 
-def _row(vector: bytes) -> Any:
+def _to_array(vector: bytes) -> Any:
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

@@ -17,8 +17,8 @@ import numpy as np  # noqa: F401  what every system needs is not counted as one'
 from .corpus import Corpus
 from .peer import NotAnswered, Peer
 from .rows import Figures, measure
-from .spent import peak_megabytes
-from .systems import system
+from .spent import get_peak_megabytes
+from .systems import load_system
 
 
 def main() -> None:
@@ -27,11 +27,11 @@ def main() -> None:
     corpus = Corpus(Path(order["cache"]), order["count"])
     figures: Figures | dict[str, str]
     if order["row"] == "interpreter":
-        figures = _interpreter(corpus, order["batch"])
+        figures = _measure_interpreter(corpus, order["batch"])
     else:
-        peer: Peer = system(order["system"])(order["folder"])
+        peer: Peer = load_system(order["system"])(order["folder"])
         if order["row"] == "warm":
-            _warm(peer, corpus)
+            _warm_up(peer, corpus)
             return
         more = {"batch": order["batch"]} if order["row"] == "load" else {}
         try:
@@ -41,7 +41,7 @@ def main() -> None:
     Path(order["out"]).write_text(json.dumps(figures))
 
 
-def _warm(peer: Peer, corpus: Corpus) -> None:
+def _warm_up(peer: Peer, corpus: Corpus) -> None:
     """Load a few documents and query once, so that imported modules are compiled before the measurement."""
     peer.load(islice(corpus.batches(50), 1))
     question = corpus.questions()[0]
@@ -56,8 +56,8 @@ def _warm(peer: Peer, corpus: Corpus) -> None:
     peer.close()
 
 
-def _interpreter(corpus: Corpus, batch: int) -> Figures:
+def _measure_interpreter(corpus: Corpus, batch: int) -> Figures:
     """Return the memory of a process that only reads all documents, a batch at a time."""
     for _ in corpus.batches(batch):
         pass
-    return {"memory_mb": peak_megabytes()}
+    return {"memory_mb": get_peak_megabytes()}

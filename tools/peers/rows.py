@@ -14,7 +14,7 @@ from typing import Any
 
 from .corpus import Batch, Corpus, Question
 from .peer import Found, Peer
-from .spent import bytes_written, peak_megabytes, processor_seconds
+from .spent import get_bytes_written, get_peak_megabytes, get_processor_seconds
 
 Figures = dict[str, float | None]
 
@@ -42,52 +42,54 @@ def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
                 return
             yield documents
 
-    before, written = processor_seconds(), bytes_written()
+    before, written = get_processor_seconds(), get_bytes_written()
     peer.load(read())
     return {
-        "load_s": processor_seconds() - before - reading,
-        "load_memory_mb": peak_megabytes(),
-        **_written("load", "mb", written, 1e6),
+        "load_s": get_processor_seconds() - before - reading,
+        "load_memory_mb": get_peak_megabytes(),
+        **_measure_written_bytes("load", "mb", written, 1e6),
     }
 
 
-def vector(peer: Peer, corpus: Corpus) -> Figures:
+def measure_vector_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure vector search: time, memory of the process, and recall."""
     asked = [(question, "", 0) for question in corpus.questions()]
-    figures, found = _asked(peer, "vector", asked, lambda question, *_: peer.vector(question.vector, TOP))
-    figures["vector_memory_mb"] = peak_megabytes()
-    return figures | {"vector_recall": _recall(corpus, asked, found)}
+    figures, found = _measure_queries(peer, "vector", asked, lambda question, *_: peer.vector(question.vector, TOP))
+    figures["vector_memory_mb"] = get_peak_megabytes()
+    return figures | {"vector_recall": _compute_recall(corpus, asked, found)}
 
 
-def filtered(peer: Peer, corpus: Corpus) -> Figures:
+def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure vector search among one percent and ten percent of the documents; filter values vary by question."""
     figures: Figures = {}
     for share, field in FILTERS.items():
         values = 100 if field == "drawer" else 10
         asked = [(question, field, number % values) for number, question in enumerate(corpus.questions())]
-        more, found = _asked(
+        more, found = _measure_queries(
             peer,
             f"filter_{share}",
             asked,
             lambda question, field, value: peer.filtered(question.vector, TOP, field, value),
         )
-        figures |= more | {f"filter_{share}_recall": _recall(corpus, asked, found)}
+        figures |= more | {f"filter_{share}_recall": _compute_recall(corpus, asked, found)}
     return figures
 
 
-def lexical(peer: Peer, corpus: Corpus) -> Figures:
+def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure BM25."""
     asked = [(question, "", 0) for question in corpus.questions()]
-    return _asked(peer, "bm25", asked, lambda question, *_: peer.lexical(question.text, TOP))[0]
+    return _measure_queries(peer, "bm25", asked, lambda question, *_: peer.lexical(question.text, TOP))[0]
 
 
-def hybrid(peer: Peer, corpus: Corpus) -> Figures:
+def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words and vectors together."""
     asked = [(question, "", 0) for question in corpus.questions()]
-    return _asked(peer, "hybrid", asked, lambda question, *_: peer.hybrid(question.text, question.vector, TOP))[0]
+    return _measure_queries(
+        peer, "hybrid", asked, lambda question, *_: peer.hybrid(question.text, question.vector, TOP)
+    )[0]
 
 
-def strategies(peer: Peer, corpus: Corpus) -> Figures:
+def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     """Measure the strategies that only this system has."""
     asked = [(question, "", 0) for question in corpus.questions()]
     figures: Figures = {}
@@ -95,7 +97,7 @@ def strategies(peer: Peer, corpus: Corpus) -> Figures:
     names = list(peer.strategies())
     peer.close()
     for name in names:
-        figures |= _asked(peer, name, asked, _strategy(peer, name))[0]
+        figures |= _measure_queries(peer, name, asked, _get_strategy(peer, name))[0]
     return figures
 
 
@@ -106,59 +108,65 @@ def replace(peer: Peer, corpus: Corpus) -> Figures:
     """
     documents, vectors = corpus.replacements(REPLACED)
     rows = zip(documents, vectors, strict=True)
-    return _one_by_one(peer, "replace", [partial(peer.replace, document, row.tobytes()) for document, row in rows])
+    return _measure_one_by_one(
+        peer, "replace", [partial(peer.replace, document, row.tobytes()) for document, row in rows]
+    )
 
 
 def delete_one(peer: Peer, corpus: Corpus) -> Figures:
     """Measure deleting documents one by one, each durably, counted like replaced ones."""
     documents, _ = corpus.replacements(REPLACED)
-    return _one_by_one(peer, "delete_one", [partial(peer.delete_keys, [document.key]) for document in documents])
+    return _measure_one_by_one(
+        peer, "delete_one", [partial(peer.delete_keys, [document.key]) for document in documents]
+    )
 
 
 def delete(peer: Peer, corpus: Corpus) -> Figures:
     """Measure deleting a tenth of the documents by their keys, in one call."""
     keys = [document.key for document in corpus.documents() if document.shelf == 3]
-    return _deleted(peer, "delete", lambda: peer.delete_keys(keys))
+    return _measure_deletion(peer, "delete", lambda: peer.delete_keys(keys))
 
 
 def delete_where(peer: Peer, corpus: Corpus) -> Figures:
     """Measure deleting a tenth of the documents by a condition."""
-    return _deleted(peer, "delete_where", lambda: peer.delete_where("shelf", 3))
+    return _measure_deletion(peer, "delete_where", lambda: peer.delete_where("shelf", 3))
 
 
-def _one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]) -> Figures:
+def _measure_one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]) -> Figures:
     peer.open()
-    before, written = processor_seconds(), bytes_written()
+    before, written = get_processor_seconds(), get_bytes_written()
     each = []
     for change in changes:
-        start = processor_seconds()
+        start = get_processor_seconds()
         change()
-        each.append(processor_seconds() - start)
+        each.append(get_processor_seconds() - start)
     peer.close()
     return {
-        f"{name}_ms": 1000 * (processor_seconds() - before) / len(changes),
+        f"{name}_ms": 1000 * (get_processor_seconds() - before) / len(changes),
         f"{name}_p50_ms": 1000 * statistics.median(each),
-        **_written(name, "kb", written, 1e3 * len(changes)),
+        **_measure_written_bytes(name, "kb", written, 1e3 * len(changes)),
     }
 
 
-def _deleted(peer: Peer, name: str, delete: Callable[[], None]) -> Figures:
+def _measure_deletion(peer: Peer, name: str, delete: Callable[[], None]) -> Figures:
     peer.open()
-    before, written = processor_seconds(), bytes_written()
+    before, written = get_processor_seconds(), get_bytes_written()
     delete()
     peer.close()
-    return {f"{name}_s": processor_seconds() - before, **_written(name, "mb", written, 1e6)}
+    return {f"{name}_s": get_processor_seconds() - before, **_measure_written_bytes(name, "mb", written, 1e6)}
 
 
-def _written(name: str, unit: str, before: tuple[int, int], divisor: float) -> Figures:
-    calls, disk = (now - then for now, then in zip(bytes_written(), before, strict=True))
+def _measure_written_bytes(name: str, unit: str, before: tuple[int, int], divisor: float) -> Figures:
+    calls, disk = (now - then for now, then in zip(get_bytes_written(), before, strict=True))
     return {f"{name}_written_{unit}": calls / divisor, f"{name}_disk_written_{unit}": disk / divisor}
 
 
 Asked = tuple[Question, str, int]
 
 
-def _asked(peer: Peer, name: str, questions: list[Asked], ask: Callable[..., Found]) -> tuple[Figures, list[Found]]:
+def _measure_queries(
+    peer: Peer, name: str, questions: list[Asked], ask: Callable[..., Found]
+) -> tuple[Figures, list[Found]]:
     """Measure the mean of each round; return the median of these and the mean of the first, where no question is
     repeated.
     """
@@ -167,28 +175,28 @@ def _asked(peer: Peer, name: str, questions: list[Asked], ask: Callable[..., Fou
         ask(*question)
     rounds: list[float] = []
     found: list[Found] = []
-    began = processor_seconds()
+    began = get_processor_seconds()
     for _ in range(ROUNDS):
-        start = processor_seconds()
+        start = get_processor_seconds()
         answers = []
         for question in questions:
             answers.append(ask(*question))
-            if processor_seconds() - began > SECONDS and len(answers) >= LEAST_QUESTIONS:
+            if get_processor_seconds() - began > SECONDS and len(answers) >= LEAST_QUESTIONS:
                 break
         if len(answers) == len(questions) or not rounds:
-            rounds.append((processor_seconds() - start) / len(answers))
+            rounds.append((get_processor_seconds() - start) / len(answers))
         found = found or answers
-        if processor_seconds() - began > SECONDS:
+        if get_processor_seconds() - began > SECONDS:
             break
     peer.close()
     return {f"{name}_ms": 1000 * statistics.median(rounds), f"{name}_first_ms": 1000 * rounds[0]}, found
 
 
-def _strategy(peer: Peer, name: str) -> Callable[..., Found]:
+def _get_strategy(peer: Peer, name: str) -> Callable[..., Found]:
     return lambda question, *_: peer.strategies()[name](question.text, question.vector, TOP)
 
 
-def _recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
+def _compute_recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
     """Return the recall of the true ten; an equally near document counts too."""
     import numpy as np
 
@@ -209,11 +217,11 @@ def _recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
 
 #: The rows by name. The flag says whether a row changes the store, and therefore gets a copy.
 ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
-    "vector": (vector, False),
-    "filter": (filtered, False),
-    "bm25": (lexical, False),
-    "hybrid": (hybrid, False),
-    "strategies": (strategies, False),
+    "vector": (measure_vector_search, False),
+    "filter": (measure_filtered_search, False),
+    "bm25": (measure_lexical_search, False),
+    "hybrid": (measure_hybrid_search, False),
+    "strategies": (measure_strategies, False),
     "replace": (replace, True),
     "delete": (delete, True),
     "delete_one": (delete_one, True),

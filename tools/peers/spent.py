@@ -12,20 +12,20 @@ import resource
 import time
 
 
-def processor_seconds() -> float:
-    """Return the processor time of this process since it began, and of its ended children."""
+def get_processor_seconds() -> float:
+    """Return the processor time of this process since its start, and of its ended children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def bytes_written() -> tuple[int, int]:
+def get_bytes_written() -> tuple[int, int]:
     """Return the bytes written by this process and its ended children: to system calls, and to a disk."""
     with open("/proc/self/io") as lines:
         counted = dict(line.split(": ") for line in lines)
     return int(counted["wchar"]), int(counted["write_bytes"])
 
 
-def peak_megabytes() -> float:
+def get_peak_megabytes() -> float:
     """Return the peak memory of this process in MiB."""
     with open("/proc/self/status") as lines:
         (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))

@@ -85,10 +85,10 @@ class SqliteVec(Peer):
 
     def lexical(self, question: str, top: int) -> Found:
         statement = "SELECT rowid AS id, rank AS distance FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
-        return self._rows(statement, (_any_of(question), top))
+        return self._rows(statement, (_build_match_query(question), top))
 
     def hybrid(self, question: str, vector: bytes, top: int) -> Found:
-        return list(self.connection.execute(_HYBRID, (vector, _any_of(question), top)))
+        return list(self.connection.execute(_HYBRID, (vector, _build_match_query(question), top)))
 
     def replace(self, document: Document, vector: bytes) -> None:
         with self.connection:
@@ -125,6 +125,6 @@ class SqliteVec(Peer):
         return list(self.connection.execute(f"{statement} ORDER BY distance", values))
 
 
-def _any_of(question: str) -> str:
+def _build_match_query(question: str) -> str:
     """Return a question as an FTS5 expression that matches any of its words."""
     return " OR ".join(f'"{word}"' for word in re.findall(r"\w+", question))

@@ -24,23 +24,23 @@ NAMES = tuple(_MODULES)
 _DISTRIBUTIONS = {"sqlite_vec": "sqlite-vec", "faiss": "faiss-cpu"}
 
 
-def system(name: str) -> type[Peer]:
+def load_system(name: str) -> type[Peer]:
     """Return the class of a system."""
     module, of_class = _MODULES[name]
     found: type[Peer] = getattr(import_module(f"peers.{module}"), of_class)
     return found
 
 
-def missing(name: str) -> list[str]:
+def find_missing_modules(name: str) -> list[str]:
     """Return the modules that a system needs and that are not installed."""
     from importlib.util import find_spec
 
-    return [module for module in system(name).needs if find_spec(module) is None]
+    return [module for module in load_system(name).needs if find_spec(module) is None]
 
 
-def version(name: str) -> str:
+def get_version(name: str) -> str:
     """Return the installed version of a system's library."""
     from importlib import metadata
 
-    module = system(name).needs[0]
+    module = load_system(name).needs[0]
     return metadata.version(_DISTRIBUTIONS.get(module, module))

@@ -36,7 +36,7 @@ class Tantivy(Peer):
         writer = index.writer()
         for documents, _ in batches:
             for document in documents:
-                writer.add_document(_tantivy_document(tantivy, document))
+                writer.add_document(_make_tantivy_document(tantivy, document))
         writer.commit()
         writer.wait_merging_threads()
 
@@ -56,7 +56,7 @@ class Tantivy(Peer):
     def replace(self, document: Document, vector: bytes) -> None:
         writer = self.index.writer()
         writer.delete_documents("key", document.key)
-        writer.add_document(_tantivy_document(self.tantivy, document))
+        writer.add_document(_make_tantivy_document(self.tantivy, document))
         writer.commit()
         writer.wait_merging_threads()
 
@@ -74,7 +74,7 @@ class Tantivy(Peer):
         writer.wait_merging_threads()
 
 
-def _tantivy_document(tantivy: Any, document: Document) -> Any:
+def _make_tantivy_document(tantivy: Any, document: Document) -> Any:
     return tantivy.Document(
         key=document.key,
         title=document.title,

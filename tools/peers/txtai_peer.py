@@ -23,7 +23,7 @@ _VECTORS: dict[str, Any] = {}
 _KEPT = 4000
 
 
-def given_vectors(texts: Sequence[str]) -> Any:
+def get_vectors(texts: Sequence[str]) -> Any:
     """Return the vectors of texts, shape (texts, 384)."""
     import numpy as np
 
@@ -41,9 +41,9 @@ class Txtai(Peer):
         from txtai import Embeddings
 
         embeddings = Embeddings(
-            method="external", transform=given_vectors, content=True, hybrid=True, columns={"text": "text"}
+            method="external", transform=get_vectors, content=True, hybrid=True, columns={"text": "text"}
         )
-        embeddings.index(_rows(batches))
+        embeddings.index(_iter_rows(batches))
         embeddings.save(self.folder)
         embeddings.close()
 
@@ -51,7 +51,7 @@ class Txtai(Peer):
         from txtai import Embeddings
 
         self.embeddings = Embeddings()
-        self.embeddings.load(self.folder, config={"transform": given_vectors})
+        self.embeddings.load(self.folder, config={"transform": get_vectors})
 
     def close(self) -> None:
         self.embeddings.close()
@@ -60,7 +60,7 @@ class Txtai(Peer):
         return self._asked("?", vector, top, 1.0)
 
     def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        _VECTORS["?"] = _row(vector)
+        _VECTORS["?"] = _to_array(vector)
         rows = self.embeddings.search(
             f"SELECT id, text FROM txtai WHERE similar(:question, 1.0) AND {field} = :value",
             top,
@@ -77,7 +77,7 @@ class Txtai(Peer):
     def replace(self, document: Document, vector: bytes) -> None:
         from .corpus import Batch
 
-        self.embeddings.upsert(_rows([Batch([document], [_row(vector)])]))
+        self.embeddings.upsert(_iter_rows([Batch([document], [_to_array(vector)])]))
         self.embeddings.save(self.folder)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -91,11 +91,11 @@ class Txtai(Peer):
         self.delete_keys([row["id"] for row in rows])
 
     def _asked(self, question: str, vector: bytes, top: int, weights: float | None) -> Found:
-        _VECTORS[question] = _row(vector)
+        _VECTORS[question] = _to_array(vector)
         return [(row["id"], row["text"]) for row in self.embeddings.search(question, top, weights=weights)]
 
 
-def _rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], None]]:
+def _iter_rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], None]]:
     handed: deque[list[str]] = deque()
     for documents, vectors in batches:
         texts = [f"{document.title}\n\n{document.text}" for document in documents]
@@ -108,7 +108,7 @@ def _rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], None]
             yield document.key, {"text": text, "shelf": document.shelf, "drawer": document.drawer}, None
 
 
-def _row(vector: bytes) -> Any:
+def _to_array(vector: bytes) -> Any:
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

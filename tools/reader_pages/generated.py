@@ -31,7 +31,7 @@ class Unavailable(Exception):
     """A generator that is not installed, or failed."""
 
 
-def pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
+def iter_pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
     """Yield the pages of every generator, in turn."""
     for name, make in GENERATORS.items():
         place = folder / name
@@ -48,25 +48,25 @@ def _run(python: str, *arguments: str, folder: Path) -> None:
         raise Unavailable((ran.stderr.strip() or ran.stdout.strip() or "it failed").splitlines()[-1])
 
 
-def _docutils(writer: str) -> Callable[[Path, str], list[Page]]:
+def _make_docutils_generator(writer: str) -> Callable[[Path, str], list[Page]]:
     def make(folder: Path, python: str) -> list[Page]:
         found = []
         for chapter in source.MANUAL:
             contents = ".. contents::\n\n"
-            head, _, body = source.rst(chapter).partition("\n\n")
+            head, _, body = source.render_rst(chapter).partition("\n\n")
             (folder / f"{chapter.name}.rst").write_text(f"{head}\n\n{contents}{body}")
             _run(
                 python, "-m", "docutils", f"--writer={writer}", "--generator", "--date", "--source-link",
                 f"{chapter.name}.rst", f"{chapter.name}.html", folder=folder,
             )  # fmt: skip
             markup = (folder / f"{chapter.name}.html").read_bytes()
-            found.append(Page(f"docutils {writer}", chapter.name, markup, source.words(chapter)))
+            found.append(Page(f"docutils {writer}", chapter.name, markup, source.list_words(chapter)))
         return found
 
     return make
 
 
-def _sphinx(theme: str) -> Callable[[Path, str], list[Page]]:
+def _make_sphinx_generator(theme: str) -> Callable[[Path, str], list[Page]]:
     def make(folder: Path, python: str) -> list[Page]:
         names = "\n".join(f"   {chapter.name}" for chapter in source.MANUAL)
         (folder / "index.rst").write_text(
@@ -78,18 +78,18 @@ def _sphinx(theme: str) -> Callable[[Path, str], list[Page]]:
             "'github_repo': 'b', 'github_version': 'main', 'conf_py_path': '/docs/'}\n"
         )
         for chapter in source.MANUAL:
-            (folder / f"{chapter.name}.rst").write_text(source.rst(chapter))
+            (folder / f"{chapter.name}.rst").write_text(source.render_rst(chapter))
         _run(python, "-m", "sphinx", "-q", "-b", "html", ".", "out", folder=folder)
-        return [_page(f"sphinx {theme}", folder / "out", chapter) for chapter in source.MANUAL]
+        return [_read_page(f"sphinx {theme}", folder / "out", chapter) for chapter in source.MANUAL]
 
     return make
 
 
-def _material(folder: Path, python: str) -> list[Page]:
+def _build_material_pages(folder: Path, python: str) -> list[Page]:
     (folder / "docs").mkdir()
     (folder / "docs" / "index.md").write_text("# The station\n\nA manual for keepers.\n")
     for chapter in source.MANUAL:
-        (folder / "docs" / f"{chapter.name}.md").write_text(source.markdown(chapter))
+        (folder / "docs" / f"{chapter.name}.md").write_text(source.render_markdown(chapter))
     (folder / "mkdocs.yml").write_text(
         "site_name: Station\nsite_url: https://station.example/\nrepo_url: https://github.com/a/station\n"
         "edit_uri: edit/main/docs/\ncopyright: Copyright 2024 The keepers\nuse_directory_urls: false\n"
@@ -99,10 +99,10 @@ def _material(folder: Path, python: str) -> list[Page]:
         "pymdownx.highlight, pymdownx.superfences]\n"
     )
     _run(python, "-m", "mkdocs", "build", "-q", "-d", "out", folder=folder)
-    return [_page("mkdocs material", folder / "out", chapter) for chapter in source.MANUAL]
+    return [_read_page("mkdocs material", folder / "out", chapter) for chapter in source.MANUAL]
 
 
-def _pdoc(folder: Path, python: str) -> list[Page]:
+def _build_pdoc_pages(folder: Path, python: str) -> list[Page]:
     package = folder / "station"
     package.mkdir()
     (package / "__init__.py").write_text('"""The station."""\n')
@@ -116,28 +116,30 @@ class Lamp:
 '''
     light = code[code.index("    def") :]
     for chapter in source.MANUAL:
-        (package / f"{chapter.name}.py").write_text(f'"""\n{source.markdown(chapter)}"""\n{code}')
+        (package / f"{chapter.name}.py").write_text(f'"""\n{source.render_markdown(chapter)}"""\n{code}')
     _run(python, "-m", "pdoc", "-d", "markdown", "-o", "out", "station", folder=folder)
     found = []
     for chapter in source.MANUAL:
         page = (folder / "out" / "station" / f"{chapter.name}.html").read_bytes()
         module = (package / f"{chapter.name}.py").read_text()
         # The page shows names and docstrings and, below the module, the class and the method, the source of each.
-        shown = source.words(chapter) + source.tokens(f"station.{chapter.name} {code} {module} {code} {light}")
+        shown = source.list_words(chapter) + source.split_tokens(
+            f"station.{chapter.name} {code} {module} {code} {light}"
+        )
         found.append(Page("pdoc", chapter.name, page, shown))
     return found
 
 
-def _page(generator: str, folder: Path, chapter: source.Chapter) -> Page:
-    return Page(generator, chapter.name, (folder / f"{chapter.name}.html").read_bytes(), source.words(chapter))
+def _read_page(generator: str, folder: Path, chapter: source.Chapter) -> Page:
+    return Page(generator, chapter.name, (folder / f"{chapter.name}.html").read_bytes(), source.list_words(chapter))
 
 
 GENERATORS: dict[str, Callable[[Path, str], list[Page]]] = {
-    "docutils-html4": _docutils("html4"),
-    "docutils-html5": _docutils("html5"),
-    "sphinx-alabaster": _sphinx("alabaster"),
-    "sphinx-furo": _sphinx("furo"),
-    "sphinx-rtd": _sphinx("sphinx_rtd_theme"),
-    "mkdocs-material": _material,
-    "pdoc": _pdoc,
+    "docutils-html4": _make_docutils_generator("html4"),
+    "docutils-html5": _make_docutils_generator("html5"),
+    "sphinx-alabaster": _make_sphinx_generator("alabaster"),
+    "sphinx-furo": _make_sphinx_generator("furo"),
+    "sphinx-rtd": _make_sphinx_generator("sphinx_rtd_theme"),
+    "mkdocs-material": _build_material_pages,
+    "pdoc": _build_pdoc_pages,
 }

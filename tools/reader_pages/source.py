@@ -1,8 +1,8 @@
-"""The source that pages are made from: a small manual of our own, as parts from which every markup is written.
+"""The source of test pages: a small manual as a list of parts, which can be rendered in several markup languages.
 
-In: nothing. Out: :data:`MANUAL`, the chapters, and :func:`rst`, :func:`markdown`, :func:`html` and :func:`words` of
-one. Every chapter has what readers are apt to lose: notes and other boxes beside the text, code with a lead-in, terms
-and definitions, options, tables, footnotes, captions, lists of links.
+Out: :data:`MANUAL`, the chapters, and functions that return a chapter in a markup language or as words. Every chapter
+has parts that readers often lose: notes and other boxes beside the text, code with a lead-in, terms and definitions,
+options, tables, footnotes, captions, lists of links.
 """
 
 from __future__ import annotations
@@ -194,20 +194,20 @@ MANUAL = (
 )
 
 
-def tokens(text: str) -> list[str]:
-    """The words of a text, as they are counted: runs of letters and digits, in small letters."""
+def split_tokens(text: str) -> list[str]:
+    """Return the words of a text as they are counted: runs of letters and digits, in lower case."""
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def words(chapter: Chapter) -> list[str]:
-    """All words of a chapter, in order."""
+def list_words(chapter: Chapter) -> list[str]:
+    """Return all words of a chapter, in order."""
     found: list[str] = []
     for part in chapter.parts:
-        found += tokens(" ".join(_texts(part)))
+        found += split_tokens(" ".join(_list_texts(part)))
     return found
 
 
-def _texts(part: Part) -> list[str]:
+def _list_texts(part: Part) -> list[str]:
     match part:
         case Heading() | Paragraph():
             return [part.text]
@@ -227,13 +227,13 @@ def _texts(part: Part) -> list[str]:
             return [part.alt, part.caption]
 
 
-def target(title: str) -> str:
-    """The name of the page of a title."""
+def make_page_name(title: str) -> str:
+    """Return the name of the page with a title."""
     return next((chapter.name for chapter in MANUAL if chapter.title == title), "index")
 
 
-def rst(chapter: Chapter) -> str:
-    """A chapter in reStructuredText."""
+def render_rst(chapter: Chapter) -> str:
+    """Return a chapter in reStructuredText."""
     blocks: list[str] = []
     for part in chapter.parts:
         match part:
@@ -253,7 +253,7 @@ def rst(chapter: Chapter) -> str:
             case Terms():
                 blocks.append("\n".join(f"{term}\n   {text}" for term, text in part.pairs))
             case Items(links=True):
-                blocks.append("\n".join(f"- `{item} <{target(item)}.html>`__" for item in part.items))
+                blocks.append("\n".join(f"- `{item} <{make_page_name(item)}.html>`__" for item in part.items))
             case Items():
                 mark = "#." if part.numbered else "-"
                 blocks.append("\n".join(f"{mark} {item}" for item in part.items))
@@ -271,8 +271,8 @@ def rst(chapter: Chapter) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def markdown(chapter: Chapter) -> str:
-    """A chapter in Markdown with the extensions that MkDocs and Python-Markdown have for it."""
+def render_markdown(chapter: Chapter) -> str:
+    """Return a chapter in Markdown with the extensions of MkDocs and Python-Markdown."""
     blocks: list[str] = []
     for part in chapter.parts:
         match part:
@@ -288,7 +288,7 @@ def markdown(chapter: Chapter) -> str:
             case Terms():
                 blocks.append("\n\n".join(f"{term}\n:   {text}" for term, text in part.pairs))
             case Items(links=True):
-                blocks.append("\n".join(f"- [{item}]({target(item)}.md)" for item in part.items))
+                blocks.append("\n".join(f"- [{item}]({make_page_name(item)}.md)" for item in part.items))
             case Items():
                 mark = "1." if part.numbered else "-"
                 blocks.append("\n".join(f"{mark} {item}" for item in part.items))
@@ -303,65 +303,65 @@ def markdown(chapter: Chapter) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def html(chapter: Chapter, **shapes: str) -> str:
-    """A chapter as HTML; ``shapes`` are templates of boxes, code, terms or figures as a generator writes them.
+def render_html(chapter: Chapter, **shapes: str) -> str:
+    """Return a chapter as HTML; ``shapes`` are the templates of a generator for boxes, code, terms or figures.
 
-    A template names the fields of the part in braces; of ``terms`` it is the template of one pair.
+    A template names the fields of the part in braces; the template of ``terms`` is that of one pair.
     """
     made: list[str] = []
     for part in chapter.parts:
         shape = shapes.get(type(part).__name__.lower())
         match part:
             case Box() | Figure() | Footnote() | Heading() if shape:
-                made.append(shape.format(**{name: _escaped(str(value)) for name, value in vars(part).items()}))
+                made.append(shape.format(**{name: _escape(str(value)) for name, value in vars(part).items()}))
             case Code() if shape:
-                made.append(shape.format(language=part.language, code=_escaped("\n".join(part.lines))))
+                made.append(shape.format(language=part.language, code=_escape("\n".join(part.lines))))
             case Terms() if shape:
-                pairs = "".join(shape.format(term=_escaped(term), text=_escaped(text)) for term, text in part.pairs)
+                pairs = "".join(shape.format(term=_escape(term), text=_escape(text)) for term, text in part.pairs)
                 made.append(f"<dl>{pairs}</dl>")
             case Heading():
-                made.append(f"<h{part.level}>{_escaped(part.text)}</h{part.level}>")
+                made.append(f"<h{part.level}>{_escape(part.text)}</h{part.level}>")
             case Paragraph():
-                made.append(f"<p>{_escaped(part.text)}</p>")
+                made.append(f"<p>{_escape(part.text)}</p>")
             case Footnote():
-                made.append(f'<p>1</p><p><a href="#r1">1</a> {_escaped(part.text)}</p>')
+                made.append(f'<p>1</p><p><a href="#r1">1</a> {_escape(part.text)}</p>')
             case Box():
                 made.append(
-                    f'<aside class="{part.kind}"><p class="title">{_escaped(part.title)}</p>'
-                    f"<p>{_escaped(part.text)}</p></aside>"
+                    f'<aside class="{part.kind}"><p class="title">{_escape(part.title)}</p>'
+                    f"<p>{_escape(part.text)}</p></aside>"
                 )
             case Code():
                 made.append(
-                    f'<pre><code class="language-{part.language}">{_escaped(chr(10).join(part.lines))}</code></pre>'
+                    f'<pre><code class="language-{part.language}">{_escape(chr(10).join(part.lines))}</code></pre>'
                 )
             case Terms():
-                pairs = (f"<dt>{_escaped(term)}</dt><dd>{_escaped(text)}</dd>" for term, text in part.pairs)
+                pairs = (f"<dt>{_escape(term)}</dt><dd>{_escape(text)}</dd>" for term, text in part.pairs)
                 made.append(f"<dl>{''.join(pairs)}</dl>")
             case Items():
                 tag = "ol" if part.numbered else "ul"
                 items = (
-                    f'<li><a href="{target(item)}.html">{_escaped(item)}</a></li>'
+                    f'<li><a href="{make_page_name(item)}.html">{_escape(item)}</a></li>'
                     if part.links
-                    else f"<li>{_escaped(item)}</li>"
+                    else f"<li>{_escape(item)}</li>"
                     for item in part.items
                 )
                 made.append(f"<{tag}>{''.join(items)}</{tag}>")
             case Table():
                 head, *rows = part.rows
                 made.append(
-                    f"<table><caption>{_escaped(part.caption)}</caption><thead><tr>"
-                    + "".join(f"<th>{_escaped(cell)}</th>" for cell in head)
+                    f"<table><caption>{_escape(part.caption)}</caption><thead><tr>"
+                    + "".join(f"<th>{_escape(cell)}</th>" for cell in head)
                     + "</tr></thead><tbody>"
-                    + "".join("<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+                    + "".join("<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
                     + "</tbody></table>"
                 )
             case Figure():
                 made.append(
-                    f'<figure><img src="burner.png" alt="{_escaped(part.alt)}">'
-                    f"<figcaption>{_escaped(part.caption)}</figcaption></figure>"
+                    f'<figure><img src="burner.png" alt="{_escape(part.alt)}">'
+                    f"<figcaption>{_escape(part.caption)}</figcaption></figure>"
                 )
     return "\n".join(made)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return escaping.escape(text, quote=True)

@@ -1,7 +1,7 @@
 """Pages in the shapes of generators and sites, written by hand around the manual in ``source.py``.
 
-In: nothing. Out: :func:`written`, the pages. A shape is what stands around the text (navigation, boxes, fine print)
-and how the generator marks up what readers are apt to lose; the words of the source are all that is content.
+Out: the pages. A shape consists of everything around the text (navigation, boxes, fine print) and of the markup that a
+generator uses for parts that readers often lose. Only the words of the source are content.
 """
 
 # ruff: noqa: E501  (markup stands as generators write it)
@@ -11,25 +11,25 @@ from collections.abc import Iterator
 
 from . import source
 from .generated import Page
-from .source import Chapter, html
+from .source import Chapter, render_html
 
 _LINKS = "".join(
     f'<li><a href="{chapter.name}.html">{chapter.title}</a></li>' for chapter in source.MANUAL
 )  # what a site links to on every page
 
 
-def _inner(chapter: Chapter) -> str:
-    """A list of links to the headings of a chapter."""
+def _render_toc(chapter: Chapter) -> str:
+    """Return a list of links to the headings of a chapter."""
     headings = [part for part in chapter.parts if isinstance(part, source.Heading) and part.level > 1]
     return "".join(f'<li><a href="#s{number}">{part.text}</a></li>' for number, part in enumerate(headings))
 
 
-def _without_title(chapter: Chapter, **shapes: str) -> str:
-    return html(Chapter(chapter.name, chapter.parts[1:]), **shapes)
+def _render_body(chapter: Chapter, **shapes: str) -> str:
+    return render_html(Chapter(chapter.name, chapter.parts[1:]), **shapes)
 
 
-def _asciidoctor(chapter: Chapter) -> str:
-    text = _without_title(
+def _render_asciidoctor(chapter: Chapter) -> str:
+    text = _render_body(
         chapter,
         box='<div class="sidebarblock"><div class="content"><div class="title">{title}</div><div class="paragraph"><p>'
         "{text}</p></div></div></div>",
@@ -43,14 +43,14 @@ def _asciidoctor(chapter: Chapter) -> str:
     )
     return (
         f'<body class="article toc2"><div id="header"><h1>{chapter.title}</h1><div id="toc" class="toc2"><div '
-        f'id="toctitle">Table of Contents</div><ul class="sectlevel1">{_inner(chapter)}</ul></div></div><div '
+        f'id="toctitle">Table of Contents</div><ul class="sectlevel1">{_render_toc(chapter)}</ul></div></div><div '
         f'id="content"><div class="sect1">{text}</div></div><div id="footer"><div id="footer-text">Last updated '
         "2024-05-01 10:00:00 UTC</div></div></body>"
     )
 
 
-def _docbook(chapter: Chapter) -> str:
-    text = _without_title(
+def _render_docbook(chapter: Chapter) -> str:
+    text = _render_body(
         chapter,
         box='<div class="{kind}" style="margin-left: 0.5in"><h3 class="title">{title}</h3><p>{text}</p></div>',
         terms='<dt><span class="term">{term}</span></dt><dd><p>{text}</p></dd>',
@@ -64,14 +64,14 @@ def _docbook(chapter: Chapter) -> str:
     return (
         f'<body><div class="navheader"><table><tr><th colspan="3">Chapter 2. The days</th></tr>{turning}</table><hr>'
         f'</div><div class="chapter"><div class="titlepage"><h1 class="title">{chapter.title}</h1></div><div class="toc">'
-        f'<p><b>Table of Contents</b></p><ul>{_inner(chapter)}</ul></div>{text}</div><div class="navfooter"><hr><table>'
+        f'<p><b>Table of Contents</b></p><ul>{_render_toc(chapter)}</ul></div>{text}</div><div class="navfooter"><hr><table>'
         f"{turning}<tr><td>The station </td><td><a accesskey='h' href='index.html'>Home</a></td><td> Chapter 3. Weather"
         "</td></tr></table></div></body>"
     )
 
 
-def _mediawiki(chapter: Chapter) -> str:
-    text = _without_title(
+def _render_mediawiki(chapter: Chapter) -> str:
+    text = _render_body(
         chapter,
         heading='<h{level}><span class="mw-headline" id="x">{text}</span><span class="mw-editsection"><span>[</span>'
         '<a href="/w/index.php?action=edit&amp;section=1" title="Edit section">edit</a><span>]</span></span></h{level}>',
@@ -84,7 +84,7 @@ def _mediawiki(chapter: Chapter) -> str:
         '<body><div id="mw-page-base"></div><div id="content" class="mw-body"><a id="top"></a><h1 id="firstHeading">'
         f'{chapter.title}</h1><div id="bodyContent"><div id="siteSub" class="noprint">From the station wiki</div><a class="mw-jump-link" '
         'href="#mw-head">Jump to navigation</a><a class="mw-jump-link" href="#searchInput">Jump to search</a><div '
-        f'id="toc" class="toc"><div class="toctitle"><h2>Contents</h2></div><ul>{_inner(chapter)}</ul></div>{text}'
+        f'id="toc" class="toc"><div class="toctitle"><h2>Contents</h2></div><ul>{_render_toc(chapter)}</ul></div>{text}'
         '<div class="printfooter">Retrieved from "<a href="/w/index.php?oldid=7">/w/index.php?oldid=7</a>"</div>'
         '<div id="catlinks" class="catlinks"><a href="/wiki/Special:Categories">Categories</a>: <ul><li><a '
         'href="/wiki/Category:Lamps">Lamps</a></li><li><a href="/wiki/Category:Towers">Towers</a></li></ul></div></div>'
@@ -95,13 +95,13 @@ def _mediawiki(chapter: Chapter) -> str:
     )
 
 
-def _blog(chapter: Chapter) -> str:
+def _render_blog(chapter: Chapter) -> str:
     return (
         '<body><div class="skip"><a href="#main">Skip to content</a></div><header class="site-header"><h1><a href="/">The '
         'station blog</a></h1><p>Letters from the rock</p><nav><ul><li><a href="/">Home</a></li><li><a href="/about">'
         'About</a></li><li><a href="/archive">Archive</a></li></ul></nav></header><div class="wrapper"><article '
         f'class="post"><header><h1 class="entry-title">{chapter.title}</h1></header><div class="entry-content">'
-        f'{_without_title(chapter)}</div><footer class="entry-footer"><span class="cat-links"><a href="/c/lamps">Lamps</a>'
+        f'{_render_body(chapter)}</div><footer class="entry-footer"><span class="cat-links"><a href="/c/lamps">Lamps</a>'
         '</span><span class="tags-links"><a href="/t/oil">oil</a><a href="/t/night">night</a></span></footer></article>'
         '<nav class="post-navigation"><a rel="prev" href="/a">A quiet week</a><a rel="next" href="/b">New ropes</a></nav>'
         '<aside class="sidebar"><section class="widget"><h2>Recent posts</h2><ul>'
@@ -111,7 +111,7 @@ def _blog(chapter: Chapter) -> str:
     )
 
 
-def _news(chapter: Chapter) -> str:
+def _render_news(chapter: Chapter) -> str:
     teasers = "".join(
         f'<li><a href="/news/{number}"><img src="t.jpg" alt=""><h3>{title}</h3></a><p>{line}</p></li>'
         for number, (title, line) in enumerate(
@@ -127,15 +127,15 @@ def _news(chapter: Chapter) -> str:
         'News</a><a href="/s">Sport</a><a href="/w">Weather desk</a></nav></header><main><div class="breadcrumbs"><a '
         f'href="/">Home</a> › <a href="/n">News</a></div><article><h1>{chapter.title}</h1><div class="share"><a '
         'href="https://s.example/1">Share on one</a><a href="https://s.example/2">Share on two</a></div>'
-        f'{_without_title(chapter)}</article><section class="related"><h2>Related stories</h2><ul>{teasers}</ul></section>'
+        f'{_render_body(chapter)}</article><section class="related"><h2>Related stories</h2><ul>{teasers}</ul></section>'
         '<aside class="most-read"><h2>Most read</h2><ol><li><a href="/1">Storm sinks two boats</a></li><li><a href="/2">Old '
         "lens found in attic</a></li></ol></aside></main><footer><p>Terms and conditions apply to everything.</p><ul><li><a "
         'href="/privacy">Privacy</a></li><li><a href="/contact">Contact</a></li></ul></footer></body>'
     )
 
 
-def _docutils(chapter: Chapter) -> str:
-    text = _without_title(
+def _render_docutils(chapter: Chapter) -> str:
+    text = _render_body(
         chapter,
         box='<aside class="{kind}"><p class="{kind}-title">{title}</p><p>{text}</p></aside>',
         footnote='<p><a class="brackets" href="#f1" id="r1" role="doc-noteref"><span class="fn-bracket">[</span>1<span '
@@ -145,15 +145,15 @@ def _docutils(chapter: Chapter) -> str:
     )
     return (
         f'<body><main><h1 class="title">{chapter.title}</h1><nav class="contents" id="contents" role="doc-toc"><p '
-        f'class="topic-title"><a class="reference internal" href="#top">Contents</a></p><ul>{_inner(chapter)}</ul></nav>'
+        f'class="topic-title"><a class="reference internal" href="#top">Contents</a></p><ul>{_render_toc(chapter)}</ul></nav>'
         f'{text}</main><footer><p>Generated on: 2024-05-01. Generated by <a href="https://d.example">Docutils</a>.</p>'
         "</footer></body>"
     )
 
 
-def _sphinx(chapter: Chapter) -> str:
+def _render_sphinx(chapter: Chapter) -> str:
     """Alabaster, and like it all themes that keep the sidebar behind the text."""
-    text = html(
+    text = render_html(
         chapter,
         heading='<section id="navigation"><h{level}>{text}<a class="headerlink" href="#x" title="Link to this heading">¶</a>'
         "</h{level}></section>",
@@ -175,8 +175,8 @@ def _sphinx(chapter: Chapter) -> str:
     )
 
 
-def _material(chapter: Chapter) -> str:
-    text = html(
+def _render_material(chapter: Chapter) -> str:
+    text = render_html(
         chapter,
         heading='<h{level} id="x">{text}<a class="headerlink" href="#x" title="Permanent link">&para;</a></h{level}>',
         box='<div class="admonition {kind}"><p class="admonition-title">{title}</p><p>{text}</p></div>',
@@ -191,7 +191,7 @@ def _material(chapter: Chapter) -> str:
         'class="md-skip">Skip to content</a></div><header class="md-header"><nav><div>Station</div><form><input></form></nav>'
         '</header><div class="md-container"><main class="md-main"><div class="md-main__inner"><div class="md-sidebar '
         f'md-sidebar--primary"><nav><label for="__drawer">Station</label><ul>{_LINKS}</ul></nav></div><div class="md-sidebar '
-        f'md-sidebar--secondary"><nav aria-label="Table of contents"><label>Table of contents</label><ul>{_inner(chapter)}</ul>'
+        f'md-sidebar--secondary"><nav aria-label="Table of contents"><label>Table of contents</label><ul>{_render_toc(chapter)}</ul>'
         f'</nav></div><div class="md-content"><article class="md-content__inner md-typeset"><a href="edit" title="Edit this '
         f'page" class="md-content__button md-icon"><svg></svg></a>{text}</article></div></div><button hidden>Back to top'
         '</button></main><footer class="md-footer"><nav><a href="a" rel="prev"><span>Previous</span><div>The station</div></a>'
@@ -200,8 +200,8 @@ def _material(chapter: Chapter) -> str:
     )
 
 
-def _starlight(chapter: Chapter) -> str:
-    text = html(
+def _render_starlight(chapter: Chapter) -> str:
+    text = render_html(
         chapter,
         heading='<div class="sl-heading-wrapper"><h{level} id="x">{text}</h{level}><a class="sl-anchor-link" href="#x"><span '
         'aria-hidden="true"><svg></svg></span><span class="sr-only">Section titled “{text}”</span></a></div>',
@@ -215,42 +215,42 @@ def _starlight(chapter: Chapter) -> str:
         '<body><a href="#_top">Skip to content</a><div class="page"><header class="header"><a href="/">Station</a>'
         '<site-search><button>Search</button></site-search></header><nav class="sidebar" aria-label="Main"><ul>'
         f'{_LINKS}</ul></nav><div class="main-frame"><div class="right-sidebar-panel"><starlight-toc><nav><h2>On this page</h2>'
-        f'<ul>{_inner(chapter)}</ul></nav></starlight-toc></div><div class="main-pane"><main><div class="content-panel"><div '
+        f'<ul>{_render_toc(chapter)}</ul></nav></starlight-toc></div><div class="main-pane"><main><div class="content-panel"><div '
         f'class="sl-markdown-content">{text}</div><footer class="sl-flex"><div class="meta"><a href="https://g.example/edit">Edit '
         'page</a></div><div class="pagination-links"><a href="/a" rel="prev"><svg></svg><span>Previous<br><span '
         'class="link-title">Ropes</span></span></a></div></footer></div></main></div></div></div></body>'
     )
 
 
-def _old(chapter: Chapter) -> str:
-    """A page of the nineties: a bar of links in a table, another at the end, no landmark and no class."""
+def _render_old_page(chapter: Chapter) -> str:
+    """Return a page in the style of the 1990s: links in a table and at the end, no landmarks and no classes."""
     bar = (
         '<a href="i.html"><b>Home</b></a><a href="p.html"><b>Prev</b></a><a href="n.html"><b>Next</b></a><a href="d.html">'
         "<b>Download</b></a>"
     )
     return (
         f'<body bgcolor="white"><table width="100%"><tr><td>{bar}</td></tr></table><center><font size="+3"><h1>'
-        f"{chapter.title}</h1></font></center>{_without_title(chapter)}<hr><p>{bar}</p></body>"
+        f"{chapter.title}</h1></font></center>{_render_body(chapter)}<hr><p>{bar}</p></body>"
     )
 
 
 SHAPES = {
-    "asciidoctor": _asciidoctor,
-    "docbook": _docbook,
-    "mediawiki": _mediawiki,
-    "blog": _blog,
-    "news": _news,
-    "docutils shape": _docutils,
-    "sphinx shape": _sphinx,
-    "material shape": _material,
-    "starlight shape": _starlight,
-    "no landmarks": _old,
+    "asciidoctor": _render_asciidoctor,
+    "docbook": _render_docbook,
+    "mediawiki": _render_mediawiki,
+    "blog": _render_blog,
+    "news": _render_news,
+    "docutils shape": _render_docutils,
+    "sphinx shape": _render_sphinx,
+    "material shape": _render_material,
+    "starlight shape": _render_starlight,
+    "no landmarks": _render_old_page,
 }
 
 
-def written() -> Iterator[Page]:
-    """Every shape around every chapter."""
+def iter_pages() -> Iterator[Page]:
+    """Yield every chapter in every shape."""
     for name, shape in SHAPES.items():
         for chapter in source.MANUAL:
             markup = f"<!DOCTYPE html><html><head><title>{chapter.title}</title></head>{shape(chapter)}</html>"
-            yield Page(name, chapter.name, markup.encode(), source.words(chapter))
+            yield Page(name, chapter.name, markup.encode(), source.list_words(chapter))

@@ -30,44 +30,44 @@ _FIRST = "Anna Maria John James Peter Clara Elena Ivan Fatima Omar Lucas Emma No
 _BEFORE = "New Old North South Upper Lower Mount Lake Fort".split()
 
 
-def words() -> list[str]:
+def generate_vocabulary() -> list[str]:
     """Return the vocabulary, the most frequent word first."""
     choose, made = Random(1), dict[str, None]()
     while len(made) < VOCABULARY:
-        made[_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
+        made[_generate_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
     return list(made)
 
 
 def name(number: int) -> str:
     """Return the name for a number, of two or three words."""
     choose = Random(number)
-    stem = _syllables(choose, 2 + number % 2).capitalize()
+    stem = _generate_syllables(choose, 2 + number % 2).capitalize()
     if number % 3:
         return f"{choose.choice(_FIRST)} {stem}"
-    return f"{choose.choice(_BEFORE)} {stem} {_syllables(choose, 1).capitalize()}"
+    return f"{choose.choice(_BEFORE)} {stem} {_generate_syllables(choose, 1).capitalize()}"
 
 
-def names_before(paragraphs: int) -> int:
+def count_names(paragraphs: int) -> int:
     """Return the number of different names in the first ``paragraphs`` paragraphs."""
     return int(_HEAPS * paragraphs**_EXPONENT)
 
 
-def part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
+def generate_part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
     """Yield the documents of a part."""
     chance = np.random.default_rng(number)
-    lengths = _document_lengths(chance)
-    drawn = _zipf(chance, VOCABULARY, (PART, WORDS))
+    lengths = _draw_document_lengths(chance)
+    drawn = _draw_zipf_ranks(chance, VOCABULARY, (PART, WORDS))
     known = chance.random(PART)
     paragraph = number * PART
     for document, length in enumerate(lengths):
         texts, title = [], ""
         for _ in range(length):
             row = [vocabulary[rank] for rank in drawn[paragraph - number * PART]]
-            new = range(names_before(paragraph), names_before(paragraph + 1))
-            old = int(max(1, names_before(paragraph)) ** known[paragraph - number * PART]) - 1
+            new = range(count_names(paragraph), count_names(paragraph + 1))
+            old = int(max(1, count_names(paragraph)) ** known[paragraph - number * PART]) - 1
             said = [name(each) for each in (*new, old)]
             title = title or said[0]
-            texts.append(_paragraph(row, said))
+            texts.append(_generate_paragraph(row, said))
             paragraph += 1
         place = number * PART + document
         yield {
@@ -83,24 +83,24 @@ def write_part(file: Path, number: int, vocabulary: list[str]) -> int:
     """Write a part as JSON lines; return the bytes of its texts."""
     size = 0
     with file.open("w", encoding="utf-8") as lines:
-        for document in part(number, vocabulary):
+        for document in generate_part(number, vocabulary):
             size += len(str(document["text"])) + len(str(document["title"]))
             lines.write(json.dumps(document) + "\n")
     return size
 
 
-def questions(paragraphs: int, number: int, vocabulary: list[str]) -> list[str]:
+def generate_questions(paragraphs: int, number: int, vocabulary: list[str]) -> list[str]:
     """Return questions about names and words of a store with this number of paragraphs."""
     chance = np.random.default_rng(paragraphs)
     asked = []
     for _ in range(number):
-        about = name(int(names_before(paragraphs) ** chance.random()) - 1)
-        said = " ".join(vocabulary[rank] for rank in _zipf(chance, VOCABULARY, 4))
+        about = name(int(count_names(paragraphs) ** chance.random()) - 1)
+        said = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(chance, VOCABULARY, 4))
         asked.append(f"What did {about} say about {said}?")
     return asked
 
 
-def _document_lengths(chance: np.random.Generator) -> list[int]:
+def _draw_document_lengths(chance: np.random.Generator) -> list[int]:
     lengths, left = [], PART
     while left:
         lengths.append(min(left, int(chance.choice(_LENGTHS, p=_SHARES))))
@@ -108,7 +108,7 @@ def _document_lengths(chance: np.random.Generator) -> list[int]:
     return lengths
 
 
-def _paragraph(row: list[str], said: list[str]) -> str:
+def _generate_paragraph(row: list[str], said: list[str]) -> str:
     """Return sentences of about fourteen words, with the names spread over them."""
     row = list(row)
     for index, each in enumerate(said):
@@ -119,11 +119,11 @@ def _paragraph(row: list[str], said: list[str]) -> str:
     )
 
 
-def _zipf(chance: np.random.Generator, most: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
+def _draw_zipf_ranks(chance: np.random.Generator, most: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
     """Return ranks from 0; the probability of rank r is proportional to 1 / (r + 1.5)."""
     ranks = 1.5 * (1 + most / 1.5) ** chance.random(shape) - 1.5
     return np.minimum(ranks.astype(np.int64), most - 1)
 
 
-def _syllables(choose: Random, number: int) -> str:
+def _generate_syllables(choose: Random, number: int) -> str:
     return "".join(choose.choice(_ONSETS) + choose.choice(_VOWELS) + choose.choice(_CODAS) for _ in range(number))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from peers.spent import bytes_written, peak_megabytes, processor_seconds
+from peers.spent import get_bytes_written, get_peak_megabytes, get_processor_seconds
 
 import kvstore
 from kvstore.errors import KvstoreError
@@ -67,7 +67,7 @@ class IndexBytes(threading.Thread):
 
 def load(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
     """Ingest parts sequentially in one process, with one log line per part, until time runs out."""
-    vocabulary = made_documents.words()
+    vocabulary = made_documents.generate_vocabulary()
     file = store.with_name("part.jsonl")
     embedder = settings.pop("embedder")
     done = -1
@@ -78,8 +78,8 @@ def load(store: Path, first: int, last: int, log: Path, until: float, workers: i
             if time.time() > until:
                 break
             texts = made_documents.write_part(file, number, vocabulary)
-            process, everything = time.process_time(), processor_seconds()
-            wall, written, of_index = time.time(), bytes_written()[0], index.written
+            process, everything = time.process_time(), get_processor_seconds()
+            wall, written, of_index = time.time(), get_bytes_written()[0], index.written
             report = opened.ingest(file, workers=workers)
             if report.failures:
                 raise SystemExit(f"part {number}: {report.failures[:3]}")
@@ -91,51 +91,53 @@ def load(store: Path, first: int, last: int, log: Path, until: float, workers: i
                 "chunks": report.chunks,
                 "text_bytes": texts,
                 "writer_s": time.process_time() - process,
-                "all_s": processor_seconds() - everything,
+                "all_s": get_processor_seconds() - everything,
                 "wall_s": time.time() - wall,
-                "written": bytes_written()[0] - written,
+                "written": get_bytes_written()[0] - written,
                 "index_written": index.written - of_index,
-                "memory_mb": peak_megabytes(),
+                "memory_mb": get_peak_megabytes(),
             }
             with log.open("a") as lines:
                 lines.write(json.dumps(line) + "\n")
             done = number
-        closing = time.process_time(), bytes_written()[0]
+        closing = time.process_time(), get_bytes_written()[0]
     index.end()
     file.unlink(missing_ok=True)
     return {
         "last": done,
         "closing_s": time.process_time() - closing[0],
-        "closing_written": bytes_written()[0] - closing[1],
-        **_files(store),
+        "closing_written": get_bytes_written()[0] - closing[1],
+        **_measure_files(store),
     }
 
 
 def ask(store: Path, paragraphs: int) -> Figures:
     """Measure every strategy, and vector search with filters: the median and the 95th percentile of a question."""
-    questions = made_documents.questions(paragraphs, QUESTIONS, made_documents.words())
+    questions = made_documents.generate_questions(paragraphs, QUESTIONS, made_documents.generate_vocabulary())
     figures: Figures = {}
     with kvstore.open(store, readonly=True) as opened:
         figures["chunks"] = opened.statistics()["chunks"]
         for strategy in opened.strategies():
             try:
-                times = _times(questions, lambda text, name=strategy.name: opened.retrieve(text, using=name, top=10))
+                times = _time_questions(
+                    questions, lambda text, name=strategy.name: opened.retrieve(text, using=name, top=10)
+                )
             except KvstoreError as error:
                 figures[f"{strategy.name}_not_asked"] = str(error)
                 continue
-            figures |= _percentiles(strategy.name, times)
+            figures |= _compute_percentiles(strategy.name, times)
         for share, field in FILTERS.items():
             where, values = f"meta ->> '{field}' = ?", 100 if field == "drawer" else 10
             for using in ("vector", "hybrid"):
                 numbers = iter(range(10**9))
-                times = _times(
+                times = _time_questions(
                     questions,
                     lambda text, using=using, where=where, numbers=numbers, values=values: opened.search(
                         text, using=using, where=where, parameters=(next(numbers) % values,)
                     ),
                 )
-                figures |= _percentiles(f"{using}_filter_{share}", times)
-    return figures | {"memory_mb": peak_megabytes(), "anonymous_mb": _anonymous_megabytes()}
+                figures |= _compute_percentiles(f"{using}_filter_{share}", times)
+    return figures | {"memory_mb": get_peak_megabytes(), "anonymous_mb": _get_anonymous_megabytes()}
 
 
 def open_(store: Path) -> Figures:
@@ -158,16 +160,16 @@ def replace(store: Path, paragraphs: int) -> Figures:
 
     The cost of deferred work until the store is closed is divided among them.
     """
-    vocabulary = made_documents.words()
+    vocabulary = made_documents.generate_vocabulary()
     last = paragraphs // made_documents.PART - 1
     parts = sorted({round(place * last / 5) for place in range(6)})
     each = REPLACED // len(parts)
     documents = []
     for number in parts:
-        of_part = list(made_documents.part(number, vocabulary))
+        of_part = list(made_documents.generate_part(number, vocabulary))
         documents += of_part[:: len(of_part) // each][:each]
     with kvstore.open(store) as opened:
-        before, written, times = processor_seconds(), bytes_written()[0], []
+        before, written, times = get_processor_seconds(), get_bytes_written()[0], []
         for document in documents:
             text = f"{document['text']} It was said again by {made_documents.name(7)}."
             start = time.process_time()
@@ -180,31 +182,31 @@ def replace(store: Path, paragraphs: int) -> Figures:
             times.append(time.process_time() - start)
     return {
         "replace_p50_ms": 1000 * statistics.median(times),
-        "replace_ms": 1000 * (processor_seconds() - before) / len(documents),
-        "replace_written_kb": (bytes_written()[0] - written) / len(documents) / 1000,
+        "replace_ms": 1000 * (get_processor_seconds() - before) / len(documents),
+        "replace_written_kb": (get_bytes_written()[0] - written) / len(documents) / 1000,
     }
 
 
 def check(store: Path) -> Figures:
     """Measure CHECK."""
     with kvstore.open(store, readonly=True) as opened:
-        figures = _timed("check", opened.check)
-    return {"check_found": figures.pop("result")} | figures | {"check_memory_mb": peak_megabytes()}
+        figures = _measure_time("check", opened.check)
+    return {"check_found": figures.pop("result")} | figures | {"check_memory_mb": get_peak_megabytes()}
 
 
-def backup(store: Path) -> Figures:
+def measure_backup(store: Path) -> Figures:
     """Measure BACKUP without free pages."""
     with kvstore.open(store, readonly=True) as opened:
-        figures = _timed("backup", lambda: opened.backup(store.with_name("backup")))
+        figures = _measure_time("backup", lambda: opened.backup(store.with_name("backup")))
     figures.pop("result")
-    return figures | {"backup_mb": sum(_sizes(store.with_name("backup")).values()) / 1e6}
+    return figures | {"backup_mb": sum(_read_table_sizes(store.with_name("backup")).values()) / 1e6}
 
 
 def index(store: Path, kind: str) -> Figures:
     """Measure building or refreshing an index."""
     with kvstore.open(store) as opened:
         known = any(found.kind == kind for found in opened.indexes())
-        figures = _timed(f"index_{kind}", lambda: opened.refresh(kind) if known else opened.create_index(kind))
+        figures = _measure_time(f"index_{kind}", lambda: opened.refresh(kind) if known else opened.create_index(kind))
     figures.pop("result")
     return figures
 
@@ -212,7 +214,7 @@ def index(store: Path, kind: str) -> Figures:
 def compact(store: Path) -> Figures:
     """Measure COMPACT."""
     with kvstore.open(store) as opened:
-        figures = _timed("compact", opened.compact)
+        figures = _measure_time("compact", opened.compact)
     report = figures.pop("result")
     return figures | {"compact_before_mb": report.bytes_before / 1e6, "compact_after_mb": report.bytes_after / 1e6}
 
@@ -224,7 +226,7 @@ STEPS: dict[str, Callable[..., Figures]] = {
     "open": open_,
     "replace": replace,
     "check": check,
-    "backup": backup,
+    "backup": measure_backup,
     "compact": compact,
 }
 
@@ -239,7 +241,7 @@ def main() -> None:
     out.write_text(json.dumps(STEPS[step](**order)))
 
 
-def _times(questions: list[str], ask: Callable[[str], object]) -> list[float]:
+def _time_questions(questions: list[str], ask: Callable[[str], object]) -> list[float]:
     """Return the processor seconds of each question, after three that do not count."""
     for question in questions[:3]:
         ask(f"{question} And then?")
@@ -253,7 +255,7 @@ def _times(questions: list[str], ask: Callable[[str], object]) -> list[float]:
     return times
 
 
-def _percentiles(name: str, times: list[float]) -> Figures:
+def _compute_percentiles(name: str, times: list[float]) -> Figures:
     ordered = sorted(times)
     return {
         f"{name}_ms": 1000 * statistics.median(ordered),
@@ -261,23 +263,27 @@ def _percentiles(name: str, times: list[float]) -> Figures:
     }
 
 
-def _timed(name: str, do: Callable[[], Any]) -> Figures:
-    start, wall = processor_seconds(), time.perf_counter()
+def _measure_time(name: str, do: Callable[[], Any]) -> Figures:
+    start, wall = get_processor_seconds(), time.perf_counter()
     result = do()
-    return {f"{name}_s": processor_seconds() - start, f"{name}_wall_s": time.perf_counter() - wall, "result": result}
+    return {
+        f"{name}_s": get_processor_seconds() - start,
+        f"{name}_wall_s": time.perf_counter() - wall,
+        "result": result,
+    }
 
 
-def _files(store: Path) -> Figures:
-    sizes = _sizes(store)
+def _measure_files(store: Path) -> Figures:
+    sizes = _read_table_sizes(store)
     index = sum(size for name, size in sizes.items() if "index" in name)
     return {"data_mb": sizes["data.mdb"] / 1e6, "index_mb": index / 1e6, "files_mb": sum(sizes.values()) / 1e6}
 
 
-def _sizes(store: Path) -> dict[str, int]:
+def _read_table_sizes(store: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in store.iterdir() if file.is_file()}
 
 
-def _anonymous_megabytes() -> float:
+def _get_anonymous_megabytes() -> float:
     """Return the anonymous memory of this process in MiB."""
     with open("/proc/self/status") as lines:
         (held,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
