@@ -1,9 +1,9 @@
 """Validation of the arguments of public methods against their annotations, before anything else happens.
 
 In: functions, with annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
-    with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is
-    not a text or a whole number as annotated, a text that cannot be encoded as UTF-8, or a path that no file can have.
-    Other annotations are not checked.
+with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is
+not a text or a whole number as annotated, a text that cannot be encoded as UTF-8, or a path that no file can have.
+Other annotations are not checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 from .errors import ArgumentError, InputError, suggest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: Returns what is wrong with a value, or None.
+#: A function that returns a description of the expected kind, such as "a whole number", if a value is not of it, and
+#: None if it is.
 ArgumentCheck = Callable[[Any], str | None]
 
 #: SQLite's largest integer.
@@ -127,16 +128,16 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
-            if check is not None and (problem := check(value)):
-                raise _make_error(label, name, problem, value)
+            if check is not None and (expected := check(value)):
+                raise _make_error(label, name, expected, value)
         if rest_check is not None:
             for value in args[len(positional) :]:
-                if problem := rest_check(value):
-                    raise _make_error(label, str(rest_name), problem, value)
+                if expected := rest_check(value):
+                    raise _make_error(label, str(rest_name), expected, value)
         for name, value in kwargs.items():
             check = checks.get(name)
-            if check is not None and (problem := check(value)):
-                raise _make_error(label, name, problem, value)
+            if check is not None and (expected := check(value)):
+                raise _make_error(label, name, expected, value)
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -158,9 +159,9 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
             raise TypeError(f"{method}() has no argument {name!r}; {hint}")
         annotation = parameters[name]
         check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))
-        problem = None if check is None else check(value)
-        if problem:
-            raise ArgumentError(f"{method}(): {name} must be {problem}, not {format_value(value)}")
+        expected = None if check is None else check(value)
+        if expected:
+            raise ArgumentError(f"{method}(): {name} must be {expected}, not {format_value(value)}")
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
@@ -175,25 +176,25 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be encoded as UTF-8."""
-    if problem := _find_text_problem(value):
-        raise ArgumentError(f"{name} must be {problem}, not {format_value(value)}")
+    if expected := _expect_text(value):
+        raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
 def is_text(value: object) -> bool:
     """True if ``value`` is a text that can be encoded as UTF-8."""
-    return _find_text_problem(value) is None
+    return _expect_text(value) is None
 
 
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a valid file path."""
-    if problem := _find_path_problem(value):
-        raise ArgumentError(f"{name} must be {problem}, not {format_value(value)}")
+    if expected := _expect_path(value):
+        raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
 def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
     """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: SQLite's largest integer)."""
-    if problem := _find_integer_problem(value):
-        raise ArgumentError(f"{name} must be {problem}, not {format_value(value)}")
+    if expected := _expect_integer(value):
+        raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
         limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {max_value:,}"
@@ -201,8 +202,8 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
         raise InputError(f"{name} takes {limits}, not {value_text}")
 
 
-def _make_error(function: str, name: str, problem: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"{function}(): {name} must be {problem}, not {format_value(value)}")
+def _make_error(function: str, name: str, expected: str, value: Any) -> ArgumentError:
+    return ArgumentError(f"{function}(): {name} must be {expected}, not {format_value(value)}")
 
 
 def format_count(number: int, noun: str) -> str:
@@ -230,7 +231,7 @@ def format_value(value: object) -> str:
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
-    """Return the check for an annotation, or None if it has none."""
+    """Return the check for an annotation, such as ``str | None``, or None if values of it are not checked."""
     while "[" in annotation:  # types in brackets are those of elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
         if not num_replaced:
@@ -248,15 +249,15 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
     def check_any(value: Any) -> str | None:
         if value is None and "None" in kinds:
             return None
-        if isinstance(value, str) and _find_path_problem in checks:
-            return _find_path_problem(value)
-        problems = [check(value) for check in checks]
-        return None if None in problems else " or ".join(str(problem) for problem in problems)
+        if isinstance(value, str) and _expect_path in checks:
+            return _expect_path(value)
+        expected_kinds = [check(value) for check in checks]
+        return None if None in expected_kinds else " or ".join(map(str, expected_kinds))
 
     return check_any
 
 
-def _find_text_problem(value: Any) -> str | None:
+def _expect_text(value: Any) -> str | None:
     if not isinstance(value, str):
         return "text"
     if not value.isascii():
@@ -267,7 +268,7 @@ def _find_text_problem(value: Any) -> str | None:
     return None
 
 
-def _find_path_problem(value: Any) -> str | None:
+def _expect_path(value: Any) -> str | None:
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
     path = os.fspath(value)
@@ -291,7 +292,7 @@ def is_representable(value: int) -> bool:
     return bool(abs(value) < 10**MAX_DIGITS)
 
 
-def _find_integer_problem(value: Any) -> str | None:
+def _expect_integer(value: Any) -> str | None:
     try:
         number = operator.index(value)
     except TypeError:  # an array also has __index__, which works only if it has a single element
@@ -301,7 +302,7 @@ def _find_integer_problem(value: Any) -> str | None:
     return "a whole number" if isinstance(value, bool) else None
 
 
-def _find_number_problem(value: Any) -> str | None:
+def _expect_number(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, Real):  # not Decimal, which cannot be added to other numbers
         return "a number"
     if isinstance(value, int) and not is_representable(value):
@@ -309,24 +310,24 @@ def _find_number_problem(value: Any) -> str | None:
     return "a number" if math.isnan(value) else None
 
 
-def _find_mapping_problem(value: Any) -> str | None:
+def _expect_mapping(value: Any) -> str | None:
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
-def _find_sequence_problem(value: Any) -> str | None:
+def _expect_sequence(value: Any) -> str | None:
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
-def _find_iterable_problem(value: Any) -> str | None:
+def _expect_iterable(value: Any) -> str | None:
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 
 _CHECKS: dict[str, ArgumentCheck] = {
-    "str": _find_text_problem,
-    "os.PathLike": _find_path_problem,
-    "int": _find_integer_problem,
-    "float": _find_number_problem,
-    "Mapping": _find_mapping_problem,
-    "Sequence": _find_sequence_problem,
-    "Iterable": _find_iterable_problem,
+    "str": _expect_text,
+    "os.PathLike": _expect_path,
+    "int": _expect_integer,
+    "float": _expect_number,
+    "Mapping": _expect_mapping,
+    "Sequence": _expect_sequence,
+    "Iterable": _expect_iterable,
 }

@@ -1,9 +1,9 @@
 """Settings: those fixed when a store is created, and those of a session.
 
 In: keyword values from :func:`kvstore.open` or ``SET name = value``. On disk: the fixed ones, in the ``meta`` table
-    under ``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of
-    range is an :class:`~kvstore.errors.InputError` with the range; a fixed one that differs from the store's is a
-    :class:`~kvstore.errors.SettingsMismatchError`.
+under ``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of
+range is an :class:`~kvstore.errors.InputError` with the range; a fixed one that differs from the store's is a
+:class:`~kvstore.errors.SettingsMismatchError`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FixedSettings:
         """Return a copy with other values of some settings. Raises InputError for an invalid value."""
         return replace(self, **values)
 
-    def check_same(self, wanted: Mapping[str, Any], path: object) -> None:
+    def require_same(self, wanted: Mapping[str, Any], path: object) -> None:
         """Raise SettingsMismatchError for the first value of ``wanted`` that differs from the settings of the store at
         ``path``."""
         stored = asdict(self)
@@ -118,8 +118,8 @@ class SessionSettings:
         """Return a copy with one setting changed. Raises InputError for an unknown name or an invalid value."""
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name not in kinds:
-            raise InputError(f"there is no setting {name!r} to SET; there are {', '.join(sorted(kinds))}")
-        return replace(self, **{name: _convert(name, value, kinds[name])})
+            raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")
+        return replace(self, **{name: _convert_value(name, value, kinds[name])})
 
 
 _RANGES = {
@@ -143,7 +143,7 @@ _SWITCH_VALUES = {
 }
 
 
-def _convert(name: str, value: Any, kind: type) -> Any:
+def _convert_value(name: str, value: Any, kind: type) -> Any:
     """Return the value of a setting, which can be given as text, as this type. Raises InputError if it is invalid."""
     if kind is bool:
         switch = _SWITCH_VALUES.get(str(value).lower())

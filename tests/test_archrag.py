@@ -145,7 +145,7 @@ def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
     store = make_store()
     with pytest.warns(FutureWarning, match="communities: the option m is a constant now"):
         store.execute("CREATE INDEX communities WITH (m = 3)")
-    with pytest.raises(InputError, match="name that one"):
+    with pytest.raises(InputError, match="dropped with communities; name communities"):
         store.execute("CREATE INDEX community_graph")
 
 

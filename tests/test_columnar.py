@@ -35,14 +35,14 @@ def test_the_suffix_decides_the_format_of_a_file(
     filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for statement, said in (
-        ("EXPORT TO '{}/x.csv'", r"JSON lines, in a file that ends in .jsonl or .ndjson; one table .* \.parquet or"),
+        ("EXPORT TO '{}/x.csv'", r"JSON lines, to a file that ends in .jsonl or .ndjson; one table .* \.parquet or"),
         ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"a table is written to a file that ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x' TABLE chunks", r"ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x.parquet' TABLE chunk", "there is no table chunk; did you mean chunks"),
     ):
         with pytest.raises(errors.InputError, match=said):
             filled.execute(statement.format(tmp_path))
-    with pytest.raises(errors.InputError, match=r"one table alone goes to a file that ends in \.parquet"):
+    with pytest.raises(errors.InputError, match=r"one table is exported to a file that ends in \.parquet"):
         filled.export(tmp_path / "x.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pandas", None)

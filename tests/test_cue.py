@@ -161,17 +161,17 @@ def test_answers_do_not_depend_on_the_order_of_documents(make_store: Callable[..
 def test_a_document_without_units_is_found_by_its_vector(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, (title, text) in NOTES.items():
         store.put(key, text, title=title)
-    put = index_maintenance.MaintainedIndexBuilder._put
+    put = index_maintenance.MaintainedIndexBuilder._store_batch
 
     def put_once(self: Any, *values: Any) -> Any:
-        monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_put", stop)
+        monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", stop)
         return put(self, *values)
 
     def stop(self: Any, *values: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(index_maintenance, "_DOCUMENTS", 3)
-    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_put", put_once)
+    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", put_once)
     with pytest.raises(KeyboardInterrupt):
         store.create_index("units")
     monkeypatch.undo()

@@ -75,8 +75,8 @@ def test_a_store_of_the_users_own_embedder_asks_for_it(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", embedder=Own(64)) as store:
         store.put("tea", "Tea is made from leaves.")
     expected = (
-        r"^embedder 'mine' is unknown; pass the embedder that this store was made with, "
-        r"kvstore\.open\('.*/store', embedder=\.\.\.\), or install the package that brings it"
+        r"^embedder 'mine' is unknown; pass the embedder that this store was created with, "
+        r"kvstore\.open\('.*/store', embedder=\.\.\.\), or install the package that provides it"
     )
     with kvstore.open(tmp_path / "store") as store:
         assert store.search("leaves", using="lexical")

@@ -173,13 +173,16 @@ BAD = [
     ([], "line 1: not JSON"),
     ([b"\xff\xfe"], "line 1: not JSON"),
     ([{"format": "other"}], "line 1: an export begins with"),
-    ([{**HEADER, "version": 2}], "line 1: this export is of version 2"),
+    ([{**HEADER, "version": 2}], "line 1: this export has version 2"),
     ([HEADER, b"{"], "line 2: not JSON"),
-    ([HEADER, b"[1]"], "line 2: a line is one JSON object"),
+    ([HEADER, b"[1]"], "line 2: this line is not a JSON object"),
     ([HEADER, {"name": "x"}], "line 2: the line has none of the fields document, triples, edge, alias"),
-    ([HEADER, {**TEA, "text": 5}], "line 2: the field 'text' is missing or wrong"),
-    ([HEADER, {"document": "tea", "format": "text"}], "line 2: the field 'text' is missing or wrong"),
-    ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing or wrong; the line of document has"),
+    ([HEADER, {**TEA, "text": 5}], "line 2: the field 'text' is missing, unknown or"),
+    (
+        [HEADER, {"document": "tea", "format": "text"}],
+        "line 2: the field 'text' is missing, unknown or of a wrong type",
+    ),
+    ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing, unknown or of a wrong type; a line"),
     ([HEADER, {**TEA, "text": " "}], "line 2: document 'tea' is empty"),
     ([HEADER, {**TEA, "format": "html"}], "line 2: .*format is one of"),
     ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*not plain data"),
@@ -194,7 +197,7 @@ BAD = [
     ([HEADER, {**TEA, "vectors": [[10**400]]}], "line 2: document 'tea': vectors must be rows of"),
     ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot be its own parent"),
     ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
-    ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing or wrong"),
+    ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing, unknown or of a wrong type"),
     ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: the kind of an alias is"),
     (
         [HEADER, {"alias": "a", "entity": "b", "kind": "alias"}, {"alias": "b", "entity": "A", "kind": "merge"}],
@@ -213,7 +216,7 @@ def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, 
 
 
 def test_a_file_of_one_table_is_not_imported(store: kvstore.Store, tmp_path: Path) -> None:
-    with pytest.raises(errors.InputError, match=r"chunks.parquet: a file of one table .* name a file that EXPORT TO"):
+    with pytest.raises(errors.InputError, match=r"the export of one table .* name a file that EXPORT TO"):
         store.import_(tmp_path / "chunks.parquet")
 
 

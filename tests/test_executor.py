@@ -311,8 +311,8 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("CREATE INDEX vectors WITH (exact_bellow = 1)", errors.InputError, "did you mean exact_below?"),
         ("CREATE INDEX vectors WITH (m = 1)", errors.InputError, "between 4 and 100"),
         ("CREATE INDEX vectors WITH (m = 4.5)", errors.InputError, "whole number"),
-        ("DROP INDEX synonyms", errors.InputError, "CREATE INDEX makes it"),
-        ("REFRESH INDEX synonyms", errors.InputError, "CREATE INDEX makes it"),
+        ("DROP INDEX synonyms", errors.InputError, "CREATE INDEX creates it"),
+        ("REFRESH INDEX synonyms", errors.InputError, "CREATE INDEX creates it"),
     ],
 )
 def test_an_impossible_statement_is_reported_and_changes_nothing(

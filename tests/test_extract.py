@@ -188,7 +188,7 @@ def test_a_model_that_fails_on_and_on_is_given_up(store: kvstore.Store, server: 
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")
     server.answering = lambda request: stream("no")
-    with pytest.raises(errors.InvalidAnswerError, match="What was written for 0 passages is kept; EXTRACT goes on"):
+    with pytest.raises(errors.InvalidAnswerError, match="The texts written for 0 passages are kept; EXTRACT continues"):
         store.extract("units")
     assert len(server.requests) == 20
 
@@ -198,10 +198,10 @@ def test_a_missing_model_or_wrong_limits_are_reported(filled: kvstore.Store, ser
         filled.execute("EXTRACT UNITS MODEL 'none'")
     for statement, said in {
         "EXTRACT unit": "no kind of texts to EXTRACT called 'unit'; did you mean units?",
-        "EXTRACT UNITS SHARE 1.5": "SHARE is more than 0 and at most 1",
+        "EXTRACT UNITS SHARE 1.5": "SHARE must be more than 0 and at most 1",
         "EXTRACT UNITS SHARE 0.5 WITHIN 10 TOKENS": "give one of them",
         "EXTRACT UNITS WITHIN 0 TOKENS": "within",
-        "EXTRACT UNITS BY chance": "there is no chooser 'chance'; BY takes confusability, bleu, pagerank, random",
+        "EXTRACT UNITS BY chance": "there is no method 'chance' of selecting passages; BY takes confusability",
     }.items():
         with pytest.raises(errors.KvstoreError, match=re.escape(said)):
             filled.execute(statement)
@@ -382,7 +382,7 @@ def test_writing_a_text_changes_nothing_derived_from_the_document(
 ) -> None:
     server.answering = units_of
     touched: list[int] = []
-    monkeypatch.setattr(Linker, "touch", lambda self, document, chunks: touched.append(document))
+    monkeypatch.setattr(Linker, "mark_changed", lambda self, document, chunks: touched.append(document))
     filled.extract("units")
     assert (len(written(filled)), touched) == (4, [])
 
@@ -487,7 +487,7 @@ def test_written_texts_survive_a_failing_server(filled: kvstore.Store, server: S
         return units_of(request)
 
     server.answering = answering
-    with pytest.raises(errors.ModelUnavailableError, match="for 2 passages is kept; EXTRACT goes on"):
+    with pytest.raises(errors.ModelUnavailableError, match="for 2 passages are kept; EXTRACT continues"):
         filled.extract("units")
     assert len(written(filled)) == 2
     server.answering = units_of

@@ -232,7 +232,7 @@ def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
     assert shown(toyed) is None
     assert groups(toyed) is None
     assert stored_generations(toyed) == set()
-    with pytest.raises(errors.InputError, match="CREATE INDEX makes it"):
+    with pytest.raises(errors.InputError, match="CREATE INDEX creates it"):
         toyed.refresh("toy_groups")
     assert sorted(os.listdir(toyed.path)) == ["data.mdb", "lock.mdb", "writer.lock"]
 
@@ -260,7 +260,7 @@ def test_its_companion_tables_are_created_and_dropped_with_it(toyed: kvstore.Sto
     toyed.execute("REFRESH INDEX toy_groups")
     assert lengths() == [1, 1]
     for statement in ("CREATE INDEX toy_lengths", "REFRESH INDEX toy_lengths", "DROP INDEX toy_lengths"):
-        with pytest.raises(errors.InputError, match="with toy_groups; name that one"):
+        with pytest.raises(errors.InputError, match="with toy_groups; name toy_groups"):
             toyed.execute(statement)
     toyed.drop_index("toy_groups")
     assert lengths() is None
@@ -472,7 +472,7 @@ def test_expand_draws_it(toyed: kvstore.Store) -> None:
     with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, found Tea; write EXPAND 'Tea'"):
         toyed.execute("EXPAND Tea")
     toyed.drop_index("toy_groups")
-    with pytest.raises(errors.InputError, match="CREATE INDEX or REFRESH makes it"):
+    with pytest.raises(errors.InputError, match="CREATE INDEX or REFRESH builds it"):
         toyed.execute("EXPAND toy_groups")
 
 

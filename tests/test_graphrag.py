@@ -48,7 +48,7 @@ def _said(evidence: Evidence) -> str:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_without_communities_the_statement_that_makes_them_is_named(store: Store, strategy: str) -> None:
     store.put("one", "Port Ellery is a harbour.")
-    with pytest.raises(InputError, match=f"strategy {strategy} needs the index communities: CREATE INDEX communities"):
+    with pytest.raises(InputError, match=f"{strategy} needs the index communities; create it with: CREATE INDEX"):
         store.retrieve("Where is Port Ellery?", using=strategy)
 
 

@@ -153,7 +153,7 @@ def test_the_shell_completes_it(toyed: kvstore.Store) -> None:
         ("CREATE INDEX toy_lengths WITH (least = 101)", "must be between 0 and 100, not 101"),
         ("CREATE INDEX toy_lengths WITH (least = 1.5)", "must be a whole number, not 1.5"),
         ("CREATE INDEX toy_lengths WITH (share = 'all')", "must be a number, not 'all'"),
-        ("CREATE INDEX toy_lengths", "there is an index toy_lengths already"),
+        ("CREATE INDEX toy_lengths", "index toy_lengths already exists"),
     ],
 )
 def test_its_name_and_options_are_checked(toyed: kvstore.Store, statement: str, said: str) -> None:

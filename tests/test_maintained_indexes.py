@@ -188,7 +188,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
     assert shown(store) == ("building", 1, "4 of 8 documents; REFRESH INDEX lines goes on")
     assert store.check() == []
-    with pytest.raises(errors.InputError, match="there is an index lines already; REFRESH"):
+    with pytest.raises(errors.InputError, match="index lines already exists; REFRESH"):
         store.create_index("lines")
     # What is put, changed and deleted meanwhile: before, behind and at the place where the build stands.
     store.put("d0", TEXT)

@@ -102,7 +102,7 @@ def test_a_transaction_is_all_or_nothing(store: kvstore.Store) -> None:
         assert store.keys() == [], "nobody else sees it yet"
         transaction.delete("a")
     assert store.keys() == ["b"]
-    with pytest.raises(errors.ClosedError, match="over"):
+    with pytest.raises(errors.ClosedError, match="ended"):
         transaction.put("c", "Too late.")
 
 
@@ -479,7 +479,7 @@ def test_many_documents_are_one_change(store: kvstore.Store) -> None:
         ({"key": "b", "text": "B.", "meta": {1, 2}}, errors.InputError, "document 2 of 3: put.*meta must be a mapping"),
         ({"key": "b", "txt": "B."}, TypeError, "document 2 of 3: put.* has no argument 'txt'; did you mean 'text'"),
         ({"key": "b"}, TypeError, "document 2 of 3: put.* is missing 'text'"),
-        ("b", TypeError, "document 2 of 3: it is a mapping of the arguments of put"),
+        ("b", TypeError, "document 2 of 3: it must be a mapping of the arguments of put"),
         ({"key": "b", "text": "B.", "vectors": [[1.0]]}, errors.InputError, "document 2 of 3: .*"),
     ],
 )

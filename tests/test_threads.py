@@ -121,7 +121,7 @@ def test_another_thread_cannot_end_a_transaction(store: kvstore.Store, other: Ca
     transaction.commit()
     assert store.keys() == ["tea"]
     other(transaction.rollback)  # does nothing, in any thread, when it is over
-    with pytest.raises(errors.ClosedError, match="over"):
+    with pytest.raises(errors.ClosedError, match="ended"):
         other(transaction.commit)
 
 
@@ -260,7 +260,7 @@ def test_close_does_not_interrupt_a_method(make_store: Callable[..., kvstore.Sto
         thread = threading.Thread(target=put, name="worker")
         thread.start()
         assert at_work.wait(60)
-        with pytest.raises(errors.TransactionError, match="'worker' is at work"):
+        with pytest.raises(errors.TransactionError, match="'worker' is executing a method"):
             store.close()
         assert not store.closed
         go_on.set()

@@ -186,7 +186,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
             lambda store: store.retrieve("x", options={"fill": 10**76}),
             "option fill must be one of none, hybrid, not 1000",
         ),
-        (lambda store: store.set("top", 10**5000), "setting top is a number of at most 308 digits"),
+        (lambda store: store.set("top", 10**5000), "top must be a number of at most 308 digits"),
         (lambda store: store.count("bytes < ?", (10**5000,)), "a parameter is a whole number of more than 64 bits"),
         (
             lambda store: store.query("SELECT 1", timeout=10**76),

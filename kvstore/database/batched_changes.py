@@ -45,7 +45,7 @@ class BatchedChanges:
     def __init__(self, session: Session, transaction: WriteTransaction) -> None:
         self._session = session
         self._transaction = transaction
-        self._changes = self._open(transaction)
+        self._changes = self._open_changes(transaction)
         self.pending = PendingChanges()
         #: True if a batch was applied.
         self.has_applied = False
@@ -103,7 +103,7 @@ class BatchedChanges:
     def _select_fitting_facts(
         self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
-        """Return the facts about an existing document that remain valid for its replacement."""
+        """Return the facts about a document that remain valid if another document replaces it."""
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []
@@ -192,7 +192,10 @@ class BatchedChanges:
         return self.pending.size > (_MAX_FIRST_PENDING if self._changes.can_defer_linking else _MAX_PENDING)
 
     def complete(self) -> None:
-        """Derive and embed what the pending batch lacks. Raises LanguageError and the errors of the embedder."""
+        """Derive the missing data of the pending batch, and embed its texts, so that it can be applied.
+
+        Raises LanguageError and the errors of the embedder.
+        """
         with State(self._transaction, self._settings) as state:
             complete_pending(self.pending, state, self._session.store.embed)
 
@@ -227,7 +230,7 @@ class BatchedChanges:
 
     def replay(self, transaction: WriteTransaction, hits: Mapping[str, int]) -> None:
         """Apply all batches and these temperatures to another transaction, which the caller commits."""
-        changes = self._open(transaction)
+        changes = self._open_changes(transaction)
         for pending in self._applied:
             # Another process may have changed which derivations the store keeps in the meantime.
             complete_pending(pending, changes.state, self._session.store.embed)
@@ -239,7 +242,8 @@ class BatchedChanges:
         """Drop everything that was read."""
         self.state.close()
 
-    def _open(self, transaction: WriteTransaction) -> Changes:
+    def _open_changes(self, transaction: WriteTransaction) -> Changes:
+        """Return changes to a transaction, with the cached entity filter of its state."""
         store = self._session.store
         entity_filter = store.filter_cache.take(
             transaction,

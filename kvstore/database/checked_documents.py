@@ -27,7 +27,7 @@ class CheckedDocument:
     number: int
     total: int
 
-    def cut(self, settings: FixedSettings) -> PendingDocument:
+    def to_pending(self, settings: FixedSettings) -> PendingDocument:
         """Cut the document into chunks; errors begin with its position in the batch."""
         with _locate_errors(self.number, self.total):
             return make_pending(self.document, settings, self.vectors, self.origin)
@@ -45,7 +45,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
         with _locate_errors(number, len(mappings)):
             if not isinstance(arguments, Mapping):
                 raise ArgumentError(
-                    f"it is a mapping of the arguments of put() by their names, not {format_value(arguments)}"
+                    f"it must be a mapping of the arguments of put() by their names, not {format_value(arguments)}"
                 )
             check_clauses("put", arguments, parameters)
             missing = [name for name in ("key", "text") if name not in arguments]
@@ -60,7 +60,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
     return checked_documents
 
 
-def cut_changed_documents(state: State, checked_documents: Sequence[CheckedDocument]) -> dict[int, PendingDocument]:
+def chunk_changed_documents(state: State, checked_documents: Sequence[CheckedDocument]) -> dict[int, PendingDocument]:
     """Cut into chunks the documents that differ from the stored ones, by their index in the batch.
 
     A document after another one with its key counts as changed, because the other one may change the store.
@@ -74,7 +74,7 @@ def cut_changed_documents(state: State, checked_documents: Sequence[CheckedDocum
         if is_stored and document.key not in keys:
             continue
         keys.add(document.key)
-        pending_documents[index] = checked_document.cut(state.settings)
+        pending_documents[index] = checked_document.to_pending(state.settings)
     return pending_documents
 
 

@@ -69,14 +69,14 @@ class Database(Handle):
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
         from ..changes.pending import derive_and_embed
-        from .checked_documents import check_documents, cut_changed_documents
+        from .checked_documents import check_documents, chunk_changed_documents
         from .transaction import Transaction
 
         # All slow work is done before the writer's lock is taken.
         self._require_writable()
         checked_documents = check_documents(documents, Transaction.put)
         with self.state() as state:
-            pending_documents = cut_changed_documents(state, checked_documents)
+            pending_documents = chunk_changed_documents(state, checked_documents)
         embedded_documents = derive_and_embed(
             list(pending_documents.values()), self.settings, self._session.open_state, self._session.store.embed
         )

@@ -53,8 +53,8 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     if target.suffix.lower() not in SUFFIXES:
         tables = " or ".join(TABLE_SUFFIXES)
         raise InputError(
-            f"{target}: an export of everything is JSON lines, in a file that ends in .jsonl or .ndjson; "
-            f"one table alone goes to a file that ends in {tables}"
+            f"{target}: a whole store is exported as JSON lines, to a file that ends in .jsonl or .ndjson; "
+            f"one table is exported to a file that ends in {tables}"
         )
     counts = dict.fromkeys((fact.plural for fact in facts.list_fact_kinds()), 0)
     with create_file_atomically(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -76,8 +76,8 @@ def import_file(session: Session, begin: Callable[[], Transaction], path: str | 
     source = Path(path)
     if source.suffix.lower() in TABLE_SUFFIXES:
         raise InputError(
-            f"{source}: a file of one table is for other programs and not imported; name a file that EXPORT TO "
-            "'everything.jsonl' wrote"
+            f"{source}: the export of one table is for other programs and cannot be imported; name a file that EXPORT "
+            "TO 'everything.jsonl' wrote"
         )
     return _Importer(session, begin, source).run()
 
@@ -97,13 +97,16 @@ class _Batch:
 
 
 class _Importer:
+    """The import of one file: reads it line by line, and commits a batch whenever it is full."""
+
     def __init__(self, session: Session, begin: Callable[[], Transaction], path: Path) -> None:
         self._session = session
         self._begin = begin
         self._path = path
         self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
         self._batch = _Batch()
-        self._committed = 1
+        #: The number of the last line that is imported and committed.
+        self._imported_line = 1
 
     def run(self) -> ImportReport:
         with self._open() as file:
@@ -146,7 +149,7 @@ class _Importer:
         if header.get("version") != VERSION:
             raise self._make_error(
                 1,
-                f"this export is of version {header.get('version')!r}, this kvstore reads {VERSION}; update kvstore",
+                f"this export has version {header.get('version')!r}, but this kvstore reads {VERSION}; update kvstore",
             )
 
     def _parse_line(self, number: int, line: bytes) -> dict[str, Any]:
@@ -155,7 +158,7 @@ class _Importer:
         except (ValueError, RecursionError) as error:
             raise self._make_error(number, f"not JSON: {error}") from None
         if not isinstance(value, dict):
-            raise self._make_error(number, "a line is one JSON object")
+            raise self._make_error(number, "this line is not a JSON object")
         return value
 
     def _add_line(self, number: int, line: dict[str, Any]) -> None:
@@ -165,7 +168,7 @@ class _Importer:
         for name in [*fact.fields, *line]:
             if name not in fact.fields or not isinstance(line.get(name), fact.fields[name]):
                 names = ", ".join(fact.fields)
-                reason = f"the field {name!r} is missing or wrong; the line of {fact.name} has {names}"
+                reason = f"the field {name!r} is missing, unknown or of a wrong type; a line of {fact.name} has {names}"
                 raise self._make_error(number, reason)
         with self._locate_errors(number):
             key, value = fact.parse(line)
@@ -190,7 +193,7 @@ class _Importer:
         self._batch.chunks += document.chunk_count
 
     def _commit(self, number: int) -> None:
-        """Commit the lines up to ``number``."""
+        """Commit the batch, whose last line has this number, and begin another."""
         batch, self._batch = self._batch, _Batch()
         # Embed before taking the writer's lock, because embedding takes most of the time.
         settings = self._session.store.settings
@@ -206,7 +209,7 @@ class _Importer:
                 for line_number, key, value in batch.facts.get(fact.name, ()):
                     with self._locate_errors(line_number):
                         counts[fact.plural] += transaction._put_fact(fact, key, value)
-        self._committed = number
+        self._imported_line = number
         for plural, count in counts.items():
             self._counts[plural] += count
         self._counts["unchanged"] += batch.lines - sum(counts.values())
@@ -229,5 +232,6 @@ class _Importer:
             raise self._make_error(number, str(error)) from None
 
     def _make_error(self, number: int, reason: str) -> InputError:
-        progress = f"lines 2 to {self._committed} are imported" if self._committed > 1 else "nothing is imported"
+        last_line = self._imported_line
+        progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
         return InputError(f"{self._path}, line {number}: {reason} ({progress})")

@@ -139,6 +139,7 @@ class Handle(Queryable):
         return Snapshot(self._session)
 
     def state(self) -> AbstractContextManager[State]:
+        """Open the state of the last commit, for as long as the context lasts."""
         return self._session.open_state()
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
@@ -265,7 +266,7 @@ class Handle(Queryable):
         True
         """
         if isinstance(value, int) and not is_representable(value):
-            raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
+            raise InputError(f"{name} must be a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
         if name == "strategy":
             from ..registry import get_strategy
 

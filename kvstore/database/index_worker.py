@@ -82,7 +82,7 @@ class IndexManager:
             existing = Indexes(view).get(index)
             if existing is not None and existing.created:
                 raise InputError(
-                    f"there is an index {index.name} already; REFRESH brings it up to date, DROP INDEX removes it"
+                    f"index {index.name} already exists; REFRESH brings it up to date, DROP INDEX removes it"
                 )
             # Keep the record of a default index, so that its file can be reused if it is built the same way.
             record = replace(existing or IndexRecord(index), options=valid_options, created=True)
@@ -237,9 +237,11 @@ def _get_named_index(kind: str) -> Index:
     """Return the kind with this name; raises InputError if it is unknown or a companion of another kind."""
     index = get_index_kind(kind)
     if isinstance(index, FileIndex) and index.companion_of:
-        raise InputError(f"index {index.name} is made, refreshed and dropped with {index.companion_of}; name that one")
+        raise InputError(
+            f"index {index.name} is created, refreshed and dropped with {index.companion_of}; name {index.companion_of}"
+        )
     return index
 
 
 def _make_missing_error(kind: Index) -> InputError:
-    return InputError(f"there is no index {kind.name}; CREATE INDEX makes it")
+    return InputError(f"there is no index {kind.name}; CREATE INDEX creates it")

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class IngestDestination:
-    """The destination of an ingest, which writes each batch in one commit."""
+    """The destination of an ingest, which writes each batch in one commit.
+
+    It implements :class:`~kvstore.ingest.ingest_interface.Destination`, which documents the methods.
+    """
 
     def __init__(self, session: Session, begin: Callable[[], Transaction]) -> None:
         self._session = session

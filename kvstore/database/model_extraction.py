@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arguments import check_integer
+from ..arguments import check_integer, format_count
 from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, ModelError, TokenLimitError
 from ..extraction.validation import PAIRS_FORMAT
 from ..models.llm import LanguageModel
@@ -90,7 +90,11 @@ class ExtractionReport:
 
 @dataclass(slots=True)
 class _Request:
-    """Passages of one document for one request, by digest, and the estimated number of tokens it sends."""
+    """A request for texts about passages of one document, given by digest.
+
+    ``tokens`` is the estimated number of tokens that it sends. ``worth`` is the largest worth of a passage; requests of
+    more worth are sent first.
+    """
 
     document: str
     tokens: int
@@ -99,8 +103,8 @@ class _Request:
 
 
 @dataclass(slots=True)
-class _Item:
-    """A passage and the documents that contain it; it is requested as part of the first one.
+class _DistinctPassage:
+    """A passage, and the keys of the documents that contain it; it is requested as part of the first one.
 
     ``window`` is the number of the group of passages that can share a request.
     """
@@ -115,6 +119,8 @@ class _Item:
 
 @dataclass(slots=True)
 class _Plan:
+    """The requests of an extraction, in order, and the documents that contain each passage, by digest."""
+
     requests: list[_Request]
     forecast: ExtractionForecast
     document_keys: Mapping[bytes, Sequence[str]]
@@ -144,11 +150,11 @@ class ModelExtraction:
         if share is not None and within is not None:
             raise InputError("SHARE and WITHIN both limit the tokens to send; give one of them")
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
-            raise InputError(f"SHARE is more than 0 and at most 1, not {share!r}")
+            raise InputError(f"SHARE must be more than 0 and at most 1, not {share!r}")
         if within is not None:
             check_integer("within", within, 1)
         if by is not None and by.lower() not in CHOOSERS:
-            raise InputError(f"there is no chooser {by!r}; BY takes {', '.join(CHOOSERS)}")
+            raise InputError(f"there is no method {by!r} of selecting passages; BY takes {', '.join(CHOOSERS)}")
         self._session = session
         self._fact: WrittenFact = get_written_fact(kind)
         self._share = share
@@ -196,10 +202,10 @@ class ModelExtraction:
                 failures.append(f"document {request.document!r}: {problem}")
                 num_invalid += 1
                 if num_invalid == _MAX_INVALID_ANSWERS:
-                    raise _describe_stored(problem, num_passages) from None
+                    raise _add_progress(problem, num_passages) from None
                 continue
             except ModelError as problem:
-                raise _describe_stored(problem, num_passages) from None
+                raise _add_progress(problem, num_passages) from None
             passages_by_document = self._group_by_document(answers, plan.document_keys, model.name)
             try:
                 self._store_passages(passages_by_document, begin)
@@ -297,12 +303,12 @@ class ModelExtraction:
 
     def _collect_items(
         self, state: State, allowed: AllowedDocuments | None, keys_by_digest: Mapping[bytes, str]
-    ) -> tuple[list[_Item], list[str], int, dict[str, WrittenPassages]]:
+    ) -> tuple[list[_DistinctPassage], list[str], int, dict[str, WrittenPassages]]:
         """Return the distinct passages, the document of each window, the number of documents, and texts to copy.
 
         Texts to copy are those written for the same passages in other documents.
         """
-        items_by_digest: dict[bytes, _Item] = {}
+        items_by_digest: dict[bytes, _DistinctPassage] = {}
         windows: list[str] = []
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         num_documents = 0
@@ -333,13 +339,13 @@ class ModelExtraction:
                         item.document_keys.append(key)
                     continue
                 chunks = [ids[number] for number in passage.chunks]
-                items_by_digest[passage.digest] = _Item(
+                items_by_digest[passage.digest] = _DistinctPassage(
                     passage.digest, [key], len(windows) - 1, tokens, chunks, is_written
                 )
         copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
         return list(items_by_digest.values()), windows, num_documents, copied_passages
 
-    def _compute_token_budget(self, items: Sequence[_Item], overhead: int) -> int | None:
+    def _compute_token_budget(self, items: Sequence[_DistinctPassage], overhead: int) -> int | None:
         """Return the token limit, None without one; a share is reduced by the cost of texts already written."""
         if self._share is None:
             return self._within
@@ -349,9 +355,12 @@ class ModelExtraction:
         )
 
     def _compute_worths(
-        self, state: State, items: Sequence[_Item], token_budget: int | None, overhead: int
+        self, state: State, items: Sequence[_DistinctPassage], token_budget: int | None, overhead: int
     ) -> Sequence[float]:
-        """Return the worth of each passage; zeros if all passages fit and no chooser is named."""
+        """Return the worth of each passage by the selection method; zeros if all passages fit and no method is named.
+
+        The worth of a passage is the sum of the worths of its chunks.
+        """
         if self._by is None and (token_budget is None or _estimate_cost(items, overhead) <= token_budget):
             return [0.0] * len(items)
         chunks, worths = score_chunks(self._by or "confusability", state)
@@ -359,14 +368,14 @@ class ModelExtraction:
         return [sum(worth_by_chunk[chunk] for chunk in item.chunks) for item in items]
 
 
-def _estimate_cost(items: Sequence[_Item], overhead: int) -> int:
+def _estimate_cost(items: Sequence[_DistinctPassage], overhead: int) -> int:
     """Estimate the number of tokens sent to request these passages."""
     return sum(item.tokens for item in items) + overhead * len({item.window for item in items})
 
 
 def _select_within_budget(
-    items: Sequence[_Item], worths: Sequence[float], token_budget: int | None, overhead: int
-) -> list[tuple[_Item, float]]:
+    items: Sequence[_DistinctPassage], worths: Sequence[float], token_budget: int | None, overhead: int
+) -> list[tuple[_DistinctPassage, float]]:
     """Return the passages to request within ``token_budget`` tokens, in document order, each with its worth."""
     pairs = list(zip(items, worths, strict=True))
     if token_budget is None or _estimate_cost(items, overhead) <= token_budget:
@@ -390,8 +399,7 @@ def _select_within_budget(
     return [pair for pair in selected if pair[0].digest in fitting]
 
 
-def _describe_stored(problem: ModelError, num_passages: int) -> ModelError:
-    """Return the error that ends the run, with a message about the texts that are kept."""
-    return type(problem)(
-        f"{problem}. What was written for {num_passages:,} passages is kept; EXTRACT goes on from there"
-    )
+def _add_progress(problem: ModelError, num_passages: int) -> ModelError:
+    """Return an error of the model with the progress of the extraction added to its message."""
+    passages = format_count(num_passages, "passage")
+    return type(problem)(f"{problem}. The texts written for {passages} are kept; EXTRACT continues from there")

@@ -50,7 +50,7 @@ class LazyEmbedder:
         self._settings = settings
         self._embedder = embedder
         #: True if the embedder is an object passed by the calling program, which other processes cannot load.
-        self.is_given = embedder is not None
+        self.is_supplied = embedder is not None
         self._lock = threading.Lock()
 
     def load(self) -> Embedder:
@@ -62,17 +62,17 @@ class LazyEmbedder:
                 name = self._settings.embedder
                 if not is_named_embedder(name):
                     raise EmbedderError(
-                        f"embedder {name!r} is unknown; pass the embedder that this store was made with, "
-                        f"kvstore.open({str(self._path)!r}, embedder=...), or install the package that brings it"
+                        f"embedder {name!r} is unknown; pass the embedder that this store was created with, "
+                        f"kvstore.open({str(self._path)!r}, embedder=...), or install the package that provides it"
                     )
                 self._embedder = open_embedder(name)
             return self._embedder
 
-    def give(self, embedder: Embedder) -> None:
+    def supply(self, embedder: Embedder) -> None:
         """Use an embedder passed by the calling program from now on, unless one is in use."""
         with self._lock:
             if self._embedder is None:
-                self._embedder, self.is_given = embedder, True
+                self._embedder, self.is_supplied = embedder, True
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder."""
@@ -144,6 +144,7 @@ class OpenStore:
                 raise
 
     def _close(self, temperature_sort: bool) -> None:
+        """Write temperatures, merge the change buffer and compact the file if possible, and close the environment."""
         if "indexing" in vars(self):
             self.indexing.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
@@ -176,13 +177,13 @@ class OpenStore:
             return
         from ..changes.changes import Changes
 
-        def fold(view: WriteTransaction) -> None:
+        def write_hits(view: WriteTransaction) -> None:
             seed = self.settings.hash_seed
             entity_filter = self.filter_cache.take(view, hash_seed=seed, temperature_sort=temperature_sort)
             Changes(view, self.settings, entity_filter).finish(hits)
 
         with self.hits.take_batch() as hits:
-            self.environment.write_with_growth(fold, timeout)
+            self.environment.write_with_growth(write_hits, timeout)
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
         """Fix the settings with these names (None: all), so that documents no longer choose them."""
@@ -241,11 +242,11 @@ class OpenStore:
     @property
     def has_own_embedder(self) -> bool:
         """True if the embedder is an object passed by the calling program, which other processes cannot load."""
-        return self._embedder.is_given
+        return self._embedder.is_supplied
 
     def set_embedder(self, embedder: Embedder) -> None:
         """Use an embedder passed by the calling program from now on, unless one is in use."""
-        self._embedder.give(embedder)
+        self._embedder.supply(embedder)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the unit vectors of these texts, shape (n, dimension)."""

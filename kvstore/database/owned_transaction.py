@@ -55,7 +55,7 @@ class OwnedTransaction(Queryable):
         self._thread = threading.current_thread()
         #: Held by the owner thread while it executes a method.
         self._method_lock = threading.RLock()
-        self._closed_message = "this transaction is over; begin another with store.transaction()"
+        self._closed_message = "this transaction has ended; begin another with store.transaction()"
         self._write_transaction: WriteTransaction = session.environment.write(timeout)
         try:
             self._changes = BatchedChanges(session, self._write_transaction)
@@ -71,6 +71,7 @@ class OwnedTransaction(Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
+        """Apply all pending changes, and open the state with them, for as long as the context lasts."""
         self._require_thread()
         with self._method_lock:
             self._require_open()
@@ -169,7 +170,7 @@ class OwnedTransaction(Queryable):
         try:
             self._changes.apply(more_follow=expects_more)
         except BaseException as error:
-            self._closed_message = f"this transaction is over: an error ended it and undid its changes ({error})"
+            self._closed_message = f"this transaction has ended: an error undid its changes ({error}); begin another"
             self._close()
             raise
 
@@ -179,6 +180,7 @@ class OwnedTransaction(Queryable):
             self._apply(expects_more=True)
 
     def _close(self) -> None:
+        """End the transaction without a commit."""
         self._open = False
         self._changes.close()
         self._write_transaction.abort()
@@ -206,8 +208,8 @@ class OwnedTransaction(Queryable):
         """
         if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
             raise TransactionError(
-                f"{self._session.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
-                "store cannot be closed; close it when that is over"
+                f"{self._session.environment.path}: thread {self._thread.name!r} is executing a method of a "
+                "transaction, so the store cannot be closed; close it after that"
             )
         try:
             if self._open:

@@ -296,12 +296,12 @@ class Queryable(ABC):
         check_integer("depth", depth, 1, MAX_ROWS)
         index = get_index_kind(kind)
         if not isinstance(index, GenerationIndex) or not index.has_outline:
-            raise InputError(f"index {index.name} is no tree of groups")
+            raise InputError(f"index {index.name} has no groups; name an index such as topics")
         with self.state() as state:
-            bound = bind_generation(state, index)
-            if bound is None:
-                raise InputError(f"there is no index {index.name} that is built; CREATE INDEX or REFRESH makes it")
-            return Outline(iter_outline_rows(index.build_outline(bound), depth))
+            generation = bind_generation(state, index)
+            if generation is None:
+                raise InputError(f"index {index.name} is not built; CREATE INDEX or REFRESH builds it")
+            return Outline(iter_outline_rows(index.build_outline(generation), depth))
 
     def dump(self) -> Iterator[str]:
         """Yield the statements that recreate these documents, edges and aliases in a new store with the same settings.

@@ -52,7 +52,11 @@ def prepare_query(
     as_segments: bool | None = None,
     allow_empty: bool = False,
 ) -> tuple[Strategy, Query]:
-    """Return the strategy and the query for a question; with ``allow_empty``, a vector can replace the text."""
+    """Validate the clauses of a question, and return its strategy and query.
+
+    With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Words that no
+    document has are respelled.
+    """
     session_settings = session.settings
     strategy = get_strategy(using or session_settings.strategy)
     check_options(strategy, options or {}, as_segments=bool(as_segments))
@@ -61,13 +65,13 @@ def prepare_query(
         raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
     if (missing_index := _find_missing_index(state, strategy)) is not None:
         raise InputError(
-            f"strategy {strategy.name} needs the index {missing_index}: CREATE INDEX {missing_index}; makes it"
+            f"strategy {strategy.name} needs the index {missing_index}; create it with: CREATE INDEX {missing_index};"
         )
     top = session_settings.top if top is None else top
     depth = session_settings.depth if depth is None else depth
-    if not question.strip() and not (allow_empty and vector is not None and strategy.name != "lexical"):
-        remedy = " or give a vector" if allow_empty and strategy.name != "lexical" else ""
-        raise InputError(f"the question is empty; ask something{remedy}")
+    accepts_vector = allow_empty and strategy.name != "lexical"
+    if not question.strip() and not (accepts_vector and vector is not None):
+        raise InputError(f"the question is empty; ask something{' or give a vector' if accepts_vector else ''}")
     check_integer("top", top, 1, 10_000)
     check_integer("depth", depth, 0, 64)
     if within is not None:
@@ -126,7 +130,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     ]
     if not overview_names:
         return evidence
-    hint = f"the question asks for an overview; USING {' or '.join(overview_names)} gives one of all that may answer"
+    hint = f"the question asks for an overview; USING {' or '.join(overview_names)} returns one"
     evidence.steps.append(Step("hint", hint, None, None))
     return replace(evidence, hint=hint)
 

@@ -56,5 +56,6 @@ class Snapshot(Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
+        """Keep the snapshot open while the context lasts, and return its state."""
         with self._snapshot.pin():
             yield self._state

@@ -42,6 +42,7 @@ class Document:
 
 
 def read_document(state: State, key: str) -> Document | None:
+    """Return the document with a key, with its text, or None."""
     record = state.documents.find_by_key(key)
     if record is None:
         return None
@@ -77,9 +78,9 @@ def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
             check_integer("the id of a chunk", chunk, 0, _MAX_ID)
             continue
         if len(chunk) != 2:
-            raise ArgumentError(f"a chunk is its id, or (key of its document, number), not {chunk!r:.60}")
+            raise ArgumentError(f"a chunk must be an id or a pair (document key, ordinal), not {chunk!r:.60}")
         check_text("the key of a chunk's document", chunk[0])
-        check_integer("the number of a chunk in its document", chunk[1], 0, _MAX_ID)
+        check_integer("the ordinal of a chunk", chunk[1], 0, _MAX_ID)
 
 
 def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matrix:

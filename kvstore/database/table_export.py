@@ -73,6 +73,7 @@ def _open_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
 
 
 def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
+    """Return the Arrow schema of a table; that of ``chunks`` also has the vectors. ``pa`` is the module pyarrow."""
     fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in table.columns.items()]
     if table is not CHUNKS:
         return pa.schema(fields)
@@ -81,6 +82,7 @@ def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
 
 
 def _iter_batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
+    """Yield the rows of a table as Arrow record batches."""
     rows = table.scan(reader)
     while batch := list(islice(rows, _BATCH_ROWS)):
         records = [table.load(reader, row) for row in batch]

@@ -87,7 +87,7 @@ class Transaction(OwnedTransaction):
 
         settings = self._session.store.settings
         pending_documents = [
-            checked_document.cut(settings) for checked_document in check_documents(documents, Transaction.put)
+            checked_document.to_pending(settings) for checked_document in check_documents(documents, Transaction.put)
         ]
         if pending_documents:
             self._session.store.require_language()

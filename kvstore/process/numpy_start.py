@@ -1,10 +1,10 @@
 """An import of numpy whose linear algebra threads do not spin.
 
 In: nothing. Out: numpy, loaded. On load, numpy's OpenBLAS starts a thread for every other core. Each polls for work for
-    2^26 cycles before it sleeps (``OPENBLAS_THREAD_TIMEOUT`` in OpenBLAS' documentation of its runtime variables). That
-    is about 25 ms of processor time per thread, as much as the rest of the import, for a process that asks one
-    question. Here the threads sleep after 2^20 cycles, which is still longer than the pause between two products of one
-    computation. A value in the environment takes precedence, and the environment is restored afterwards.
+2^26 cycles before it sleeps (``OPENBLAS_THREAD_TIMEOUT`` in OpenBLAS' documentation of its runtime variables). That
+is about 25 ms of processor time per thread, as much as the rest of the import, for a process that asks one
+question. Here the threads sleep after 2^20 cycles, which is still longer than the pause between two products of one
+computation. A value in the environment takes precedence, and the environment is restored afterwards.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Opening a store, and comparing its settings with the requested ones.
 
 In: a path and creation settings. On disk: ``format`` and ``settings`` in the table ``meta``, written when a store is
-    created and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are
-    reported before anything is created.
+created and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are
+reported before anything is created.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _open_handle(
 ) -> Store:
     """Return another handle on an open store. Raises SettingsMismatchError or InputError if its options differ."""
     environment = store.environment
-    store.settings.check_same(creation_settings, environment.path)
+    store.settings.require_same(creation_settings, environment.path)
     store.fix_settings(creation_settings)
     if environment.readonly and not readonly and environment.readonly_reason is None:
         raise InputError(
@@ -176,7 +176,7 @@ def _load_store(
     )
     try:
         fixed, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)
-        fixed.check_same(creation_settings, environment.path)
+        fixed.require_same(creation_settings, environment.path)
         _update_structures(environment, fixed)
     except BaseException:
         environment.close()
@@ -221,7 +221,7 @@ def _load_or_create_settings(
     if fixed is not None:
         return fixed, False
     if is_foreign:
-        raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
+        raise NotAStoreError(f"{environment.path} is an LMDB environment, but not a kvstore store; name another path")
     if not create:
         raise NotAStoreError(
             f"{environment.path} is a store whose creation was interrupted; create it again (create=True), or delete it"

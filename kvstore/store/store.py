@@ -1,8 +1,8 @@
 """The store: one directory, opened in-process.
 
 In: a path. Out: a :class:`Store`, with every reading method on the last commit, changes as transactions, and the
-    language. Heavy components are loaded on first use: the embedder with the first text to embed, the parser with the
-    first statement.
+language. Heavy components are loaded on first use: the embedder with the first text to embed, the parser with the
+first statement.
 """
 
 from __future__ import annotations
