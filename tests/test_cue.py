@@ -170,7 +170,7 @@ def test_a_document_without_units_is_found_by_its_vector(store: kvstore.Store, m
     def stop(self: Any, *values: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(index_maintenance, "_DOCUMENTS", 3)
+    monkeypatch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 3)
     monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", put_once)
     with pytest.raises(KeyboardInterrupt):
         store.create_index("units")

@@ -41,7 +41,7 @@ upkeep = st.tuples(
 def interrupted(batches: int) -> Iterator[None]:
     """Batches of one document, and Ctrl-C before the one of this number; 0: never."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_maintenance, "_DOCUMENTS", 1)
+        patch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 1)
         begun: list[int] = []
 
         def work(method: Any) -> Any:
@@ -53,7 +53,7 @@ def interrupted(batches: int) -> Iterator[None]:
 
             return call
 
-        for name in ("_put", "_remove"):
+        for name in ("_store_batch", "_remove_batch"):
             patch.setattr(index_maintenance.MaintainedIndexBuilder, name, work(
                 getattr(index_maintenance.MaintainedIndexBuilder, name)
             ))  # fmt: skip
