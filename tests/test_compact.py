@@ -361,7 +361,7 @@ def test_an_ingest_ends_well_where_its_file_is_not_compacted(
         assert said(process) == "open"
         assert other.ingest(notes, workers=0).added == 600
     large = make_store("large", embedder="hashing:32")
-    monkeypatch.setattr(compaction, "SOON_COPIED", 1000)
+    monkeypatch.setattr(compaction, "MAX_AUTOMATIC_BYTES", 1000)
     assert large.ingest(notes, workers=0).added == 600
     # In the large one the change buffer was not merged either, so that its file was never as sparse.
     for store, share in ((reader, 0.75), (other, 0.75), (large, 1.0)):

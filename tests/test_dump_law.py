@@ -311,7 +311,7 @@ def dumps_after_deleting(documents: list[dict], gone: set[int], together: int = 
     """The dumps of a store that documents were deleted from in one transaction, and of one that never had them."""
     dumps = []
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(changes, "_TOGETHER", together)
+        patched.setattr(changes, "_MAX_REMOVED_DOCUMENTS", together)
         for here, kept in (("lived", set(range(len(documents)))), ("fresh", set(range(len(documents))) - gone)):
             with kvstore.open(Path(name) / here, embedder="hashing:16", settings={"language": "rules"}) as store:
                 with store.transaction() as transaction:
