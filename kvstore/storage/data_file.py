@@ -13,9 +13,9 @@ import mmap
 import os
 import shutil
 import stat
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from .dense_copy import write_dense_copy
 from .lmdb_errors import READ_ERRORS, translate_error
 from .location import COMPACTED_FILE, DATA_FILE, MIN_DATA_BYTES, REPAIR_DIRECTORY, require_free_path, require_utf8_path
 from .mapped_pages import release_pages
+from .meta_pages import find_first_leaf, verify_meta_pages
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .partial_files import hold_lock, prepare_partial_path
 from .readers_table import MAX_READERS, reserve_reader_table
@@ -44,15 +45,6 @@ if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
 SMALLEST_MAP = 1 << 20
-#: Number, flags, magic, version, page size and change of a meta page.
-_META = struct.Struct("<Q2xH4xII16xI100xQ")
-_META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
-#: Number, flags, lower and upper bound of a page, and the offset of its first node.
-_PAGE = struct.Struct("<Q2xHHHH")
-#: Depth and root page of a tree in its record. That of the main tree, which lists the tables, is in the meta page.
-_TREE = struct.Struct("<6xH32xQ")
-_MAIN_TREE = 16 + 72
-_NO_PAGE = (1 << 64) - 1
 #: LMDB keeps an array of this size in memory; a later version may have more tables than this one knows.
 MAX_TABLES = 256
 
@@ -119,7 +111,7 @@ class DataFile:
         #: The address of the map; None until a transaction has found a table.
         self._address: int | None = None
         self._page_size = mmap.PAGESIZE
-        self._verify_meta_pages()
+        verify_meta_pages(self.path)
         while True:
             if self.registers_readers:
                 reserve_reader_table(self.directory)
@@ -184,36 +176,7 @@ class DataFile:
             if tables.first():
                 release_pages(tables.value())
 
-    # -- Pages read without LMDB
-
-    def _verify_meta_pages(self) -> None:
-        """Raise CorruptionError if a meta page is damaged: LMDB would open the commit before the last."""
-        try:
-            with self.path.open("rb") as file:
-                heads = [file.read(_META.size)]
-                page_size = (_META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0) or mmap.PAGESIZE
-                file.seek(page_size)
-                heads.append(file.read(_META.size))
-        except FileNotFoundError:  # not yet created
-            return
-        metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
-        if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
-            return  # LMDB reports what it is instead
-        for number, (own_number, flags, magic, version, size, change) in enumerate(metas):
-            # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
-            changed_page = change & 1 if change else number
-            if (own_number, flags, magic, version, size, changed_page) != (
-                number,
-                _META_FLAG,
-                _MAGIC,
-                _VERSION,
-                page_size,
-                number,
-            ):
-                raise CorruptionError(
-                    f"{self.path}: meta page {number} is damaged, and without it the last commit cannot be known; "
-                    "restore a backup"
-                )
+    # -- Verified pages
 
     def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
         """Return the pages of the commit number ``change``, which ``transaction`` keeps; None if there is no table yet.
@@ -250,28 +213,20 @@ class DataFile:
             raise OvertakenError
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
-        """Find the address of LMDB's map from the first record of the main tree, whose page number is known."""
+        """Return the address of LMDB's map, from the address of the first record of the main tree; None if it has none.
+
+        The page number of that record is read from the file.
+        """
         page_size = self._page_size = self.environment.stat()["psize"]
-        descriptor = self._get_descriptor()
-        meta = os.pread(descriptor, page_size, (change & 1) * page_size)
-        self._verify_not_overtaken(change)
-        depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
-        if number == _NO_PAGE:
+        verify_meta = partial(self._verify_not_overtaken, change)
+        leaf = find_first_leaf(self.path, self._get_descriptor(), page_size, change, verify_meta)
+        if leaf is None:
             return None
-        for level in range(depth, 0, -1):
-            page = os.pread(descriptor, page_size, number * page_size)
-            if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (number, 2 if level == 1 else 1):
-                raise CorruptionError(
-                    f"{self.path}: page {number}, which leads to the tables, is damaged; restore a backup"
-                )
-            if level > 1:
-                low, middle, high = struct.unpack_from("<HHH", page, _PAGE.unpack_from(page)[4])
-                number = low | middle << 16 | high << 32
         with transaction.cursor() as cursor:
             if not cursor.first():
                 return None
-            record = np.frombuffer(cursor.value(), np.uint8).ctypes.data
-        return int((record // page_size - number) * page_size)
+            record_address = np.frombuffer(cursor.value(), np.uint8).ctypes.data
+        return int((record_address // page_size - leaf) * page_size)
 
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
         """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""

@@ -1,0 +1,77 @@
+"""Pages of an LMDB file that are read from the file itself: the two meta pages, and the way to the first table.
+
+In: the data file. Out: the page number of the first leaf of the main tree, whose records are the tables; or an error
+that names the damaged page. LMDB would open the commit before the last if a meta page is damaged. It does not reveal
+the address of its map either, but the address of a record whose page number is known determines it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import CorruptionError
+
+#: Number, flags, magic, version, page size and change of a meta page.
+_META = struct.Struct("<Q2xH4xII16xI100xQ")
+_META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
+#: Number, flags, lower and upper bound of a page, and the offset of its first node.
+_PAGE = struct.Struct("<Q2xHHHH")
+_BRANCH_FLAG, _LEAF_FLAG = 1, 2
+#: The low, middle and high 16 bits of the page number in a node of a branch page.
+_CHILD_NUMBER = struct.Struct("<HHH")
+#: Depth and root page of a tree in its record. That of the main tree is in the meta page, at this offset.
+_TREE = struct.Struct("<6xH32xQ")
+_MAIN_TREE_OFFSET = 16 + 72
+_NO_PAGE = (1 << 64) - 1
+
+
+def verify_meta_pages(path: Path) -> None:
+    """Raise CorruptionError if a meta page is damaged; does nothing if the file is missing or not an LMDB file."""
+    try:
+        with path.open("rb") as file:
+            heads = [file.read(_META.size)]
+            page_size = (_META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0) or mmap.PAGESIZE
+            file.seek(page_size)
+            heads.append(file.read(_META.size))
+    except FileNotFoundError:  # not yet created
+        return
+    metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
+    if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
+        return  # LMDB reports what it is instead
+    for number, (own_number, flags, magic, version, size, change) in enumerate(metas):
+        # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
+        change_page = change & 1 if change else number
+        fields = (own_number, flags, magic, version, size, change_page)
+        if fields != (number, _META_FLAG, _MAGIC, _VERSION, page_size, number):
+            raise CorruptionError(
+                f"{path}: meta page {number} is damaged, and without it the last commit cannot be known; restore a "
+                "backup"
+            )
+
+
+def find_first_leaf(
+    path: Path, descriptor: int, page_size: int, change: int, verify_meta: Callable[[], None]
+) -> int | None:
+    """Return the page number of the first leaf of the main tree in commit number ``change``; None if it is empty.
+
+    ``verify_meta`` is called after the meta page is read, and raises an error if it may be overwritten. Raises
+    CorruptionError if a page on the way is damaged.
+    """
+    meta = os.pread(descriptor, page_size, (change & 1) * page_size)
+    verify_meta()
+    depth, number = _TREE.unpack_from(meta, _MAIN_TREE_OFFSET)
+    if number == _NO_PAGE:
+        return None
+    for level in range(depth, 0, -1):
+        page = os.pread(descriptor, page_size, number * page_size)
+        flag = _LEAF_FLAG if level == 1 else _BRANCH_FLAG
+        if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (number, flag):
+            raise CorruptionError(f"{path}: page {number}, which leads to the tables, is damaged; restore a backup")
+        if level > 1:
+            low, middle, high = _CHILD_NUMBER.unpack_from(page, _PAGE.unpack_from(page)[4])
+            number = low | middle << 16 | high << 32
+    return int(number)
