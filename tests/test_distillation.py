@@ -100,7 +100,7 @@ def test_unsupported_or_unimportant_sentences_are_left_out(lake: kvstore.Store, 
     server.answering = _answering(number=4)
     answer = lake.ask(QUESTION, using="careful")
     assert answer.extractive and answer.model is None
-    assert answer.problem is not None and "'stub' found nothing about this in what it read." in answer.problem
+    assert answer.problem is not None and "'stub' found nothing about this question in the evidence." in answer.problem
     server.answering = _answering(rating=0)
     server.requests.clear()
     assert lake.ask(QUESTION, using="careful").extractive

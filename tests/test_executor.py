@@ -179,7 +179,7 @@ def test_explain_shows_the_confidence_and_its_parts(filled: kvstore.Store) -> No
     for statement in ("RETRIEVE 'Who is Maria Jensen?'", "ASK 'Who is Maria Jensen?'"):
         (detail,) = [row[1] for row in filled.execute(f"EXPLAIN {statement}") if row[0] == "weigh confidence"]
         assert all(part in detail for part in ("coverage", "amount", "phrases", "unnamed", "missing")), detail
-        assert detail.endswith("answers from 0.5 on")
+        assert detail.endswith("reaches the threshold 0.5")
 
 
 def test_explain_shows_the_steps(filled: kvstore.Store) -> None:

@@ -365,7 +365,10 @@ def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store,
     server.planned = [Planned([delta(content="Twenty"), delta("length")])] * 2
     for _ in range(2):  # nor is it kept
         answer = filled.ask(QUESTION)
-        assert (answer.text, answer.remarks) == ("Twenty", ["the model's limit of tokens cut this answer off"])
+        assert (answer.text, answer.remarks) == (
+            "Twenty",
+            ["this answer is incomplete because the model reached its token limit"],
+        )
 
 
 def test_a_failing_callback_closes_the_connection(filled: kvstore.Store, server: Server) -> None:

@@ -186,7 +186,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
         interrupted_after(patch, "_store_batch", 2)
         store.create_index("lines", progress=told.append)
     assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
-    assert shown(store) == ("building", 1, "4 of 8 documents; REFRESH INDEX lines goes on")
+    assert shown(store) == ("building", 1, "4 of 8 documents; run REFRESH INDEX lines to continue")
     assert store.check() == []
     with pytest.raises(errors.InputError, match="index lines already exists; REFRESH"):
         store.create_index("lines")
@@ -263,7 +263,7 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
         interrupted_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
     state = shown(store)
-    assert state is not None and (state[0], state[2]) == ("dropping", "DROP INDEX lines finishes it")
+    assert state is not None and (state[0], state[2]) == ("dropping", "run DROP INDEX lines to finish")
     assert len(parts(store)) == 4 and "lines_parts" not in dumped(store)
     store.delete("d6")
     store.put("d5", TEXT)

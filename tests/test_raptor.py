@@ -210,7 +210,7 @@ def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled: kvstore.Sto
     longer = filled.ask("Summarize all documents.", using="raptor", within=800)
     assert [span for hit in longer.evidence.hits for span in hit.spans] == [c.spans[0] for c in longer.citations]
     explained = {row[0]: row[1] for row in filled.execute("EXPLAIN ASK 'Summarize all documents.' USING raptor")}
-    assert explained["weigh confidence"].startswith("1.00: an overview is asked for")
+    assert explained["weigh confidence"].startswith("1.00: the question asks for an overview")
 
 
 def test_a_question_for_an_overview_is_referred_to_cover(filled: kvstore.Store) -> None:

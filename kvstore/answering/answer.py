@@ -129,8 +129,8 @@ def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None
     return answer
 
 
-def yield_finished(answer: Answer) -> Generator[str, None, Answer]:
-    """Return an answer that no model writes, without yielding any text."""
+def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:
+    """Return a generator for an answer that no model writes: it yields no text and returns the answer."""
     yield from ()
     return answer
 
@@ -171,10 +171,10 @@ def write_answer(
         else:
             yield from record_text(citation_filter.feed(response.text))
         yield from record_text(citation_filter.flush())
-        origin = "the answer given before" if is_cached else f"POST {model.url}"
+        origin = "cached answer" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
-    problem = "the model's limit of tokens cut this answer off" if response.is_truncated else None
+    problem = "this answer is incomplete because the model reached its token limit" if response.is_truncated else None
     text = "".join(texts)
     return Answer(
         text, citations, False, model.name, evidence, citation_filter.dropped, response.reasoning, is_cached, problem

@@ -50,10 +50,7 @@ def _contains(hit: Hit, citation: Citation) -> bool:
 
 
 def _format_bytes(citation: Citation) -> str:
-    num_others = len(_list_documents(citation)) - 1
+    """Return the byte range of a citation, and the number of further documents that it cites."""
+    num_others = len({span.document for span in citation.spans}) - 1
     further = f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
     return f"bytes {citation.start} to {citation.end}{further}"
-
-
-def _list_documents(citation: Citation) -> set[str]:
-    return {span.document for span in citation.spans}

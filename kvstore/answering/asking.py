@@ -99,7 +99,7 @@ class Asker:
         self, question: str, model: str | None, clauses: Clauses
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """Return the evidence for a question, and a generator that yields the model's text and returns the answer."""
-        from .answer import Answer, yield_finished
+        from .answer import Answer, yield_nothing
         from .extractive import describe_nearest
         from .overviews import build_overview, is_overview
 
@@ -113,7 +113,7 @@ class Asker:
             if confidence.value < self._session.least_confidence:
                 text, citations = describe_nearest(evidence, confidence.unknown, confidence.formless)
                 abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
-                return evidence, yield_finished(abstained)
+                return evidence, yield_nothing(abstained)
             overview = None
             if is_overview(question, evidence.hits):
                 overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
@@ -132,7 +132,7 @@ class Asker:
                 answer = yield from self._write_answer(prepared, model)
                 if answer is not None:
                     return answer
-                problem = f"language model {model.name!r} found nothing about this in what it read."
+                problem = f"language model {model.name!r} found nothing about this question in the evidence."
             except ModelUnavailableError as error:
                 problem = f"{error}."
             problem += " This answer is extractive."
@@ -220,8 +220,9 @@ class Asker:
                 query, evidence.hits, evidence.context, lambda: scored_passages.snippets.nearest
             )
             threshold = self._session.least_confidence
-            verdict = "answers" if confidence.value >= threshold else "does not answer"
-            step.detail, step.count = f"{confidence}; {verdict} from {threshold:g} on", len(evidence.hits)
+            comparison = "reaches" if confidence.value >= threshold else "is below"
+            step.detail = f"{confidence}; {comparison} the threshold {threshold:g}"
+            step.count = len(evidence.hits)
         return confidence
 
     def _score_passages(self, query: Query, evidence: Evidence) -> ScoredPassages:
@@ -253,9 +254,8 @@ class Asker:
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
             vectors = self._embed(texts)
-            return list(
-                zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest_vector).tolist(), strict=True)
-            )
+            question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
+            return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
         return Relevance(query.question, rarities, stem, compute_similarities)
 

@@ -57,7 +57,8 @@ def _is_line_list(paragraph: str) -> bool:
     )
 
 
-def _build_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+    """Yield a stored table row as one snippet, its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
     yield Snippet(start, end, displayed, "table", block)
 
@@ -91,7 +92,7 @@ BLOCK_KINDS = (
         partial(split_lines, entry_start=TIMESTAMP_PATTERN),
         "[3.12.26, 18:22] Bo: Who has it?\n[3.12.26, 18:24] Al: Me.",
     ),
-    BlockKind("record", _is_record, _build_record, "country: Albania\nincome: 10620", ends_definition=False),
+    BlockKind("record", _is_record, _split_record, "country: Albania\nincome: 10620", ends_definition=False),
     LINE_LIST,
 )
 

@@ -38,8 +38,8 @@ class AnswerCache:
         try:
             if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:
                 return None
-            text, reasoning, cut = records.unpack(path.read_bytes(), "answers", path.name.encode())
-            return ModelAnswer(str(text), str(reasoning), bool(cut))
+            text, reasoning, is_truncated = records.unpack(path.read_bytes(), "answers", path.name.encode())
+            return ModelAnswer(str(text), str(reasoning), bool(is_truncated))
         except (OSError, CorruptionError, TypeError, ValueError):
             return None
 
@@ -52,25 +52,27 @@ class AnswerCache:
             with open(handle, "wb") as file:
                 file.write(records.pack([response.text, response.reasoning, response.is_truncated]))
             os.replace(name, path)
-            self._drop_old()
+            self._delete_old()
 
-    def _drop_old(self) -> None:
+    def _delete_old(self) -> None:
         """Delete expired answers and the oldest ones beyond the limit; other processes can do the same concurrently."""
         files = []
         for path in self._folder.iterdir():
             with suppress(OSError):
                 files.append((path.stat().st_mtime, path))
         files.sort(reverse=True)
-        limit = time.time() - MAX_AGE_SECONDS
-        for index, (changed, path) in enumerate(files):
-            if index >= MAX_ANSWERS or changed < limit:
+        oldest_time = time.time() - MAX_AGE_SECONDS
+        for index, (modified_time, path) in enumerate(files):
+            if index >= MAX_ANSWERS or modified_time < oldest_time:
                 path.unlink(missing_ok=True)
 
     def _build_path(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Path:
+        """Return the path of the answer of a model to a prompt, named by the digest of both."""
         parts = [list(identity), [[message["role"], message["content"]] for message in messages]]
         return self._folder / hashlib.blake2b(records.pack(parts), digest_size=32).hexdigest()
 
 
 def _get_user_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base and os.path.isabs(base) else Path.home() / ".cache") / "kvstore" / "answers"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    base = Path(cache_home) if cache_home and os.path.isabs(cache_home) else Path.home() / ".cache"
+    return base / "kvstore" / "answers"

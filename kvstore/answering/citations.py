@@ -90,7 +90,7 @@ class CitationFilter:
         return _CITATION_PATTERN.sub(self._filter_citation, ready)
 
     def flush(self) -> str:
-        """Return the text still held back at the end of the stream."""
+        """Return the rest of the text at the end of the stream."""
         ready, self._pending = self._pending, ""
         return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
 
@@ -106,5 +106,6 @@ class CitationFilter:
 
 
 def _expand_range(match: re.Match[str]) -> str:
+    """Return the numbers of a range such as ``1-3``, separated by commas; a descending range stays as it is."""
     first, last = int(match[1]), int(match[2])
     return ",".join(map(str, range(first, last + 1))) if first <= last else match[0]

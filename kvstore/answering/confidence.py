@@ -97,7 +97,7 @@ class Confidence:
     def __str__(self) -> str:
         """Return the description that EXPLAIN shows."""
         if self.overview:
-            return f"{self.value:.2f}: an overview is asked for, and what was found is one"
+            return f"{self.value:.2f}: the question asks for an overview, and the hits are one"
         if self.formless:
             return f"{self.value:.2f}: no passage has any {self.formless}"
         similarities = (
@@ -112,7 +112,7 @@ class Confidence:
 def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     """Return the question's terms with their rarity in the store.
 
-    Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed by adding
+    Words that only say what kind of thing is asked for ("how long") are omitted. Rarities are smoothed by adding
     ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily
     common.
     """
@@ -177,13 +177,9 @@ def estimate_confidence(
     if not passages:
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, question_terms.missing, question_terms.unknown)
     best_cosines: list[float] = []
+    has_known_scale = state.settings.embedder in _KNOWN_EMBEDDERS and query.given_vector is None
     # These embedders do not support languages without spaces: any two such texts have similar vectors.
-    if (
-        hits
-        and state.settings.embedder in _KNOWN_EMBEDDERS
-        and query.given_vector is None
-        and not is_unspaced(query.question)
-    ):
+    if hits and has_known_scale and not is_unspaced(query.question):
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     passage_terms = [
         [question_terms.stem(word) for word in list_content_words(passage.text, function_words)] for passage in passages
@@ -255,9 +251,9 @@ class _QuestionTerms:
             consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))
         )
         stems = consecutive_terms or list_content_terms(question, stem)
-        rarities = {term: get_rarity(term) * _get_size(term) for term in sorted(set(stems))}
+        rarities = {term: get_rarity(term) * _count_words(term) for term in sorted(set(stems))}
         pairs = {
-            pair: min(get_rarity(term) * _get_size(term) for term in pair)
+            pair: min(get_rarity(term) * _count_words(term) for term in pair)
             for pair in sorted(set(pairwise(consecutive_terms)))
         }
         question_names = {
@@ -271,20 +267,20 @@ class _QuestionTerms:
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
         """Return the rarity-weighted share of the question that the best run of ``terms`` has."""
-        word_offsets = accumulate(map(_get_size, terms))
+        word_offsets = accumulate(map(_count_words, terms))
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
-        best, first, covered = 0.0, 0, 0.0
+        max_covered, first, covered = 0.0, 0, 0.0
         counts = dict.fromkeys(self.rarities, 0)  # of the matches in the run
         for offset, term in matches:
             covered += 0 if counts[term] else self.rarities[term]
             counts[term] += 1
-            while offset - matches[first][0] > _MAX_RUN_WORDS:
-                dropped = matches[first][1]
-                counts[dropped] -= 1
-                covered -= 0 if counts[dropped] else self.rarities[dropped]
+            while offset - matches[first][0] > _MAX_RUN_WORDS:  # move the start of the run
+                _, first_term = matches[first]
+                counts[first_term] -= 1
+                covered -= 0 if counts[first_term] else self.rarities[first_term]
                 first += 1
-            best = max(best, covered)
-        return min(1.0, best / self._total_rarity)
+            max_covered = max(max_covered, covered)
+        return min(1.0, max_covered / self._total_rarity)
 
     def compute_amount(self, coverage: float) -> float:
         """Return the information in a covered share of the question, from 0 to 1.
@@ -334,7 +330,7 @@ def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[st
     return remaining
 
 
-def _get_size(term: str) -> float:
+def _count_words(term: str) -> float:
     """Return the size of a term in words: 0.5 for a character pair, since neighboring pairs share a character."""
     return 0.5 if is_pair(term) else 1.0
 

@@ -169,7 +169,10 @@ class ModelDistiller:
         schema: dict[str, Any],
         check: Callable[[Any], Result],
     ) -> Result | None:
-        """Return the model's answer, or None if two attempts gave no usable answer."""
+        """Ask the model about passages, and return its checked answer, or None if two attempts gave no usable answer.
+
+        ``name`` identifies the kind of prompt, and ``check`` converts the answer.
+        """
         quotation = build_quotation(passages, question)
         system = f"{task} {quotation.rule}"
         quoted = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))

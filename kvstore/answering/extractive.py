@@ -81,7 +81,7 @@ class SnippetScores:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """Scores how much a snippet says about a question.
+    """A scorer of how much each snippet says about a question.
 
     ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`.
     ``compute_similarities`` returns two cosines per text: with the question, and with the question without its names.
@@ -336,14 +336,14 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
-    for part, needed in ((title, not is_self_contained), (heading, not is_self_contained and not title)):
+    for part, is_needed in ((title, not is_self_contained), (heading, not is_self_contained and not title)):
         part_terms = set(list_terms(part, relevance.stem))
         is_asked_for = any(term in relevance.rarities for term in part_terms - run_terms)
         if (
             part
             and count_written_words(part) <= _MAX_LABEL_WORDS
             and not part_terms <= run_terms
-            and (needed or is_asked_for)
+            and (is_needed or is_asked_for)
         ):
             parts.append(part)
     if not title:

@@ -170,10 +170,14 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     """Assign each snippet the hit that contains its start."""
-    data = passage.text.encode()
+    encoded = passage.text.encode()
+
+    def to_character_offset(offset: int) -> int:
+        return len(encoded[: offset - passage.start].decode(errors="ignore"))
+
     character_spans = []
     for hit, span in sorted(hit_spans, key=lambda hit_span: hit_span.span.start):
-        start, end = (len(data[: offset - passage.start].decode(errors="ignore")) for offset in (span.start, span.end))
+        start, end = to_character_offset(span.start), to_character_offset(span.end)
         character_spans.append((start, end, hit, span.ordinal))
     for snippet in passage.snippets:
         for start, end, hit, ordinal in character_spans:

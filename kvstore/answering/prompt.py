@@ -85,9 +85,8 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     token_budget = _TokenBudget(budget - fixed_tokens)
     passages = [hit for hit in hits if token_budget.try_add(quote_passage(LONGEST_NUMBER, hit, quotation))]
     if hits and not passages:
-        min_tokens = (
-            fixed_tokens + 1 + min(token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) for hit in hits)
-        )
+        passage_sizes = (token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) for hit in hits)
+        min_tokens = fixed_tokens + 1 + min(passage_sizes)
         raise InputError(
             f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
         )
@@ -151,7 +150,7 @@ def quote_text(text: str) -> str:
 
 
 def quote_slice(text: str) -> str:
-    """Return a part of a document's text, quoted like :func:`quote_text`, with the white space at its ends."""
+    """Return a part of a document's text, quoted like :func:`quote_text`, but with the white space at its ends."""
     return neutralize_citations(replace_controls(text))
 
 

@@ -136,7 +136,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     is_title_case = _is_title_case(pieces, function_words)
     names: list[QuestionName] = []
     run: list[str] = []
-    links: list[str] = []
+    links: list[str] = []  # words without a capital that belong to the name if another word of it follows
     run_opens_sentence = at_sentence_start = True
 
     def close_run() -> None:
@@ -151,25 +151,25 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
         links.clear()
 
     for piece in pieces:
-        bare = _POSSESSIVE_PATTERN.sub("", piece)
-        if _TOKEN_PATTERN.fullmatch(bare):
+        base = _POSSESSIVE_PATTERN.sub("", piece)
+        if _TOKEN_PATTERN.fullmatch(base):
             close_run()
             names.append(
-                QuestionName(bare, tuple(segment_words(bare)), tuple(split_written_words(bare)), is_token=True)
+                QuestionName(base, tuple(segment_words(base)), tuple(split_written_words(base)), is_token=True)
             )
         elif not piece[0].isalnum():
             if piece not in _JOINING_MARKS:
                 close_run()
         elif (
             not is_title_case
-            and is_named(bare)
-            and not (at_sentence_start and not list_informative_words(bare, function_words))
+            and is_named(base)
+            and not (at_sentence_start and not list_informative_words(base, function_words))
         ):
             if not run:
                 run_opens_sentence = at_sentence_start
-            run += [*links, bare]
+            run += [*links, base]
             links.clear()
-            if bare != piece:
+            if base != piece:
                 close_run()
         elif run and piece in _LINK_WORDS and len(links) < 2:
             links.append(piece)

@@ -70,8 +70,9 @@ def select_runs(
         first, last = _find_required_span(snippets, index)
         if not selected:
             last = _extend_over_definition(snippets, index, first, last)
-        added = [(number, i) for i in range(first, last + 1) if (number, i) not in selected]
-        size = sum(snippets[i].words for _, i in added)
+        span = [(number, snippet_index) for snippet_index in range(first, last + 1)]
+        added = [snippet_position for snippet_position in span if snippet_position not in selected]
+        size = sum(snippets[snippet_index].words for _, snippet_index in added)
         is_too_long = num_words + size > max_words
         if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_RUNS):
             continue

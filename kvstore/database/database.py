@@ -370,11 +370,11 @@ class Database(Handle):
         Traceback (most recent call last):
         kvstore.errors.InputError: chunks.csv: a table is written to a file that ends in .parquet or .arrow
         """
-        from ..registry.table_reader import Reader
+        from ..registry.table_reader import TableReader
         from .table_export import export_table
 
         with self.state() as state:
-            return export_table(Reader(state, self.settings_table), table, path)
+            return export_table(TableReader(state, self.settings_table), table, path)
 
     def compact(self) -> CompactReport:
         """Return the space of deleted data to the file system; the report has the file size before and after.

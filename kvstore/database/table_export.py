@@ -18,7 +18,7 @@ from typing import IO, Any
 from ..errors import InputError
 from ..extensions.extras import import_extra
 from ..registry.sql_table import SqlTable, SqlValue
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..rendering.columnar import ARROW_TYPES, to_plain_text
 from ..sql.document_tables import CHUNKS
 from ..sql.table_catalog import get_sql_table
@@ -36,7 +36,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def export_table(reader: Reader, name: str, path: str | os.PathLike[str]) -> int:
+def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -> int:
     """Write a table to a new file; return the number of rows.
 
     Raises InputError for an unknown table, a suffix other than ``.parquet`` or ``.arrow``, or an existing path;
@@ -81,7 +81,7 @@ def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
     return pa.schema([*fields, vectors], metadata={"embedder": state.settings.embedder})
 
 
-def _iter_batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
+def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) -> Iterator[Any]:
     """Yield the rows of a table as Arrow record batches."""
     rows = table.scan(reader)
     while batch := list(islice(rows, _BATCH_ROWS)):

@@ -18,7 +18,7 @@ from dataclasses import astuple, replace
 from typing import NamedTuple
 
 from ..ingest.sources import format_skipped
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..retrieval.evidence import Hit, Step, Trace
 from ..retrieval.question_clauses import SEARCH_TOP
 from ..storage.measured_view import MeasuredView
@@ -225,13 +225,13 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
     steps: list[Step] = []
     depths = {0: -1}  # by the number of a plan step
     with context.target.state() as state:
-        plan_reader = Reader(state, context.database.settings_table)
+        plan_reader = TableReader(state, context.database.settings_table)
         for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
             depths[number] = depths.get(parent, -1) + 1
             steps.append(Step("plan", "  " * depths[number] + _format_plan(str(row[3])), None, None))
         if analyze:
-            reader = Reader(state, context.database.settings_table)
+            reader = TableReader(state, context.database.settings_table)
             start = time.perf_counter()
             count = sum(1 for _ in run_query(context, statement, reader))
             milliseconds = round(1000 * (time.perf_counter() - start), 3)

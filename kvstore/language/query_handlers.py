@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, StatementError
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..sql.diagnosis import make_statement_error
 from ..sql.relational import Selection
 from . import statements as s
@@ -181,12 +181,12 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
     transaction = context.database._open_transaction
     if transaction is not None:  # its state changes with the next statement, so read all rows now
         with transaction.state() as state:
-            selection = run_query(context, statement, Reader(state, context.database.settings_table))
+            selection = run_query(context, statement, TableReader(state, context.database.settings_table))
             rows = list(selection)
         return Cursor("SELECT", selection.columns, rows, types=infer_types(rows, selection.types), rowcount=len(rows))
     snapshot = context.database.snapshot()
     try:
-        selection = run_query(context, statement, Reader(snapshot._state, context.database.settings_table))
+        selection = run_query(context, statement, TableReader(snapshot._state, context.database.settings_table))
         first_rows = list(islice(selection, _MAX_BUFFERED_ROWS))
     except BaseException:
         snapshot.close()
@@ -203,7 +203,7 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
     return Cursor("SELECT", selection.columns, chain(first_rows, selection), types=types, release=release)
 
 
-def run_query(context: StatementContext, statement: s.Select, reader: Reader, prefix: str = "") -> Selection:
+def run_query(context: StatementContext, statement: s.Select, reader: TableReader, prefix: str = "") -> Selection:
     """Return the rows of a query on one state, with ``prefix`` prepended to the query.
 
     Errors point at the position in the user's text.

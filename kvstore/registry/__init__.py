@@ -82,6 +82,8 @@ _OUTLINES_BY_NAME = {package.rpartition(".")[2]: outline for package, outline in
 
 
 class _DeferredEntry(NamedTuple):
+    """An entry that the ``SYSTEM`` of a package replaces when it is imported."""
+
     package: str
 
 
@@ -182,6 +184,7 @@ def register(system: System) -> Callable[[], None]:
 
 
 def _add_system(system: System) -> None:
+    """Add an imported system to the registries, in place of its deferred entries."""
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
     INDEXES.update((kind.name, kind) for kind in system.indexes)
@@ -230,12 +233,16 @@ def _list_system_tables(system: System) -> list[LmdbTable]:
 
 
 def _list_maintained_names(system: System) -> list[str]:
+    """Return the names of the structures and derivations of a system."""
     outline = build_outline(system)
     return [*outline.structures, *outline.derivations]
 
 
 def _iter_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) -> Iterator[System]:
-    """Yield the systems that can have parts of some kind: a system whose outline has none is not imported."""
+    """Yield the systems whose outlines have structures or derivations, whichever ``get_parts`` returns.
+
+    Systems without any are not imported; of systems that are imported already, all are yielded.
+    """
     for name in list(SYSTEMS):
         if SYSTEMS.get_imported(name) is not None or get_parts(_OUTLINES_BY_NAME[name]):
             yield SYSTEMS[name]
@@ -259,7 +266,8 @@ def list_facts() -> list[StatedFact[Any, Any]]:
 
 
 def list_generation_kinds() -> list[GenerationIndex[Any]]:
-    """Return the kinds of index that the store keeps in generations."""
+    """Return the kinds of index whose builds are kept as generations, see
+    :class:`~kvstore.structures.indexes.generations.GenerationIndex`."""
     from ..structures.indexes.generations import GenerationIndex
 
     return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
@@ -320,8 +328,10 @@ def list_strategies() -> list[Strategy]:
 
 
 def get_strategy(name: str) -> Strategy:
-    """Return the strategy with this name. Raises UnknownStrategyError that suggests the nearest name, and PluginError
-    if the strategy of an installed package is broken.
+    """Return the strategy with this name, ignoring case.
+
+    Raises UnknownStrategyError that suggests the nearest name, and PluginError if the strategy of an installed package
+    is broken.
     """
     if name.lower() in STRATEGIES:
         return STRATEGIES[name.lower()]
@@ -354,6 +364,8 @@ def get_description(name: str) -> Description:
 
 
 def _lookup_name(name: str, values: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
+    """Return the value with a name, ignoring case. Raises ``error``, which calls the value a ``kind`` and suggests the
+    nearest name."""
     if name.lower() not in values:
         suggestion = suggest(name, values)
         hint = f"did you mean {suggestion}? " if suggestion else ""

@@ -94,7 +94,8 @@ def _find_best_exchange(
 
 
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
-    """Return every chunk of a store in order of document key and ordinal, and its value by this chooser."""
+    """Return every chunk of a store in order of document key and ordinal, and its value by the function of
+    :data:`CHOOSERS` with this name."""
     chooser = CHOOSERS[name.lower()]
     keys = sorted(state.documents.iter_keys())
     records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
@@ -112,15 +113,18 @@ def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[n
 
 
 def _score_confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    _, cosines = find_nearest_rows(_load_vectors(state, chunks))
+    """Return the cosine of each chunk with the nearest other chunk, at least 0."""
+    _, cosines = find_nearest_rows(_load_vectors(state, chunks))  # in units of 1/10,000
     return np.maximum(cosines, 0) / 10_000
 
 
-def _score_randomly(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    def draw_score(text: str) -> float:
+def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+    """Return a number from 0 to 1 for each chunk that depends on its text alone, but not on what the text says."""
+
+    def compute_score(text: str) -> float:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
-    return np.array([draw_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
+    return np.array([compute_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
 
 
 def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
@@ -147,14 +151,13 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
                 totals[number, order - 1] += count
     scores = np.zeros(len(texts))
     for number, text in enumerate(texts):
-        orders = totals[number] > 0
-        if len(text) and orders.any():
-            precisions = (
-                np.where(matches[number] > 0, matches[number], _PRECISION_FLOOR)[orders] / totals[number][orders]
-            )
-            longest = _find_nearest_length(lengths, len(text))
-            brevity = min(0.0, 1 - longest / len(text))
-            scores[number] = math.exp(brevity + float(np.log(precisions).mean()))
+        has_ngrams = totals[number] > 0
+        if len(text) and has_ngrams.any():
+            smoothed = np.where(matches[number] > 0, matches[number], _PRECISION_FLOOR)
+            precisions = smoothed[has_ngrams] / totals[number][has_ngrams]
+            reference_length = _find_nearest_length(lengths, len(text))
+            brevity_penalty = min(0.0, 1 - reference_length / len(text))
+            scores[number] = math.exp(brevity_penalty + float(np.log(precisions).mean()))
     return scores
 
 
@@ -170,6 +173,7 @@ def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
 
 
 def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+    """Return the PageRank of each chunk in the graph of nearest neighbors by vector and by words."""
     count = len(chunks)
     if count < 2:
         return np.ones(count)
@@ -205,8 +209,9 @@ def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.ND
     pairs: list[tuple[int, int]] = []
     for number, chunk in enumerate(chunks.tolist()):
         terms = dict.fromkeys(list_content_terms(state.read_chunk_text(chunk), stem))
-        shared = [(n, term) for term, n in state.postings.count_chunks_by_term(list(terms)).items() if n > 1]
-        weights = read_term_weights(state, [term for _, term in sorted(shared)[:_NUM_TERMS]])
+        counts = state.postings.count_chunks_by_term(list(terms))
+        shared_terms = [(count, term) for term, count in counts.items() if count > 1]
+        weights = read_term_weights(state, [term for _, term in sorted(shared_terms)[:_NUM_TERMS]])
         ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)
         others = order[np.searchsorted(chunks, ids, sorter=order)]
         ranked = np.lexsort((others, -scores))
@@ -220,5 +225,5 @@ CHOOSERS: dict[str, Callable[[State, npt.NDArray[np.uint64]], Floats]] = {
     "confusability": _score_confusability,
     "bleu": _score_bleu,
     "pagerank": _score_pagerank,
-    "random": _score_randomly,
+    "random": _score_by_digest,
 }

@@ -41,16 +41,16 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
     """Return the context of each chunk: the text between its headings and its own text."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
-    first = get_first_sentence(document.get_chunk_text(0).decode())
+    first_sentence = get_first_sentence(document.get_chunk_text(0).decode())
     fact_contexts = [
         fact.build_contexts(document.facts[fact.name], document)
         for fact in list_context_facts(settings)
         if fact.name in document.facts
     ]
-    contexts = ["\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True)] or [""] * len(
-        document.chunks
-    )
-    return [lines or first for lines in contexts]
+    if not fact_contexts:
+        return [first_sentence] * len(document.chunks)
+    contexts = ("\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True))
+    return [context or first_sentence for context in contexts]
 
 
 def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:

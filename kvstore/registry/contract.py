@@ -44,7 +44,7 @@ __all__ = [
     "Maintainer", "Structure", "System",
 ]  # fmt: skip
 
-Read = TypeVar("Read")
+Content = TypeVar("Content")
 
 #: A row of the dump.
 DumpRow = tuple[Any, ...]
@@ -70,7 +70,7 @@ def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> lis
 
 class AddedDocument(NamedTuple):
     """A document just written, with data already in memory, so that nothing is read again. ``parts`` are the parts
-    derived from it, by derivation.
+    derived from it, by the name of the derivation.
     """
 
     record: DocumentRecord
@@ -125,8 +125,8 @@ class Maintainer(Protocol):
         ...
 
 
-class Structure(Protocol[Read]):
-    """Data kept in addition to the spine and maintained with it."""
+class Structure(Protocol[Content]):
+    """Data kept in addition to the spine and maintained with it. ``Content`` is the type of its reader."""
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class Structure(Protocol[Read]):
         """The tables of this structure."""
         ...
 
-    def read(self, state: State) -> Read:
+    def read(self, state: State) -> Content:
         """Return the reader that strategies and tables use; :meth:`State.get_part` caches it."""
         ...
 
@@ -153,7 +153,7 @@ class Structure(Protocol[Read]):
         """Return the maintainer for a write transaction. ``state`` sees the changes made so far."""
         ...
 
-    def dump(self, content: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, content: Content, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of each table by its name, with ``names`` in place of every internal id.
 
         ``content`` is what :meth:`read` returned.
@@ -164,7 +164,7 @@ class Structure(Protocol[Read]):
         """
         ...
 
-    def compute_statistics(self, content: Read) -> Mapping[str, int]:
+    def compute_statistics(self, content: Content) -> Mapping[str, int]:
         """Return figures for SHOW STATS, given what :meth:`read` returned."""
         ...
 
@@ -226,12 +226,12 @@ class MaintainedIndex(Index):
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         change = state.counters.change
         if record.state.get("dropping"):
-            return IndexStatus(self.name, "dropping", 0, change, f"DROP INDEX {self.name} finishes it")
+            return IndexStatus(self.name, "dropping", 0, change, f"run DROP INDEX {self.name} to finish")
         if not record.state:
             return IndexStatus(self.name, "exact", change, 0, "part of every commit")
         documents = state.counters.documents
         num_unbuilt = sum(1 for _ in iter_unbuilt_documents(record, state.lmdb))
-        detail = f"{documents - num_unbuilt:,} of {documents:,} documents; REFRESH INDEX {self.name} goes on"
+        detail = f"{documents - num_unbuilt:,} of {documents:,} documents; run REFRESH INDEX {self.name} to continue"
         return IndexStatus(self.name, "building", 0, change, detail)
 
 

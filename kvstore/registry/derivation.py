@@ -29,11 +29,10 @@ def derive_parts(
     ``facts``.
     """
     facts = facts or {}
-    follows_facts = [not facts.keys().isdisjoint(derivation.derivation.facts) for derivation in derivations]
     pending = [
         derivation
-        for derivation, is_outdated in zip(derivations, follows_facts, strict=True)
-        if is_outdated or derivation.label not in extracted.parts
+        for derivation in derivations
+        if derivation.label not in extracted.parts or not facts.keys().isdisjoint(derivation.derivation.facts)
     ]
     if not pending:
         return extracted
@@ -49,16 +48,16 @@ def list_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of a document to embed, by vector space, without the spaces that are already
-    ``embedded_spaces``."""
-    chunks = CHUNK_VECTORS.name
+    """Return the texts of a document to embed, by vector space, except those of ``embedded_spaces``, which have
+    vectors already."""
+    chunk_space = CHUNK_VECTORS.name
     missing = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
-    if chunks in embedded_spaces and not missing:
+    if chunk_space in embedded_spaces and not missing:
         return {}
     document = build_chunked_text(extracted, facts or {})
-    texts: dict[str, Sequence[str]] = (
-        {} if chunks in embedded_spaces else {chunks: build_chunk_texts(document, settings)}
-    )
+    texts: dict[str, Sequence[str]] = {}
+    if chunk_space not in embedded_spaces:
+        texts[chunk_space] = build_chunk_texts(document, settings)
     for derivation in missing:
         texts[derivation.label] = derivation.list_texts(extracted.parts[derivation.label], document, settings)
     return texts

@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 
 
 class NodeLinker(Protocol):
-    """The writer of entity addresses, as far as facts change them."""
+    """The writer of the addresses under which the filter finds entities, limited to tree nodes, which facts add and
+    remove."""
 
     def link_nodes(self, nodes: NodePairs) -> None:
-        """Add the addresses of tree nodes to entities."""
+        """Add each node of the forest to the addresses of its entity."""
         ...
 
     def unlink_nodes(self, nodes: NodePairs) -> None:
-        """Remove the addresses of tree nodes from their entities."""
+        """Remove each node of the forest from the addresses of its entity."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The target of facts: one set of changes to a state."""
+    """The state and the writers that facts are stored with, in one set of changes."""
 
     state: State
     write: WriteView
@@ -82,7 +83,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row: bytes) -> str:
-        """Return in words what the row with this key in the first table states, for a message that it is lost."""
+        """Describe the fact of the row with this key in the first table, for a message that it is lost."""
 
     @abstractmethod
     def read(self, state: State, row: bytes) -> tuple[Key, Value]:
@@ -107,8 +108,8 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that is stored as stated, in addition to the documents. None in place of a value deletes it.
 
-    A new value for a key replaces the old one, or is joined with it if the kind ``is_cumulative``. Names of the entity
-    ``kinds`` that it introduces can exist without occurring in any text or tree.
+    A new value for a key replaces the old one, or is merged with it if the kind ``is_cumulative``. ``kinds`` are the
+    kinds of names that it introduces, which can exist without occurring in any text or tree.
     """
 
     kinds: tuple[str, ...] = ()
@@ -188,7 +189,7 @@ class DocumentFact(StatedFact[str, Value]):
 
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
         """Return the pairs of known entities that a value joins, each with its kind of link
-        (:mod:`kvstore.registry.contract`).
+        (:data:`~kvstore.registry.contract.TRIPLE_LINK`).
         """
         return ()
 

@@ -1,8 +1,8 @@
 """A table of SELECT: its columns, and the access paths to its rows.
 
-In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: rows, which are small keys internal
-to the store, and the values of their columns, each read on demand. An access path can return too many rows but never
-too few: SQLite checks every condition again.
+In: a :class:`~kvstore.registry.table_reader.TableReader` of one state of the store. Out: rows, which are small keys
+internal to the store, and the values of their columns, each read on demand. An access path can return too many rows but
+never too few: SQLite checks every condition again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from .table_reader import Reader
+from .table_reader import TableReader
 
 #: The types of the value of a column or a parameter.
 SqlValue = str | int | float | bool | bytes | None
@@ -20,8 +20,11 @@ Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
 TableRow = Any
 TableRows = Iterator[TableRow]
 
+#: The greatest number of a row: keys are unsigned integers of 64 bits.
+_MAX_NUMBER = (1 << 64) - 1
+
 #: A function that returns the value of a column, from the reader, the row and its record.
-ReadColumn = Callable[[Reader, TableRow, Any], SqlValue]
+ReadColumn = Callable[[TableReader, TableRow, Any], SqlValue]
 
 
 @dataclass(frozen=True)
@@ -29,21 +32,22 @@ class SqlTable:
     """One table of the language.
 
     ``columns`` maps a name to (SQL type, reading function). ``hidden`` has further columns, which a query must name
-    because ``*`` leaves them out. ``equal`` and ``between`` are the access paths by the value of a column, the most
-    selective first. ``between`` takes a lowest and a highest value, both inclusive, either None; ``matching`` takes a
-    full-text query. ``number`` is SQLite's ``rowid``.
+    because ``*`` omits them. ``scan`` returns all rows, and ``load`` the record of a row, which the reading functions
+    get. ``equal`` and ``between`` are the access paths by the value of a column, the most selective first. ``between``
+    takes a lowest and a highest value, both inclusive, either None; ``matching`` takes a full-text query. ``number``
+    returns SQLite's ``rowid``, and ``size`` an estimate of the number of rows for SQLite's query planner.
     """
 
     name: str
     description: str
     columns: Mapping[str, tuple[str, ReadColumn]]
-    scan: Callable[[Reader], TableRows]
-    load: Callable[[Reader, TableRow], Any] = lambda reader, row: None
-    number: Callable[[Reader, TableRow], int] = lambda reader, row: row
-    equal: Mapping[str, Callable[[Reader, Any], TableRows]] = field(default_factory=dict)
-    between: Mapping[str, Callable[[Reader, Any, Any], TableRows]] = field(default_factory=dict)
-    matching: Mapping[str, Callable[[Reader, str], TableRows]] = field(default_factory=dict)
-    size: Callable[[Reader], int] = lambda reader: 1000
+    scan: Callable[[TableReader], TableRows]
+    load: Callable[[TableReader, TableRow], Any] = lambda reader, row: None
+    number: Callable[[TableReader, TableRow], int] = lambda reader, row: row
+    equal: Mapping[str, Callable[[TableReader, Any], TableRows]] = field(default_factory=dict)
+    between: Mapping[str, Callable[[TableReader, Any, Any], TableRows]] = field(default_factory=dict)
+    matching: Mapping[str, Callable[[TableReader, str], TableRows]] = field(default_factory=dict)
+    size: Callable[[TableReader], int] = lambda reader: 1000
     hidden: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
 
     @property
@@ -60,7 +64,7 @@ class SqlTable:
     def full_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite gets, hidden columns included."""
         return self._format_declaration(
-            {**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}}
+            {**self.columns, **{name: (f"{kind} HIDDEN", read) for name, (kind, read) in self.hidden.items()}}
         )
 
     def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
@@ -69,26 +73,32 @@ class SqlTable:
 
 
 def iter_optional(row: TableRow | None) -> TableRows:
+    """Yield a row, or nothing for None."""
     return iter(()) if row is None else iter((row,))
 
 
-def make_row_lookup(table: str) -> Callable[[Reader, int], TableRows]:
+def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
+    """Return an access path by equal number, for rows that are the numbers of the rows of an LMDB table."""
     return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
 
 
-def make_range_scan(table: str) -> Callable[[Reader, int | None, int | None], TableRows]:
-    def scan_range(reader: Reader, low: int | None, high: int | None) -> TableRows:
-        stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
-        return reader.iter_ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
+def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None], TableRows]:
+    """Return an access path by a range of numbers, for rows that are the numbers of the rows of an LMDB table."""
+
+    def scan_range(reader: TableReader, low: int | None, high: int | None) -> TableRows:
+        start = min(max(low or 0, 0), _MAX_NUMBER)
+        stop = None if high is None or high >= _MAX_NUMBER else max(high, -1) + 1
+        return reader.iter_ids(table, start, stop)
 
     return scan_range
 
 
-def make_row_counter(table: str) -> Callable[[Reader], int]:
+def make_row_counter(table: str) -> Callable[[TableReader], int]:
+    """Return a function that counts the rows of an LMDB table."""
     return lambda reader: reader.state.lmdb.count(table)
 
 
-def hash_row(reader: Reader, row: TableRow) -> int:
+def hash_row(reader: TableReader, row: TableRow) -> int:
     """Return a number for a row without one, the same in every statement: 63 bits of a hash.
 
     Two of a million rows share a number with probability 5 × 10^-8, and only a comparison of ``rowid`` would notice.
@@ -97,9 +107,9 @@ def hash_row(reader: Reader, row: TableRow) -> int:
 
 
 def make_list_table(
-    name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
+    name: str, description: str, columns: Mapping[str, str], rows: Callable[[TableReader], Iterable[Any]]
 ) -> SqlTable:
-    """Build a small table from rows given as tuples."""
+    """Build a small table from a function that returns its rows as tuples, numbered from 1."""
 
     def make_column_reader(index: int) -> ReadColumn:
         return lambda reader, row, record: record[index]

@@ -61,6 +61,7 @@ def get_derivation(name: str) -> Derivation:
 
 
 def _list_maintained_indexes() -> list[MaintainedIndex]:
+    """Return the kinds of index that have a derivation."""
     kinds = (kind for system in list_systems_with_derivations() for kind in system.indexes)
     return [kind for kind in kinds if isinstance(kind, MaintainedIndex)]
 
@@ -73,9 +74,15 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
         record = Indexes(view).get(kind)
         if record is not None:
             state = record.state
-            options = {name: record.options.get(name, option.default) for name, option in kind.options.items()}
-            progress = state.get("built", 0), state.get("until", 0)
-            derivations.append(StoredDerivation(kind.derivation, options, *progress, not state.get("dropping")))
+            derivations.append(
+                StoredDerivation(
+                    kind.derivation,
+                    {name: record.options.get(name, option.default) for name, option in kind.options.items()},
+                    built=state.get("built", 0),
+                    until=state.get("until", 0),
+                    maintained=not state.get("dropping"),
+                )
+            )
     return derivations
 
 

@@ -45,7 +45,7 @@ def has_index(view: View, name: str) -> bool:
 
 
 def read_versions(view: View) -> dict[str, int]:
-    """Return the versions in a store."""
+    """Return the versions of the structures and derivations in a store, by name."""
     value = view.get(tables.META, _KEY)
     return {} if value is None else records.unpack(value, tables.META, _KEY)
 
@@ -62,12 +62,13 @@ def find_outdated(view: View) -> set[str]:
 
 
 def explain_migration(view: View) -> str | None:
-    """Return why a store must be migrated, as the end of a sentence, or None. A missing derivation is made from texts,
-    which takes long.
+    """Return why a store must be migrated, as the end of a sentence, or None if opening it suffices.
+
+    Outdated structures are rebuilt on opening. Outdated derivations must be derived from all texts again, which takes
+    long, so the user starts it.
     """
-    missing = ", ".join(
-        sorted(find_outdated(view) & {name for outline in list_outlines() for name in outline.derivations})
-    )
+    derivation_names = {name for outline in list_outlines() for name in outline.derivations}
+    missing = ", ".join(sorted(find_outdated(view) & derivation_names))
     return f"it has no {missing} as this kvstore derives it" if missing else None
 
 

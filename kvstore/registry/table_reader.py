@@ -29,8 +29,8 @@ AssertedEdge = tuple[int, int, Assertion]
 
 #: Bytes of the longest LMDB key. No stored name is longer.
 MAX_KEY_BYTES = 511
-#: After this many entities counted singly, mentions are counted for all entities at once.
-_MAX_COUNTED_SINGLY = 16
+#: After this many counts of the mentions of a single entity, the mentions of all entities are counted at once.
+_MAX_SINGLE_COUNTS = 16
 
 
 @dataclass(slots=True)
@@ -42,16 +42,19 @@ class Cost:
     pages: int = 0
 
 
-class Reader:
-    """A reader of one state of the store. Frequent lookups are cached while the statement runs."""
+class TableReader:
+    """A reader of one state of the store for the tables of SELECT.
+
+    Frequent lookups are cached while the statement runs. ``candidate_documents`` are the documents that a condition is
+    evaluated for; empty for a query.
+    """
 
     def __init__(
         self, state: State, settings: Callable[[], Sequence[Setting]], candidate_documents: Sequence[int] = ()
     ) -> None:
         self.state = state
-        #: The documents that a condition is evaluated for.
         self.candidate_documents = candidate_documents
-        self._settings = settings
+        self._list_settings = settings
         #: The cost of reading each table so far.
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         #: Counts pages if the state is measured, else None.
@@ -63,7 +66,7 @@ class Reader:
         self.list_mentions = lru_cache(64)(state.mentions.get_in_chunk)
         #: Caches the result of a function of the state and a number.
         self.call_cached = lru_cache(256)(lambda function, number: function(state, number))
-        self._num_counted = 0
+        self._num_counts = 0
 
     def iter_ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
         """Yield the numbers under which ``table`` stores its rows, without decoding the rows."""
@@ -71,9 +74,11 @@ class Reader:
             yield U64.unpack(key)[0]
 
     def has_row(self, table: str, number: int) -> bool:
+        """True if ``table`` has a row under this number."""
         return 0 <= number < 1 << 64 and self.state.lmdb.get(table, encode_u64(number)) is not None
 
     def find_document(self, key: str) -> int | None:
+        """Return the document with a key, or None."""
         return self.state.documents.find_id(key) if key else None
 
     def find_entity(self, name: str) -> int | None:
@@ -82,9 +87,11 @@ class Reader:
         return self.state.entities.find_id(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else None
 
     def find_tree(self, name: str) -> int | None:
+        """Return the tree with a name, or None."""
         return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
     def iter_chunks(self, key: str) -> Iterator[int]:
+        """Yield the chunks of the document with a key."""
         document = self.find_document(key)
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 
@@ -111,13 +118,14 @@ class Reader:
 
     def count_mentions(self, entity: int, key: str) -> int:
         """Return how often an entity is mentioned in chunks."""
-        self._num_counted += 1
-        if self._num_counted > _MAX_COUNTED_SINGLY:
+        self._num_counts += 1
+        if self._num_counts > _MAX_SINGLE_COUNTS:
             return self._mention_counts.get(entity, 0)
         return self.state.mentions.count_occurrences(entity, self._iter_chunks_below(key))
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:
+        """The number of mentions of each entity in all chunks."""
         counts: Counter[int] = Counter()
         for _, mentions in self.state.mentions.scan():
             counts.update(mention.entity for mention in mentions)
@@ -125,4 +133,5 @@ class Reader:
 
     @cached_property
     def settings(self) -> Sequence[Setting]:
-        return self._settings()
+        """The settings of the session and the store."""
+        return self._list_settings()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..structures.state import State
     from .chunked_text import ChunkedText
 
-#: The name of the model for texts that a user supplied.
+#: In place of the model's name, for texts that a user supplied. It is stored and exported.
 USER_SOURCE = "given"
 
 
@@ -69,8 +69,8 @@ class WrittenPassages:
 
 
 class WrittenFact(DocumentFact[WrittenPassages]):
-    """A kind of texts that a model writes about documents. EXTRACT takes it by its ``name``; INGEST ... AS also does if
-    the kind can come ``in_files``.
+    """A kind of texts that a model writes about documents. EXTRACT takes its ``name``; so does INGEST ... AS, if texts
+    of this kind can be ingested from files (``in_files``).
 
     ``about`` describes the texts in half a sentence. ``fields`` are two: the document, and a list of passages.
     ``passage_tokens`` limits the estimated tokens of the passages in one request. The passages of a request always
@@ -107,8 +107,8 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                     passages[bytes.fromhex(digest)] = (model, tuple(texts))
         except (TypeError, ValueError):
             raise InputError(
-                f"{self.name} are lists of a digest (of a passage, or null), the name of a model, and a list of texts, "
-                "none of them blank"
+                f"{self.name} must be lists of a digest (of a passage, or null), the name of a model, and a list of "
+                "texts; names and texts must not be blank"
             ) from None
         return WrittenPassages(passages, tuple(unassigned))
 
@@ -150,11 +150,12 @@ def _assign_texts(
     """
     if not unassigned or not passages:
         return {}
-    words = [set(list_content_terms(passage.text, str)) for passage in passages]
+    passage_words = [set(list_content_terms(passage.text, str)) for passage in passages]
     assigned: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     for model, text in unassigned:
         text_words = set(list_content_terms(text, str))
-        best_index = max(range(len(passages)), key=lambda number: (len(text_words & words[number]), -number))
+        best_index = max(range(len(passages)), key=lambda index: (len(text_words & passage_words[index]), -index))
         digest = passages[best_index].digest
-        assigned[digest] = (model, (*assigned.get(digest, (model, ()))[1], text))
+        _, earlier_texts = assigned.get(digest, (model, ()))
+        assigned[digest] = (model, (*earlier_texts, text))
     return assigned

@@ -12,7 +12,7 @@ from typing import Any
 from ..changes.facts import iter_document_facts, iter_document_kinds
 from ..registry import SYSTEMS, get_description
 from ..registry.sql_table import SqlTable
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..structures.filter.addresses import NODE_RANK
 from ..structures.state import State
 from ..text.normalize import to_entity_key
@@ -99,7 +99,7 @@ def _describe_chunking(own_chunks: str | list[int] | None) -> str:
 
 def describe_entity(state: State, name: str) -> dict[str, Any]:
     """Return the properties of an entity. Raises EntityNotFoundError."""
-    reader = Reader(state, list)
+    reader = TableReader(state, list)
     key = to_entity_key(name)
     entity_id = reader.find_entity(key)
     if entity_id is None:

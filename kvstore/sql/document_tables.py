@@ -17,13 +17,13 @@ from ..registry.sql_table import (
     make_row_counter,
     make_row_lookup,
 )
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..storage.records import U64
 from ..structures import tables
 from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, DocumentRecord, build_heading_path
 
 
-def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
+def _scan_document_range(reader: TableReader, low: str | None, high: str | None) -> TableRows:
     """Yield the documents whose keys may be between two keys; SQLite checks them."""
     # A long key is stored truncated and hashed, so only its first bytes determine its order.
     first = b"" if low is None else low.encode()[:LONG_KEY_PREFIX]
@@ -34,10 +34,10 @@ def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> T
         yield U64.unpack(document)[0]
 
 
-def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
+def _make_text_lookup(name: str) -> Callable[[TableReader, str], TableRows]:
     """Return the function that finds documents by the text of a column, whose values are indexed."""
 
-    def find_rows(reader: Reader, text: str) -> TableRows:
+    def find_rows(reader: TableReader, text: str) -> TableRows:
         from ..derived.metadata_index.metadata_structure import METADATA
 
         document_ids = reader.state.get_part(METADATA).find_text(name, text)
@@ -46,19 +46,19 @@ def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
     return find_rows
 
 
-def _find_matching_documents(reader: Reader, query: str) -> TableRows:
+def _find_matching_documents(reader: TableReader, query: str) -> TableRows:
     from .text_matching import find_matching_documents
 
     return find_matching_documents(reader, query)
 
 
-def _find_matching_chunks(reader: Reader, query: str) -> TableRows:
+def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
     from .text_matching import find_matching_chunks
 
     return find_matching_chunks(reader, query)
 
 
-def _get_document_key(reader: Reader, row: TableRow, record: Any) -> str:
+def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
     return reader.get_document(record.document).key
 
 
@@ -106,11 +106,11 @@ CANDIDATE_DOCUMENTS = replace(
 )
 
 
-def _format_heading(reader: Reader, row: TableRow, record: Any) -> str | None:
+def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | None:
     return " > ".join(build_heading_path(reader.get_outline(record.document), record.section)) or None
 
 
-def _read_vector(reader: Reader, row: TableRow, record: Any) -> bytes:
+def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:
     vector: bytes = reader.state.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
     return vector
 
@@ -146,7 +146,7 @@ CHUNKS = SqlTable(
 )
 
 
-def _iter_document_abstracts(reader: Reader, key: str) -> TableRows:
+def _iter_document_abstracts(reader: TableReader, key: str) -> TableRows:
     document = reader.find_document(key)
     return iter(()) if document is None else reader.get_document(document).iter_abstract_ids()
 

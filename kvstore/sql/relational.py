@@ -1,8 +1,8 @@
 """SELECT over the store: SQLite runs the query, and the store's tables are its virtual tables.
 
-In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.Reader`. Out: column
-names and rows, or the documents that satisfy the condition. A query only reads, and reads a single state through the
-reader. A query that SQLite rejects raises a :class:`~kvstore.errors.StatementError` that points at the error and
+In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.TableReader`. Out:
+column names and rows, or the documents that satisfy the condition. A query only reads, and reads a single state through
+the reader. A query that SQLite rejects raises a :class:`~kvstore.errors.StatementError` that points at the error and
 suggests the nearest table, column or word. Opening a connection costs more than a short query, so connections are
 pooled; each serves one query at a time.
 """
@@ -21,7 +21,7 @@ import apsw
 
 from ..errors import InputError, StatementError, suggest
 from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..structures.state import State
 from . import condition as conditions
 from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
@@ -237,7 +237,7 @@ class _Connection:
     """A SQLite connection with the store's tables. ``reader`` has the state that the running query reads."""
 
     def __init__(self) -> None:
-        self.reader: Reader | None = None
+        self.reader: TableReader | None = None
         self._text_matcher: TextMatcher | None = None
         self._table_names = tuple(get_sql_tables())
         self._loaded_tables: dict[str, SqlTable] = {}
@@ -272,7 +272,7 @@ class _Connection:
             catalog[name] is table for name, table in self._loaded_tables.items()
         )
 
-    def begin_query(self, reader: Reader, text: str) -> None:
+    def begin_query(self, reader: TableReader, text: str) -> None:
         """Prepare for a query on the state of a reader."""
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
@@ -306,7 +306,7 @@ class _Connection:
         return match_text(self._text_matcher, query, value)
 
     @property
-    def open_reader(self) -> Reader:
+    def open_reader(self) -> TableReader:
         """The reader of the running query."""
         assert self.reader is not None  # set from before a query is prepared until it ends
         return self.reader
@@ -320,7 +320,7 @@ class _Pool:
         self._idle: list[_Connection] = []
         self._max_idle = max_idle
 
-    def take(self, reader: Reader, text: str) -> _Connection:
+    def take(self, reader: TableReader, text: str) -> _Connection:
         """Return an idle connection, or a new one, prepared for a query."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
@@ -355,7 +355,7 @@ class Selection:
 
     _connection: _Connection | None = None
 
-    def __init__(self, text: str, parameters: Parameters, reader: Reader, make_error: MakeError) -> None:
+    def __init__(self, text: str, parameters: Parameters, reader: TableReader, make_error: MakeError) -> None:
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()
         self._text = text
@@ -500,6 +500,6 @@ def select_documents(
             offset, reason = len(condition), "the condition ends too early"
         return conditions.ConditionError(condition, offset, reason)
 
-    reader = Reader(state, lambda: list_fixed_settings(state), among or ())
+    reader = TableReader(state, lambda: list_fixed_settings(state), among or ())
     rows = Selection(f"{prefix}{condition}\n)", parameters, reader, make_error)
     return (int(row[0]) for row in rows)  # type: ignore[arg-type]

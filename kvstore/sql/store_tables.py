@@ -1,8 +1,8 @@
 """The tables of names, trees and facts, and of the store itself: their contents, and their access paths.
 
-In: a :class:`~kvstore.registry.table_reader.Reader`, one state of the store. Out: for each table its columns and its
-access paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys;
-a record is decoded when one of its columns is read.
+In: a :class:`~kvstore.registry.table_reader.TableReader` of one state of the store. Out: for each table its columns and
+its access paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small
+keys; a record is decoded when one of its columns is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..registry.sql_table import (
     make_row_counter,
     make_row_lookup,
 )
-from ..registry.table_reader import MAX_KEY_BYTES, AssertedEdge, Reader
+from ..registry.table_reader import MAX_KEY_BYTES, AssertedEdge, TableReader
 from ..storage.records import U32
 from ..structures import tables
 from ..structures.filter import addresses
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Entities ------------------------------------------------------------------------------------------------------------
 
 
-def _scan_entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
+def _scan_entity_range(reader: TableReader, low: str | None, high: str | None) -> TableRows:
     """Yield the entities whose keys are between two keys; SQLite checks them."""
     last = None if high is None else high.encode()
     for key, entity in reader.state.lmdb.scan(
@@ -51,7 +51,7 @@ def _scan_entity_range(reader: Reader, low: str | None, high: str | None) -> Tab
         yield U32.unpack(entity)[0]
 
 
-def _get_temperature(reader: Reader, row: TableRow, record: Any) -> int:
+def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
     entry = reader.state.filter.find(record.key)
     return 0 if entry is None else entry.temperature
 
@@ -78,14 +78,14 @@ ENTITIES = SqlTable(
 )
 
 
-def _iter_mentions(reader: Reader, chunks: Iterator[int]) -> TableRows:
+def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
     """Yield the rows of the mentions in some chunks: the chunk, and the index of the mention in it."""
     for chunk in chunks:
         for index in range(len(reader.list_mentions(chunk))):
             yield chunk, index
 
 
-def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
+def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
     entity = reader.find_entity(name)
     for chunk in () if entity is None else reader.iter_mention_chunks(name):
         for index, mention in enumerate(reader.list_mentions(chunk)):
@@ -120,7 +120,7 @@ MENTIONS = SqlTable(
 # The forest ----------------------------------------------------------------------------------------------------------
 
 
-def _find_tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
+def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | None:
     """Return the key of the document that states a tree's edges, or None if several documents or the user do."""
     document_ids: set[int] = set()
     for node, _ in reader.state.forest.iter_nodes(row):
@@ -131,7 +131,7 @@ def _find_tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
     return _get_stating_key(reader, document_ids.pop()) if document_ids else None
 
 
-def _get_stating_key(reader: Reader, document: int) -> str | None:
+def _get_stating_key(reader: TableReader, document: int) -> str | None:
     """Return the key of the document that states an edge, or None if the user states it."""
     return None if document == USER else reader.get_document(document).key
 
@@ -151,11 +151,11 @@ TREES = SqlTable(
 )
 
 
-def _iter_entity_nodes(reader: Reader, name: str) -> TableRows:
+def _iter_entity_nodes(reader: TableReader, name: str) -> TableRows:
     return (node for rank, node in reader.list_addresses(name) if rank == addresses.NODE_RANK)
 
 
-def _iter_tree_nodes(reader: Reader, name: str) -> TableRows:
+def _iter_tree_nodes(reader: TableReader, name: str) -> TableRows:
     tree = reader.find_tree(name)
     return iter(()) if tree is None else (node for node, _ in reader.state.forest.iter_nodes(tree))
 
@@ -176,17 +176,17 @@ NODES = SqlTable(
 )
 
 
-def _iter_asserted_edges(reader: Reader, child: int, parent: int) -> Iterator[AssertedEdge]:
+def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
-def _iter_parent_edges(reader: Reader, nodes: TableRows) -> TableRows:
+def _iter_parent_edges(reader: TableReader, nodes: TableRows) -> TableRows:
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
-def _iter_child_edges(reader: Reader, nodes: TableRows) -> TableRows:
+def _iter_child_edges(reader: TableReader, nodes: TableRows) -> TableRows:
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
@@ -227,12 +227,12 @@ EDGES = SqlTable(
 )
 
 
-def _find_alias(reader: Reader, name: str) -> TableRows:
+def _find_alias(reader: TableReader, name: str) -> TableRows:
     key = to_entity_key(name)
     return iter_optional(key if 0 < len(key.encode()) <= MAX_KEY_BYTES and reader.state.aliases.get(key) else None)
 
 
-def _iter_aliases(reader: Reader, name: str) -> TableRows:
+def _iter_aliases(reader: TableReader, name: str) -> TableRows:
     key = to_entity_key(name)
     return iter(reader.state.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else ())
 
@@ -259,17 +259,17 @@ def _read_triples(state: State, document: int) -> tuple[Triple, ...]:
     return Triples(state.lmdb).get(document).triples
 
 
-def _iter_triples(reader: Reader, documents: Iterator[int]) -> TableRows:
+def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
     for document in documents:
         for index in range(len(reader.call_cached(_read_triples, document))):
             yield document, index
 
 
-def _iter_document_triples(reader: Reader, key: str) -> TableRows:
+def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
     return _iter_triples(reader, iter_optional(reader.find_document(key)))
 
 
-def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
+def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     """Yield the triples of the documents with a triple that names an entity."""
     from ..derived.passage_graph.structure import GRAPH
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..derived.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
 from ..derived.metadata_index.evaluation import Evaluation
 from ..registry.sql_table import SqlValue, TableRows
-from ..registry.table_reader import Reader
+from ..registry.table_reader import TableReader
 from ..structures.text_candidates import find_chunks_with_all
 from ..text.text_query import TextMatcher, find_candidates, parse_text_query
 
@@ -25,13 +25,13 @@ def match_text(matcher: TextMatcher, query: SqlValue, value: SqlValue) -> int | 
     return int(matcher.matches(str(query), str(value)))
 
 
-def find_matching_documents(reader: Reader, query: str) -> TableRows:
+def find_matching_documents(reader: TableReader, query: str) -> TableRows:
     """Return the documents that can match, by their words."""
     bounds = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
     return iter(np.flatnonzero(bounds.possible).tolist())
 
 
-def find_matching_chunks(reader: Reader, query: str) -> TableRows:
+def find_matching_chunks(reader: TableReader, query: str) -> TableRows:
     """Return the chunks that can match, by their words."""
     find_chunks = partial(find_chunks_with_all, reader.state)
     return iter(find_candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...registry.sql_table import SqlTable, TableRow, TableRows, hash_row, iter_optional
-from ...registry.table_reader import Reader
+from ...registry.table_reader import TableReader
 from ...structures.documents.documents import build_heading_path
 from ...structures.state import State
 from .units import UNITS, StoredUnit, Units
 
 
-def _get_units(reader: Reader) -> Units:
+def _get_units(reader: TableReader) -> Units:
     return reader.state.get_part(UNITS)
 
 
@@ -20,27 +20,27 @@ def _read_document_units(state: State, document: int) -> list[StoredUnit]:
     return [unit for units in state.get_part(UNITS).list_chunk_units(chunks) for unit in units]
 
 
-def _iter_document_units(reader: Reader, documents: Iterable[int]) -> TableRows:
+def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> TableRows:
     if not _get_units(reader).is_present:
         return
     for document in documents:
         yield from reader.call_cached(_read_document_units, document)
 
 
-def _iter_documents(reader: Reader) -> Iterator[int]:
+def _iter_documents(reader: TableReader) -> Iterator[int]:
     return (record.id for record in reader.state.documents.scan())
 
 
-def _iter_units_of_key(reader: Reader, key: str) -> TableRows:
+def _iter_units_of_key(reader: TableReader, key: str) -> TableRows:
     return _iter_document_units(reader, iter_optional(reader.find_document(key)))
 
 
-def _iter_chunk_units(reader: Reader, chunk: int) -> TableRows:
+def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
     record = reader.state.chunks.find(chunk) if 0 <= chunk < 1 << 64 and _get_units(reader).is_present else None
     return iter(() if record is None else _get_units(reader).list_chunk_units([chunk])[0])
 
 
-def _format_headings(reader: Reader, unit: StoredUnit) -> str | None:
+def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
     section = reader.state.chunks.get(unit.chunk).section
     return " > ".join(build_heading_path(reader.get_outline(unit.document), section)) or None
 
@@ -65,13 +65,13 @@ UNIT_TABLE = SqlTable(
 )
 
 
-def _iter_mentions(reader: Reader, units: TableRows) -> TableRows:
+def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
     for unit in units:
         for entity in _get_units(reader).list_entities([unit.id])[0]:
             yield unit, entity
 
 
-def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
+def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
     entity = reader.find_entity(name)
     if entity is None or not _get_units(reader).is_present:
         return
@@ -80,7 +80,7 @@ def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
         yield _get_units(reader).get([id])[0], entity
 
 
-def _hash_mention(reader: Reader, row: TableRow) -> int:
+def _hash_mention(reader: TableReader, row: TableRow) -> int:
     return hash_row(reader, (row[0].id, row[1]))
 
 

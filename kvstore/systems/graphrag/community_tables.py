@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import InputError, suggest
 from ...registry.sql_table import SqlTable, SqlValue, TableRow, TableRows, hash_row
-from ...registry.table_reader import Reader
+from ...registry.table_reader import TableReader
 from ...structures.indexes.generations import bind_generation
 from ...structures.state import State
 from ...text.blocks import format_summary_sentence
@@ -38,13 +38,13 @@ def get_community_text(state: State, communities: Communities, community: int) -
     return " ".join(map(format_summary_sentence, pieces))
 
 
-def _iter_alive(reader: Reader) -> TableRows:
+def _iter_alive(reader: TableReader) -> TableRows:
     communities = get_communities(reader.state)
     if communities is not None:
         yield from filter(communities.is_alive, range(len(communities)))
 
 
-def _find_by_key(reader: Reader, key: str) -> TableRows:
+def _find_by_key(reader: TableReader, key: str) -> TableRows:
     communities = get_communities(reader.state)
     community = None if communities is None else communities.find(key)
     if community is not None:
@@ -53,10 +53,10 @@ def _find_by_key(reader: Reader, key: str) -> TableRows:
 
 def _make_column(
     kind: str, read: Callable[[State, Communities, int], SqlValue]
-) -> tuple[str, Callable[[Reader, TableRow, Any], SqlValue]]:
+) -> tuple[str, Callable[[TableReader, TableRow, Any], SqlValue]]:
     """Return a column of SQL type ``kind`` whose value a function reads from the community of a row."""
 
-    def read_value(reader: Reader, row: TableRow, record: Any) -> SqlValue:
+    def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:
         communities = get_communities(reader.state)
         assert communities is not None  # rows exist only if the index does
         return read(reader.state, communities, row if isinstance(row, int) else row[0])
@@ -95,19 +95,19 @@ COMMUNITY_TABLE = SqlTable(
 )
 
 
-def _iter_member_rows(reader: Reader) -> Iterator[tuple[int, int, float]]:
+def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
     for number in _iter_alive(reader):
         yield from _iter_members(reader, number)
 
 
-def _iter_members(reader: Reader, number: int) -> Iterator[tuple[int, int, float]]:
+def _iter_members(reader: TableReader, number: int) -> Iterator[tuple[int, int, float]]:
     communities = get_communities(reader.state)
     assert communities is not None
     for entity, weight in communities.list_members(number):
         yield number, entity, weight
 
 
-def _iter_memberships(reader: Reader, name: str) -> TableRows:
+def _iter_memberships(reader: TableReader, name: str) -> TableRows:
     communities, entity = get_communities(reader.state), reader.find_entity(name)
     if communities is None or entity is None:
         return

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...registry.sql_table import make_list_table
-from ...registry.table_reader import Reader
+from ...registry.table_reader import TableReader
 from ...structures.indexes.generations import bind_generation
 from .topic_index import TOPICS
 from .topics import Topics
 
 
-def _iter_topic_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
+def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
     topics = bind_generation(reader.state, TOPICS)
     for number, topic in topics.iter_stored() if topics is not None else ():
         if topics is not None and topics.is_alive(number):
@@ -35,7 +35,7 @@ def _iter_topic_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
             )
 
 
-def _iter_member_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
+def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return
