@@ -198,7 +198,7 @@ def test_a_specific_name_leads_where_nothing_resembles_the_question(films: kvsto
 def test_a_walk_without_information_is_ignored(films: kvstore.Store, question: str, reason: str) -> None:
     told = steps(films, question)
     assert reason in told["weigh walk"]
-    assert "personalised PageRank" not in told
+    assert "personalized PageRank" not in told
     assert found(films, question, "adaptive") == found(films, question, "hybrid")
 
 
@@ -224,7 +224,7 @@ def test_two_names_that_are_compared_are_two_ends_of_a_chain(films: kvstore.Stor
     films.put("pier", "Green Pier is a film directed by Ada Stone.", title="Green Pier")
     told = steps(films, "Whose town is it, Blue Harbour or Green Pier?")
     assert "(1 word); it compares names" in told["weigh walk"]
-    assert "personalised PageRank" in told
+    assert "personalized PageRank" in told
 
 
 def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None:

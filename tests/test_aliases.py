@@ -49,7 +49,7 @@ def test_a_question_with_any_of_the_names_reads_the_places_of_all(cities: kvstor
     for question in ("What of the Big Apple?", "What of New York?", "Is New York the Big Apple?"):
         evidence = cities.retrieve(question, using="bridge")
         assert {hit.document for hit in evidence.hits} == {"city", "trip"}
-        (step,) = (step for step in evidence.steps if step.name == "recognise entities")
+        (step,) = (step for step in evidence.steps if step.name == "recognize entities")
         assert (step.count, step.detail) == (1, "new york (2)")
         assert all(hit.path.startswith("new york →") for hit in evidence.hits)
 

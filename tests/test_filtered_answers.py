@@ -233,7 +233,7 @@ def test_counts_are_those_of_allowed_documents(path: Path, tmp_path: Path) -> No
                 expected = alone.retrieve(question, using=strategy.name)
                 assert filtered.pool == expected.pool, (strategy.name, question)
                 assert filtered.context == expected.context, (strategy.name, question)
-                for name in ("recognise entities", "filter to nodes in the forest", "filter to abstracts to chunks"):
+                for name in ("recognize entities", "filter to nodes in the forest", "filter to abstracts to chunks"):
                     both = (filtered, expected)
                     steps = [[(one.detail, one.count) for one in its.steps if one.name == name] for its in both]
                     assert steps[0] == steps[1], (strategy.name, question, name)
@@ -257,7 +257,7 @@ def test_edges_and_aliases_of_the_user_are_visible(store: kvstore.Store) -> None
     context = store.retrieve("Where is Vienna?", using="cft", where=WHERE).context
     assert context == ["Vienna (in places) is under Austria"]
     steps = store.retrieve("Who is AL?", using="cft", where=WHERE).steps
-    assert any("ada lovelace" in step.detail for step in steps if step.name == "recognise entities")
+    assert any("ada lovelace" in step.detail for step in steps if step.name == "recognize entities")
 
 
 def test_relations_of_allowed_documents_are_still_shown(store: kvstore.Store) -> None:

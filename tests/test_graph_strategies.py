@@ -77,7 +77,7 @@ def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy:
 def test_explain_shows_the_parts_of_a_question(films: kvstore.Store) -> None:
     steps = {step.name: step for step in films.retrieve("Is Nora Quill or Otto Brandt older?", using="graph").steps}
     assert steps["decompose question"].detail == "compares nora quill, otto brandt; asks 'Is or older?'"
-    assert "pushes" in steps["personalised PageRank"].detail
+    assert "pushes" in steps["personalized PageRank"].detail
     assert "'Is or older?'" in steps["relevance of candidates"].detail
 
 
@@ -96,7 +96,7 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
     question = "Where did the one grow up who taught Nora Quill the craft of weaving linen?"
     assert lead(question) > 1.5 * lead(question, options={"bias": 0})
     steps = {step.name: step.detail for step in store.retrieve(question, using="graph").steps}
-    assert "chunks weighted by 'Where did the one grow up who taught the craft" in steps["personalised PageRank"]
+    assert "chunks weighted by 'Where did the one grow up who taught the craft" in steps["personalized PageRank"]
     # What tells no passage from another: too little beside the name, no name, or a vector that has the names in it.
     for other in ("Who is Nora Quill's teacher?", "Where is the craft of weaving linen taught to everybody?"):
         assert lead(other) == lead(other, options={"bias": 0})

@@ -44,7 +44,7 @@ def test_a_statement_is_explained_as_a_picture(store: Store) -> None:
     assert cursor.columns == ("svg",) and "<svg" in cursor._repr_html_()
     (picture,) = cursor.fetchone() or ()
     shown = texts(picture)
-    assert any("recognise entities" in text for text in shown) and "Evidence" in shown
+    assert any("recognize entities" in text for text in shown) and "Evidence" in shown
     assert any(text.endswith(" ms") for text in shown)
     steps = store.explain("RETRIEVE 'Who took tea to Darjeeling?' USING bridge TOP 2")
     assert {step.name for step in steps} <= set(shown)

@@ -61,7 +61,7 @@ def test_bridge_reads_only_chunks_of_its_entities(filled: kvstore.Store) -> None
     assert evidence.pool == 1
     assert "charles babbage" in evidence.hits[0].path
     steps = {step.name: step for step in evidence.steps}
-    assert steps["recognise entities"].count == 2
+    assert steps["recognize entities"].count == 2
     assert evidence.abstracts[0].document == "babbage"
 
 

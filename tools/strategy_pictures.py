@@ -56,7 +56,7 @@ WAYS: dict[str, list[list[str]]] = {
         [QUESTION],
         ["its names, rare ones weigh more"],
         ["*graph of passages and names"],
-        ["personalised PageRank"],
+        ["personalized PageRank"],
         ["passages by what reaches them"],
     ],
     "cue": [

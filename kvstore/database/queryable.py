@@ -385,7 +385,7 @@ class Queryable(ABC):
 
         >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
         >>> evidence.hits[0].document, evidence.steps[0].name
-        ('tea', 'recognise entities')
+        ('tea', 'recognize entities')
         """
         from .question_retrieval import prepare_query, retrieve_evidence
 

@@ -71,7 +71,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
     """Return the entities named in the question; see :class:`RecognitionRequest`. Each raises the temperature of its
     entity."""
-    with query.trace.step("recognise entities") as step:
+    with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only))
         record_recognized(query, seeds, step)
     return seeds

@@ -85,7 +85,7 @@ class AdaptiveStrategy:
     def retrieve(self, query: Query) -> Evidence:
         name_reading = query.reading.accompany(_read_names(query))
         direct = search_directly(query)
-        with query.trace.step("recognise entities") as step:
+        with query.trace.step("recognize entities") as step:
             seeds, degrees, all_words_counts = name_reading.finish()
             record_recognized(query, seeds, step)
         spreads = compute_spreads(seeds, degrees, all_words_counts)

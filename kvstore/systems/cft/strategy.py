@@ -38,7 +38,7 @@ class CftStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         reading, nearest = query.reading, build_nearest_request(query, query.reach)
-        with query.trace.record_round(reading, "vector search", "recognise entities") as (search, recognition):
+        with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
             (near, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near)
             record_recognized(query, seeds, recognition)

@@ -133,7 +133,7 @@ def walk_graph(
     _add_relation_starts(query, inputs, starts)
     if not starts:
         return None
-    with query.trace.step("personalised PageRank") as step:
+    with query.trace.step("personalized PageRank") as step:
         ranks = compute_personalized_pagerank(
             reading,
             starts,
@@ -229,7 +229,7 @@ class GraphStrategy:
             build_nearest_request(query, num_chunks),
             parse_question_words(query.question, get_stemmer(reading.settings.stemmer)),
         )
-        with query.trace.record_round(reading, "recognise entities", "vector search") as (recognition, step):
+        with query.trace.record_round(reading, "recognize entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(
                 RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
             )

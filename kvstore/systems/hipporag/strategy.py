@@ -45,7 +45,7 @@ class HippoRagStrategy:
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
-        with query.trace.step("personalised PageRank") as step:
+        with query.trace.step("personalized PageRank") as step:
             ranks = compute_personalized_pagerank(reading, starts, restart=option(query, self, "restart"))
             keep = query.mask_allowed(ranks.chunks)
             ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
