@@ -258,6 +258,7 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
 
 
 def _expect_text(value: Any) -> str | None:
+    """Return the expected kind unless a value is a text that can be encoded as UTF-8."""
     if not isinstance(value, str):
         return "text"
     if not value.isascii():
@@ -269,6 +270,7 @@ def _expect_text(value: Any) -> str | None:
 
 
 def _expect_path(value: Any) -> str | None:
+    """Return the expected kind unless a value is a path that a file can have."""
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
     path = os.fspath(value)
@@ -293,6 +295,7 @@ def is_representable(value: int) -> bool:
 
 
 def _expect_integer(value: Any) -> str | None:
+    """Return the expected kind unless a value is a whole number that can also be a float."""
     try:
         number = operator.index(value)
     except TypeError:  # an array also has __index__, which works only if it has a single element
@@ -303,6 +306,7 @@ def _expect_integer(value: Any) -> str | None:
 
 
 def _expect_number(value: Any) -> str | None:
+    """Return the expected kind unless a value is a number other than NaN."""
     if isinstance(value, bool) or not isinstance(value, Real):  # not Decimal, which cannot be added to other numbers
         return "a number"
     if isinstance(value, int) and not is_representable(value):

@@ -241,6 +241,7 @@ class StoreConnection:
         self._end_transaction("ROLLBACK")
 
     def _end_transaction(self, statement: str) -> None:
+        """Run COMMIT or ROLLBACK if a transaction is open."""
         self._require_open()
         if self.session.in_transaction:
             with _translate_errors():
@@ -317,6 +318,7 @@ class StoreCursor:
         return self
 
     def _run(self, operation: str, parameters: StatementValues) -> Cursor:
+        """Run one statement, in a new transaction if it needs one, and return its result."""
         self._require_open()
         if self._result is not None:
             self._result.close()
@@ -356,6 +358,7 @@ class StoreCursor:
             yield row
 
     def _get_result(self) -> Cursor:
+        """Return the open result; raise ProgrammingError if it has no rows."""
         self._require_open()
         if self._result is None or not self._result.columns:
             raise ProgrammingError("there are no rows: no statement was run, or it returns none")

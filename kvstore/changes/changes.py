@@ -134,6 +134,7 @@ class Changes:
             self._apply_pending(pending, more_follow)
 
     def _apply_pending(self, pending: PendingChanges, more_follow: bool) -> None:
+        """Apply changes in the order that the docstring of the module describes."""
         documents = pending.new_documents
         if not self._only_adds_documents(pending):
             self._link_unlinked()

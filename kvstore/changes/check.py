@@ -77,6 +77,10 @@ class _Checker:
         self._address_sums = HashSums(BLOCK_SIZE * entities)
 
     def run(self) -> Iterator[str]:
+        """Yield the violations that all checks find.
+
+        Unreadable data ends its check, and the next check continues.
+        """
         checks: list[Callable[[], Iterator[str]]] = [
             self._check_change_buffer,
             self._read_documents,
@@ -107,6 +111,7 @@ class _Checker:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
+        """Check document keys, and collect the size of each text."""
         for record in self._state.documents.scan():
             self._sizes[record.id] = record.size
             self._last_group = max(self._last_group, record.first_group + len(record.groups))
@@ -116,6 +121,7 @@ class _Checker:
             yield "the table of document keys has keys of documents that are not stored"
 
     def _read_postings(self) -> Iterator[str]:
+        """Check the order and counts of postings, and sum those of each chunk."""
         previous: tuple[bytes, int] = (b"", -1)
         postings: Counter[bytes] = Counter()  # terms with more than one block
         blocks: Counter[bytes] = Counter()
@@ -138,6 +144,7 @@ class _Checker:
         yield from (f"term {term!r} has no counts" for term in postings)
 
     def _read_vectors(self) -> Iterator[str]:
+        """Check the blocks of chunk vectors, and sum the locations of each chunk."""
         duplicates: list[int] = []
 
         def add_block(number: int, ids: Ids) -> None:
@@ -152,6 +159,7 @@ class _Checker:
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:
+        """Check each document, and collect those that can be read."""
         for record in map(self._state.documents.get, self._sizes):
             try:
                 yield from self._check_document(record)
@@ -160,6 +168,7 @@ class _Checker:
                 yield f"document {record.key!r}: {error}"
 
     def _check_document(self, record: DocumentRecord) -> Iterator[str]:
+        """Check the chunks, mentions and abstracts of a document against its text."""
         state = self._state
         text = state.documents.read_text(record.id)
         if len(text) != record.size:
@@ -211,6 +220,7 @@ class _Checker:
         path: list[str],
         rows: list[Occurrence],
     ) -> Iterator[str]:
+        """Check the postings, words, vector location and mentions of a chunk against its text, ``piece``."""
         terms = count_chunk_terms(record.title, path, piece, self._stem)
         length = min(sum(terms.values()), 65535)
         expected = sum(hash((encode_term(term), min(count, 255), length)) for term, count in terms.items())
@@ -231,6 +241,7 @@ class _Checker:
             yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
+        """Check the tree of abstracts of a document: their order, parents and children."""
         for abstract in record.iter_abstract_ids():
             node = self._state.abstracts.get(abstract)
             offsets = [self._state.chunks.get(node.first_chunk).start]
@@ -251,6 +262,7 @@ class _Checker:
                 yield f"document {record.key!r}: abstract {abstract} is not among the children of {node.parent}"
 
     def _check_orphans(self) -> Iterator[str]:
+        """Find postings, vectors, chunks, mentions and abstracts whose document does not exist."""
         documents = self._sizes
         for chunk in self._posting_sums.iter_nonzero():
             yield f"postings exist for chunk {chunk}, which no document owns"
@@ -267,6 +279,7 @@ class _Checker:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
+        """Check that facts of one kind belong to documents, and that the names they introduce are known."""
         if isinstance(fact, DocumentFact):
             for row, _ in self._state.lmdb.scan(fact.tables[0]):
                 document = U64.unpack(row)[0]
@@ -281,6 +294,7 @@ class _Checker:
                     self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(form, kind))
 
     def _check_files(self) -> Iterator[str]:
+        """Check that the documents of ingested files are stored."""
         for file in self._state.ingested_files.scan():
             for key in file.documents:
                 record = self._state.documents.find_by_key(key)
@@ -288,6 +302,7 @@ class _Checker:
                     yield f"file {file.source!r} is recorded as ingested, but its document {key!r} is not stored"
 
     def _check_forest(self) -> Iterator[str]:
+        """Check the entity forest, and sum the addresses of its nodes."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
@@ -295,6 +310,7 @@ class _Checker:
         yield from check_forest(self._state, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
+        """Check the aliases in both directions, and that they form no cycle."""
         aliases = self._state.aliases
         members: dict[str, list[str]] = {}
         for key, alias in aliases.scan():
@@ -309,6 +325,7 @@ class _Checker:
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
+        """Compare the entities with the filter, and with the sums of introductions and addresses."""
         state = self._state
         to_entity_pairs = partial(map, lambda known: (known[0], known[1].entity))
         differences = find_differences(lambda: to_entity_pairs(state.filter.iter_entries()), state.entities.iter_names)
@@ -339,6 +356,7 @@ class _Checker:
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
+        """Check the options and generations of indexes, and that written texts can be read."""
         for kind in INDEXES.values():
             record = Indexes(self._state.lmdb).get(kind)
             known_options = kind.options.keys() | RETIRED_OPTIONS.get(kind.name, frozenset())
@@ -352,6 +370,7 @@ class _Checker:
             written_texts.get(digest)
 
     def _check_counters(self) -> Iterator[str]:
+        """Compare the stored totals with those that the other checks counted."""
         counters = Counters.load(self._state.lmdb)
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:

@@ -60,6 +60,7 @@ def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collecti
 
 
 def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
+    """Return the vectors of those texts that are embedding texts of the chunks of a stored document."""
     chunked_text = read_chunked_text(state, record, [fact.name for fact in list_context_facts(state.settings)])
     chunks = state.chunks.get_many(record.chunk_ids())
     texts_with_chunks = zip(build_chunk_texts(chunked_text, state.settings), chunks, strict=True)
@@ -70,5 +71,6 @@ def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -
 def _gather_vectors(
     vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
 ) -> dict[str, Matrix]:
+    """Return the vectors of those texts that have a location."""
     wanted = {text: location for text, location in vector_locations.items() if text in texts}
     return dict(zip(wanted, vectors.gather(list(wanted.values())), strict=True))

@@ -41,6 +41,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
+    """Compare the edges with the documents and the user that state them."""
     forest = state.forest
     sizes = {USER: 0, **sizes}
     edges_by_document: dict[int, list[Edge]] = {document: [] for document in sizes}
@@ -67,6 +68,7 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
 
 
 def _check_verdicts(state: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
+    """Compare the stored verdicts with those that follow from the stated edges of each tree."""
     forest = state.forest
     num_cycle_edges = 0
     for tree, edges in by_tree.items():
@@ -87,6 +89,7 @@ def _check_verdicts(state: State, by_tree: dict[int, list[Edge]]) -> Iterator[st
 
 
 def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
+    """Compare the tables of edges upward and downward, for accepted and for refused edges."""
     num_recorded = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
         upwards = {U64_PAIR.unpack(key) for key, _ in state.lmdb.scan(up)}

@@ -159,6 +159,7 @@ class MaintainedIndexBuilder:
 
 
 def _find_stored_derivation(kind: MaintainedIndex, view: View) -> StoredDerivation:
+    """Return the stored derivation of a maintained index, with its options and progress."""
     return next(
         stored_derivation
         for stored_derivation in list_stored_derivations(view)
@@ -167,12 +168,14 @@ def _find_stored_derivation(kind: MaintainedIndex, view: View) -> StoredDerivati
 
 
 def _mark_dropping(kind: MaintainedIndex, view: WriteTransaction) -> None:
+    """Record that an index is being dropped, so that its parts are no longer maintained."""
     record = Indexes(view).get(kind)
     if record is not None:
         IndexWriter(view).put(replace(record, created=False, state={"dropping": True}))
 
 
 def _finish_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:
+    """Remove the record and the emptied tables of an index."""
     for table in list_derivation_tables(kind.derivation):
         view.clear(table.name)
     IndexWriter(view).drop(kind)

@@ -318,6 +318,7 @@ class Linker:
                 self._added_addresses.setdefault(entity, []).extend(pairs)
 
     def _find_mentions(self, folded: FoldedText) -> list[Mention]:
+        """Return the mentions in a text, and cache the normal forms of their entities."""
         mentions = list(find_mentions(self._filter, folded, self._name_words))
         self._keys.update((mention.entity, mention.key) for mention in mentions)
         return mentions

@@ -90,6 +90,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
     """
 
     def run_rebuild(snapshot: ReadTransaction, view: WriteTransaction) -> RebuildReport:
+        """Rebuild the store of ``snapshot`` in ``view``, and report the damage that was skipped."""
         lost = snapshot.skip_damage()
         lost += _describe_lost_pages(snapshot)
         with State(snapshot, settings) as state:
@@ -126,6 +127,7 @@ class _Rebuilder:
         self._report = RebuildReport()
 
     def run(self) -> RebuildReport:
+        """Fill the tables in the order of dependence: settings, indexes, documents, other facts, temperatures."""
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file
             for key, value in self._old_state.lmdb.scan(tables.META):
@@ -224,6 +226,7 @@ class _Rebuilder:
                     self._report.lost.append(f"document {key!r}: its record cannot be read; put it again")
 
     def _extract_document(self, document_id: int) -> tuple[DocumentRecord, ExtractedDocument, Matrix | None]:
+        """Return the record of a stored document, its content extracted again, and its vectors if they can be read."""
         record = self._old_state.documents.get(document_id)
         text = self._old_state.documents.read_text(document_id).decode()
         extracted = derive(validate_stored(record, text), self._settings)
@@ -306,6 +309,7 @@ class _Rebuilder:
                 yield entry
 
     def _read_temperatures(self) -> Mapping[str, int]:
+        """Return the temperatures in the old filter; none if it is damaged."""
         try:
             entries = self._old_state.filter.iter_entries()
             return {key: entry.temperature for key, entry in entries if entry.temperature}

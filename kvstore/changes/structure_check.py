@@ -51,6 +51,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
 
 
 def _create_scratch_folder() -> TemporaryDirectory[str]:
+    """Create a temporary folder for the scratch store. Raises StoreFullError."""
     try:
         return TemporaryDirectory(prefix="kvstore-check-")
     except OSError as error:
@@ -65,6 +66,7 @@ def _apply_delta(state: State, write: Any, delta: Delta) -> None:
 
 
 def _has_same_records(stored_view: View, expected: View, table: str) -> bool:
+    """True if a table has the same records in both views."""
     if stored_view.count(table) != expected.count(table):
         return False
     return all(
@@ -74,6 +76,8 @@ def _has_same_records(stored_view: View, expected: View, table: str) -> bool:
 
 
 def _describe_differences(structure: Structure[Any], table: str, stored_state: State, expected: State) -> Iterator[str]:
+    """Yield a sentence for each row of a table that only one of the two states has."""
+
     def read_rows(state: State) -> Iterable[DumpRow]:
         return structure.dump(state.get_part(structure), InternalNames())[table]
 

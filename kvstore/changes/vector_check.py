@@ -64,6 +64,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
 def _check_part(
     state: State, stored_derivation: StoredDerivation, document: int, part: Any, vectors: int
 ) -> Iterator[str]:
+    """Check a derived part, and its number of vectors, against the text of its document."""
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
         faults = list(stored_derivation.derivation.find_faults(part, text))

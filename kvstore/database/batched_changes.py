@@ -119,6 +119,7 @@ class BatchedChanges:
         return [(fact, value) for fact, value in fitted_facts if value]
 
     def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
+        """True if a document has the same text as the one that replaces it."""
         if isinstance(existing, ValidDocument):
             return existing.text == valid_document.text
         return (

@@ -109,6 +109,7 @@ class _Importer:
         self._imported_line = 1
 
     def run(self) -> ImportReport:
+        """Import all lines, and return the report."""
         with self._open() as file:
             number = 1
             self._check_header(self._read_line(file, 1))
@@ -133,6 +134,7 @@ class _Importer:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
 
     def _read_line(self, file: BinaryIO, number: int) -> bytes:
+        """Read the next line; raise InputError if it is too long."""
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
             raise self._make_error(
@@ -141,6 +143,7 @@ class _Importer:
         return line
 
     def _check_header(self, line: bytes) -> None:
+        """Raise InputError unless the first line is the header of an export that this version reads."""
         header = self._parse_line(1, line)
         if header.get("format") != FORMAT:
             raise self._make_error(
@@ -153,6 +156,7 @@ class _Importer:
             )
 
     def _parse_line(self, number: int, line: bytes) -> dict[str, Any]:
+        """Return the JSON object of a line."""
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -162,6 +166,7 @@ class _Importer:
         return value
 
     def _add_line(self, number: int, line: dict[str, Any]) -> None:
+        """Parse the fact of a line, and add it to the batch."""
         with self._locate_errors(number):
             fact = facts.find_line_kind(line)
         self._batch.lines += 1
@@ -178,6 +183,7 @@ class _Importer:
                 self._batch.facts.setdefault(fact.name, []).append((number, key, value))
 
     def _add_document(self, key: str, document_fields: SourceDocument) -> None:
+        """Validate a document, cut it into chunks, and add it to the batch."""
         valid_document = validate(
             key,
             document_fields.text,
@@ -226,6 +232,7 @@ class _Importer:
 
     @contextmanager
     def _locate_errors(self, number: int) -> Iterator[None]:
+        """Add the line and the progress of the import to errors raised in the block."""
         try:
             yield
         except (InputError, DocumentNotFoundError) as error:

@@ -180,6 +180,7 @@ class IndexManager:
             thread.join()
 
     def _can_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
+        """True if an automatic index may have enough new chunks for an extension."""
         if not kind.automatic or next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:
@@ -188,6 +189,7 @@ class IndexManager:
             return self._record_failure(kind, error)
 
     def _extend(self, kinds: Sequence[FileIndex[Any, Any]]) -> None:
+        """Extend index files in the background thread, as long as that is due."""
         try:
             for kind in kinds:
                 _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)
@@ -210,6 +212,7 @@ class IndexManager:
         return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
 
     def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
+        """Log a failed extension, and show it in the status of the index."""
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
         get_file(self._open_indexes, kind).problem = str(error)
         return False
@@ -219,6 +222,7 @@ class IndexManager:
         return self._stopped.is_set() or not threading.main_thread().is_alive()
 
     def _refresh(self, kind: Index, progress: ReportProgress | None) -> bool:
+        """Bring an index up to the last commit; return True if that changed anything."""
         if kind.automatic:
             self.stop()  # the refresh does the background thread's work
             self._stopped.clear()

@@ -37,18 +37,22 @@ class IngestDestination:
 
     @property
     def settings(self) -> FixedSettings:
+        """The fixed settings of the store."""
         return self._session.store.settings
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+        """Let ``choose`` decide settings that a new store takes from its first documents; return the changed ones."""
         return self._session.store.decide_settings(choose)
 
     @property
     def texts_per_request(self) -> int:
+        """The number of texts that the embedder sends to a server per request; 0 if it runs in this process."""
         from ..models.openai_embedder import BATCH_SIZE, OpenAIEmbedder
 
         return BATCH_SIZE if isinstance(self._session.store.embedder, OpenAIEmbedder) else 0
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+        """Record the origins, by key, of unchanged documents that were found in another folder."""
         with self.open_state() as state:
             find_document = state.documents.find_by_key
             records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)
@@ -58,6 +62,7 @@ class IngestDestination:
                 transaction.set_origins(moved_origins)
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+        """Return the description of the work that a worker process needs to read and embed files."""
         from ..ingest.worker import Job
 
         embedder = self.settings.embedder if embed and not self._session.store.has_own_embedder else None
@@ -71,6 +76,7 @@ class IngestDestination:
         deleted: Sequence[str] = (),
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
+        """Store the documents of a batch, delete others, and record finished files, in one commit."""
         # Embed before taking the writer's lock, because embedding takes most of the time.
         new_documents = [
             PendingDocument(document.extracted, document.vectors, origin=origin)
@@ -88,6 +94,7 @@ class IngestDestination:
     def store_facts(
         self, facts_by_key: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
+        """Store facts that file readers found, by document key. Facts of ``added_keys`` are added to existing ones."""
         from ..ingest.file_documents import make_failure
 
         outcomes: dict[str, bool] = {}

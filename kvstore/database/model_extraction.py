@@ -236,6 +236,7 @@ class ModelExtraction:
     def _group_by_document(
         self, texts: Mapping[bytes, tuple[str, ...]], document_keys: Mapping[bytes, Sequence[str]], model: str
     ) -> dict[str, WrittenPassages]:
+        """Return the texts that a model wrote for passages, by the documents that contain them."""
         passages_by_document: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         for digest, passage_texts in texts.items():
             for key in document_keys[digest]:
@@ -245,6 +246,7 @@ class ModelExtraction:
     def _store_passages(
         self, passages_by_document: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]
     ) -> None:
+        """Store written texts in one transaction; documents that were deleted meanwhile are skipped."""
         with begin() as transaction:
             for key, texts in passages_by_document.items():
                 try:
@@ -267,6 +269,7 @@ class ModelExtraction:
             return [sources[digest] for digest in dict.fromkeys(request.digests) if digest in sources]
 
     def _build_plan(self) -> _Plan:
+        """Choose the passages to request within the token budget, and group them into requests."""
         with self._session.open_state() as state:
             allowed = None
             if self._where is not None:

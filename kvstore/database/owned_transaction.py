@@ -190,6 +190,7 @@ class OwnedTransaction(Queryable):
             raise ClosedError(self._closed_message)
 
     def _require_thread(self) -> None:
+        """Raise TransactionError if another thread began this open transaction."""
         owner = self._get_other_owner()
         if owner is not None:
             raise TransactionError(

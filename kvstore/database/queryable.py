@@ -460,6 +460,7 @@ class Queryable(ABC):
         return self._make_asker().prompt(question, clauses)
 
     def _make_asker(self) -> Asker:
+        """Return the object that answers questions with this object's states, session and models."""
         # Retrieval needs none of the answering code, so it is loaded on first use.
         from ..answering.asking import Asker
         from .question_retrieval import open_state_with_query, retrieve_evidence

@@ -63,6 +63,7 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
 
 @contextmanager
 def _open_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
+    """Open a Parquet or Arrow writer, by the suffix of the file."""
     if suffix == ".parquet":
         parquet = import_extra("pyarrow.parquet", "arrow", "a .parquet file")
         with parquet.ParquetWriter(file, schema) as writer:

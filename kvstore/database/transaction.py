@@ -340,6 +340,7 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _put_alias(self, alias: Alias) -> bool:
+        """Store an alias or a merge of known names. Raises InputError if the name is an alias of the other kind."""
         existing = self._changes.find_fact(facts.ALIASES, alias.key)
         if existing is not None and existing.kind != alias.kind:
             raise _make_kind_error(existing)
@@ -353,6 +354,7 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _remove_alias(self, name: str, kind: str) -> bool:
+        """Remove an alias of this kind; return False if the name has none."""
         existing = self._changes.find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
         if existing is None:
             return False
@@ -363,6 +365,7 @@ class Transaction(OwnedTransaction):
 
 
 def _make_kind_error(alias: Alias) -> InputError:
+    """Return the error for a name that is merged but used as an alias, or the reverse."""
     if alias.kind == MERGE:
         return InputError(f"{alias.name!r} is merged into {alias.entity!r}; UNMERGE ENTITY (unmerge) undoes that")
     return InputError(f"{alias.name!r} is an alias for {alias.entity!r}; DROP ALIAS (drop_alias) undoes that")

@@ -292,6 +292,7 @@ class ChangeBuffer:
 def _yield_present(
     table: str, key: bytes, chain: Chain, stored: memoryview | None
 ) -> Iterator[tuple[bytes, memoryview]]:
+    """Yield a changed record with its current value, unless it was removed."""
     value = resolve_value(table, key, chain, stored)
     if value is not None:
         yield key, value

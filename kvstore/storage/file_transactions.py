@@ -207,6 +207,7 @@ class FileTransactions:
         return self._file.begin_transaction(self.lock_timeout, write=True)
 
     def _undo_begin(self, begun: _LmdbTransaction) -> None:
+        """End a write transaction that was begun while the caller was interrupted."""
         transaction, _ = begun
         transaction.abort()
         self.gate.leave()
@@ -239,6 +240,7 @@ class FileTransactions:
         return self._writer_lock.hold(self.lock_timeout)
 
     def _after_fork(self) -> None:
+        """Make the environment and its views unusable in a forked child."""
         self.transaction_thread = TransactionThread()
         self._file.reset_after_fork()
         for view in list(self._views):

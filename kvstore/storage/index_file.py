@@ -137,6 +137,7 @@ def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> Fil
 
 
 def _map_file(path: Path) -> memoryview:
+    """Map an index file into memory; raise IndexUnavailableError if it is shorter than a header."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _HEADER.size:
@@ -276,6 +277,7 @@ class Draft:
             part.unlink(missing_ok=True)
 
     def _write_part(self, kind: str, part: FilePart) -> str:
+        """Write a part under a new random token, and return the name of its file."""
         token = os.urandom(16)
         path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_SUFFIXES[0]}")
         self._written_paths.append(path)
@@ -392,6 +394,7 @@ def _align(offset: int) -> int:
 
 
 def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: Sequence[int]) -> bytes:
+    """Return a head with the descriptions, offsets and checksums of the arrays as msgpack."""
     rows = [
         [name, code, shape, offset, crc] for (name, code, shape, crc), offset in zip(array_infos, offsets, strict=True)
     ]

@@ -138,6 +138,7 @@ class OpenFile:
         del self.data
 
     def _shut_down(self, reason: str) -> None:
+        """Close the file and release its lock; later uses raise ClosedError with this reason."""
         self.unusable_reason = reason
         self.handles = {}
         self.data.close()
@@ -305,6 +306,7 @@ class OpenFile:
             self.handles = {}
 
     def _resize_map(self, size: int, wait: float) -> None:
+        """Resize the map while no transaction is open, and drop the table handles if LMDB was reopened."""
         with self.gate.exclude_transactions(wait, StoreFullError, f"{self.path}: the memory map must grow"):
             self.require_open()
             environment_before = self.data.environment

@@ -53,6 +53,7 @@ def remove_abandoned(path: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
+    """True if a process with this id exists."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -43,6 +43,7 @@ class ScratchFile:
         return os.pread(self._descriptor, end - start, start)
 
     def _flush_buffer(self) -> None:
+        """Write the collected bytes to the file."""
         remaining = memoryview(bytes(self._buffer))
         self._num_written += len(remaining)
         self._buffer.clear()

@@ -157,6 +157,7 @@ class SharedOpenLock:
         )
 
     def _take_descriptors(self) -> list[int]:
+        """Forget the locked files, and return their descriptors."""
         descriptors = [descriptor for descriptor in (self._descriptor, self._successor) if descriptor is not None]
         self._descriptor = self._successor = self.identity = None
         return descriptors

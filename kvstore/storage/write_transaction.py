@@ -208,6 +208,7 @@ class WriteTransaction(LmdbView):
             self.abort()
 
     def _get_transaction(self) -> Any:
+        """Return the open transaction; raise TransactionError in a thread that did not begin it."""
         if get_ident() != self._thread:
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return self._transaction or super()._get_transaction()

@@ -171,6 +171,7 @@ class WriterLock:
             raise
 
     def _unlock(self) -> None:
+        """Release the lock among processes, then the lock among threads."""
         descriptor, self._descriptor = self._descriptor, None
         try:
             if descriptor is not None:
