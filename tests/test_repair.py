@@ -204,7 +204,7 @@ def test_a_damaged_record_of_a_file_costs_reading_the_file_again(store: kvstore.
 
 
 def test_the_format_lists_data_that_cannot_be_rebuilt() -> None:
-    (sentence,) = re.findall(r"^Data that cannot be rebuilt is in ([^;]*);", FORMAT.read_text(), re.M)
+    (sentence,) = re.findall(r"cannot be rebuilt from other data: ([^.]*)\.", FORMAT.read_text())
     assert set(re.findall(r"`(\w+)`", sentence)) == STATED
 
 
