@@ -35,8 +35,8 @@ cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
     for i in range(n):
         if queries[i].reference:
             reference = queries[i].reference
-            record = record_at(index.blocks.pages.peek(reference >> 8), reference & 0xFF)
-            if record != NULL and holds(record, queries[i].key, queries[i].length):
+            record = get_page_record(index.blocks.pages.peek(reference >> 8), reference & 0xFF)
+            if record != NULL and has_key(record, queries[i].key, queries[i].length):
                 queries[i].record = record
             elif record == NULL or kv_get32(record + _R_NEXT):
                 with gil:
@@ -54,14 +54,14 @@ cdef int find_heads(EntityIndex index, Query* queries, int n) except -1 nogil:
         if page == NULL:
             with gil:
                 page = index.directory.get_page(queries[i].hash)
-        tag, bucket = tag_of(queries[i].hash), first_bucket(queries[i].hash)
-        queries[i].first = bucket_at(page, bucket)
-        queries[i].second = bucket_at(page, other_bucket(tag, bucket))
+        tag, bucket = get_tag(queries[i].hash), get_first_bucket(queries[i].hash)
+        queries[i].first = get_bucket(page, bucket)
+        queries[i].second = get_bucket(page, get_other_bucket(tag, bucket))
         kv_prefetch(queries[i].first)
         kv_prefetch(queries[i].second)
     for i in range(n):
-        tag = tag_of(queries[i].hash)
-        queries[i].reference = head_in(queries[i].first, tag) | head_in(queries[i].second, tag)
+        tag = get_tag(queries[i].hash)
+        queries[i].reference = find_bucket_head(queries[i].first, tag) | find_bucket_head(queries[i].second, tag)
         if queries[i].reference:
             page = index.blocks.pages.peek(queries[i].reference >> 8)
             if page != NULL:
@@ -89,7 +89,7 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
         try:
             while n < <int> _BATCH and start + n < total:
                 key = keys[start + n]
-                queries[n].key = utf8_of(key, &length)
+                queries[n].key = get_utf8(key, &length)
                 # A name that is too long to be stored gets length 0, which no record has.
                 queries[n].length = <uint32_t> length if length <= _KEY_BYTES else 0
                 Py_INCREF(key)
@@ -97,7 +97,7 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
                 n += 1
             with nogil:
                 for i in range(n):
-                    queries[i].hash = index.hasher.of(queries[i].key, queries[i].length)
+                    queries[i].hash = index.hasher.hash_bytes(queries[i].key, queries[i].length)
                 find_records(index, queries, n)
                 for i in range(n):
                     record = queries[i].record
@@ -126,9 +126,9 @@ def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> lis
     cdef const uint8_t* at
     results = []
     for key in keys:
-        query.key = utf8_of(key, &length)
+        query.key = get_utf8(key, &length)
         query.length = <uint32_t> length if length <= _KEY_BYTES else 0
-        query.hash = index.hasher.of(query.key, query.length)
+        query.hash = index.hasher.hash_bytes(query.key, query.length)
         find_records(index, &query, 1)
         count = kv_get32(query.record + _R_COUNT) if query.record != NULL else 0
         if count and query.record[_R_LONG]:

@@ -23,12 +23,12 @@ cdef enum:
     _CANDIDATE_PAGES = 4
 
 
-cdef inline size_t record_size(const uint8_t* record) noexcept nogil:
+cdef inline size_t get_record_size(const uint8_t* record) noexcept nogil:
     cdef size_t size = _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
     return size if record[_R_LONG] else size + 8 * <size_t> kv_get32(record + _R_COUNT)
 
 
-cdef inline const uint8_t* record_at(const uint8_t* page, uint32_t slot) noexcept nogil:
+cdef inline const uint8_t* get_page_record(const uint8_t* page, uint32_t slot) noexcept nogil:
     """Return the record in ``slot`` of a sound page; NULL if the slot is empty."""
     cdef uint32_t offset
     if slot >= kv_get16(page + _LP_SLOTS):
@@ -47,9 +47,9 @@ cdef bint is_block_page_sound(const uint8_t* page) noexcept nogil:
         offset = kv_get16(page + _LP_HEADER + 2 * slot)
         if offset == 0:
             continue
-        if offset < top or offset > _PAGE_BYTES - _R_HEADER or offset + record_size(page + offset) > _PAGE_BYTES:
+        if offset < top or offset > _PAGE_BYTES - _R_HEADER or offset + get_record_size(page + offset) > _PAGE_BYTES:
             return False
-        used += record_size(page + offset)
+        used += get_record_size(page + offset)
     return used == kv_get16(page + _LP_USED) and used <= _PAGE_BYTES - top
 
 
@@ -63,7 +63,7 @@ cdef bint are_records_disjoint(const uint8_t* page) noexcept nogil:
         offset = kv_get16(page + _LP_HEADER + 2 * slot)
         if offset == 0:
             continue
-        size = record_size(page + offset)
+        size = get_record_size(page + offset)
         for i in range(size):
             if used[offset + i]:
                 return False
@@ -71,7 +71,7 @@ cdef bint are_records_disjoint(const uint8_t* page) noexcept nogil:
     return True
 
 
-cdef inline int free_bytes(const uint8_t* page) noexcept nogil:
+cdef inline int count_free_bytes(const uint8_t* page) noexcept nogil:
     """Return the bytes that are free for records and offsets once the page is packed."""
     return _PAGE_BYTES - _LP_HEADER - 2 * kv_get16(page + _LP_SLOTS) - kv_get16(page + _LP_USED)
 
@@ -85,7 +85,7 @@ cdef void pack_records(uint8_t* page) noexcept nogil:
     for slot in range(kv_get16(page + _LP_SLOTS)):
         offset = kv_get16(copy + _LP_HEADER + 2 * slot)
         if offset:
-            size = record_size(copy + offset)
+            size = get_record_size(copy + offset)
             top -= <uint32_t> size
             memcpy(page + top, copy + offset, size)
             kv_put16(page + _LP_HEADER + 2 * slot, top)
@@ -109,7 +109,7 @@ cdef uint8_t* reserve_space(uint8_t* page, uint32_t slot, size_t size) noexcept 
 cdef void clear_slot(uint8_t* page, uint32_t slot) noexcept nogil:
     """Empty ``slot``, and zero its record, because it contains a name."""
     cdef uint32_t offset = kv_get16(page + _LP_HEADER + 2 * slot)
-    cdef uint32_t size = <uint32_t> record_size(page + offset)
+    cdef uint32_t size = <uint32_t> get_record_size(page + offset)
     memset(page + offset, 0, size)
     kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) - size)
     kv_put16(page + _LP_HEADER + 2 * slot, 0)
@@ -148,7 +148,7 @@ cdef class BlockStore:
         cdef uint32_t number = self._current
         self._current = 0
         if number:
-            self._note_room(number)
+            self._list_if_roomy(number)
         return 0
 
     def forget(self) -> None:
@@ -157,17 +157,17 @@ cdef class BlockStore:
         self._last_roomy = -1
         self._current = 0
 
-    cdef const uint8_t* record(self, uint32_t reference) except NULL:
-        cdef const uint8_t* record = record_at(self.pages.read(reference >> 8), reference & 0xFF)
+    cdef const uint8_t* get_record(self, uint32_t reference) except NULL:
+        cdef const uint8_t* record = get_page_record(self.pages.read(reference >> 8), reference & 0xFF)
         if record == NULL:
             raise self.pages.damage(f"page {reference >> 8} has no record in slot {reference & 0xFF}")
         return record
 
-    cdef uint8_t* own(self, uint32_t reference) except NULL:
+    cdef uint8_t* get_writable(self, uint32_t reference) except NULL:
         """Return a record that the caller may change within its size."""
         cdef const uint8_t* record
-        self.pages.own(reference >> 8)
-        record = self.record(reference)
+        self.pages.get_writable(reference >> 8)
+        record = self.get_record(reference)
         return <uint8_t*> record
 
     cdef uint32_t add(self, size_t size, uint8_t** record) except 0:
@@ -176,22 +176,22 @@ cdef class BlockStore:
         cdef uint8_t* page
         if number == 0 or not self._fits(number, size):
             number = self._choose_page(size)
-        page = self.pages.own(number)
-        slot = self._free_slot(page)
+        page = self.pages.get_writable(number)
+        slot = self._find_free_slot(page)
         record[0] = reserve_space(page, slot, size)
         return number << 8 | slot
 
     cdef int remove(self, uint32_t reference) except -1:
         cdef uint32_t number = reference >> 8
-        cdef uint8_t* page = self.pages.own(number)
-        self.record(reference)
+        cdef uint8_t* page = self.pages.get_writable(number)
+        self.get_record(reference)
         free_slot_space(page, reference & 0xFF)
         if kv_get16(page + _LP_SLOTS) == 0:
             if number == self._current:
                 self._current = 0
             self.pages.release(number)
         else:
-            self._note_room(number)
+            self._list_if_roomy(number)
         return 0
 
     cdef uint32_t resize(self, uint32_t reference, size_t size, uint8_t** record) except 0:
@@ -200,17 +200,17 @@ cdef class BlockStore:
         cdef uint32_t number = reference >> 8, slot = reference & 0xFF
         cdef size_t old
         cdef uint8_t* page
-        self.record(reference)
-        page = self.pages.own(number)
-        old = record_size(self.record(reference))
-        memcpy(copy, self.record(reference), old)
-        if <size_t> free_bytes(page) + old >= size:
-            # The slot stays, even if it is the last: take_space writes its offset again.
+        self.get_record(reference)
+        page = self.pages.get_writable(number)
+        old = get_record_size(self.get_record(reference))
+        memcpy(copy, self.get_record(reference), old)
+        if <size_t> count_free_bytes(page) + old >= size:
+            # The slot stays, even if it is the last: reserve_space writes its offset again.
             clear_slot(page, slot)
             record[0] = reserve_space(page, slot, size)
             memcpy(record[0], copy, min(old, size))
             if size < old:
-                self._note_room(number)
+                self._list_if_roomy(number)
             return reference
         self.remove(reference)
         reference = self.add(size, record)
@@ -219,11 +219,11 @@ cdef class BlockStore:
 
     cdef bint _fits(self, uint32_t number, size_t size) except -1:
         cdef const uint8_t* page = self.pages.read(number)
-        return free_bytes(page) >= <int> size + 2 and (
-            kv_get16(page + _LP_SLOTS) < 256 or self._free_slot(<uint8_t*> page) < 256
+        return count_free_bytes(page) >= <int> size + 2 and (
+            kv_get16(page + _LP_SLOTS) < 256 or self._find_free_slot(<uint8_t*> page) < 256
         )
 
-    cdef uint32_t _free_slot(self, uint8_t* page) noexcept:
+    cdef uint32_t _find_free_slot(self, uint8_t* page) noexcept:
         """Return an empty slot, appended if necessary; 256 if all are in use."""
         cdef uint32_t slot, slots = kv_get16(page + _LP_SLOTS)
         for slot in range(slots):
@@ -257,20 +257,20 @@ cdef class BlockStore:
             if not page[_LP_ROOMY]:
                 continue
             if self._fits(number, size):
-                self.pages.own(number)[_LP_ROOMY] = 0
+                self.pages.get_writable(number)[_LP_ROOMY] = 0
                 self._current = number
                 break
             skipped.append(number)
         self._roomy.extend(skipped)
         if self._current == 0:
             self._current = self.pages.allocate()
-            kv_put16(self.pages.own(self._current) + _LP_TOP, _PAGE_BYTES)
+            kv_put16(self.pages.get_writable(self._current) + _LP_TOP, _PAGE_BYTES)
         return self._current
 
-    cdef int _note_room(self, uint32_t number) except -1:
+    cdef int _list_if_roomy(self, uint32_t number) except -1:
         """Add a page to the list of pages with room, unless it is full or the page being filled."""
         cdef uint8_t* page = <uint8_t*> self.pages.read(number)
-        if number != self._current and not page[_LP_ROOMY] and free_bytes(page) >= _ROOMY_BYTES:
-            self.pages.own(number)[_LP_ROOMY] = 1
+        if number != self._current and not page[_LP_ROOMY] and count_free_bytes(page) >= _ROOMY_BYTES:
+            self.pages.get_writable(number)[_LP_ROOMY] = 1
             self._roomy.append(number)
         return 0

@@ -27,31 +27,31 @@ cdef bint is_bucket_page_sound(const uint8_t* page) noexcept nogil:
         if count_used(buckets + 4 * b) < 4 and buckets[4 * b + count_used(buckets + 4 * b)]:
             return False
     return (used == kv_get16(page + _BP_ENTRIES) and page[_BP_DEPTH] <= 64
-            and kv_get64(page + _BP_PREFIX) == low_bits(kv_get64(page + _BP_PREFIX), page[_BP_DEPTH]))
+            and kv_get64(page + _BP_PREFIX) == get_low_bits(kv_get64(page + _BP_PREFIX), page[_BP_DEPTH]))
 
 
-cdef inline uint64_t low_bits(uint64_t h, int n) noexcept nogil:
+cdef inline uint64_t get_low_bits(uint64_t h, int n) noexcept nogil:
     return h if n >= 64 else h & ((<uint64_t> 1 << n) - 1)
 
 
-cdef inline uint32_t tag_of(uint64_t h) noexcept nogil:
+cdef inline uint32_t get_tag(uint64_t h) noexcept nogil:
     return <uint32_t> ((h >> 52) << _STORED_BITS | (h & ((1 << _STORED_BITS) - 1)))
 
 
-cdef inline uint32_t first_bucket(uint64_t h) noexcept nogil:
+cdef inline uint32_t get_first_bucket(uint64_t h) noexcept nogil:
     return <uint32_t> (<uint64_t> <uint32_t> (h >> 20) * <uint64_t> _BUCKETS >> 32)
 
 
-cdef inline uint32_t other_bucket(uint32_t tag, uint32_t bucket) noexcept nogil:
+cdef inline uint32_t get_other_bucket(uint32_t tag, uint32_t bucket) noexcept nogil:
     cdef uint32_t total = 2 * ((tag >> _STORED_BITS) % 63) + 1
     return total - bucket if total >= bucket else total + _BUCKETS - bucket
 
 
-cdef inline const uint64_t* bucket_at(const uint8_t* page, uint32_t bucket) noexcept nogil:
+cdef inline const uint64_t* get_bucket(const uint8_t* page, uint32_t bucket) noexcept nogil:
     return <const uint64_t*> (page + _BP_HEADER) + 4 * bucket
 
 
-cdef inline uint32_t head_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
+cdef inline uint32_t find_bucket_head(const uint64_t* bucket, uint32_t tag) noexcept nogil:
     """Return the head for ``tag`` in one bucket; 0 if it is absent."""
     cdef uint32_t head = 0
     cdef int k
@@ -60,7 +60,7 @@ cdef inline uint32_t head_in(const uint64_t* bucket, uint32_t tag) noexcept nogi
     return head
 
 
-cdef inline int slot_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
+cdef inline int find_bucket_slot(const uint64_t* bucket, uint32_t tag) noexcept nogil:
     """Return the position of ``tag`` in one bucket; -1 if it is absent."""
     cdef int k
     for k in range(4):
@@ -93,7 +93,7 @@ cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogi
     cdef uint8_t parent[_BUCKETS]   # queue position of the bucket whose slot would move here
     cdef uint8_t parent_slot[_BUCKETS]
     cdef uint8_t seen[_BUCKETS]
-    cdef uint32_t second = other_bucket(<uint32_t> (slot >> 32), first)
+    cdef uint32_t second = get_other_bucket(<uint32_t> (slot >> 32), first)
     cdef uint32_t bucket, target
     cdef int head = 0, tail = 2, at, k, kicks = 0
     if count_used(buckets + 4 * second) < count_used(buckets + 4 * first):
@@ -110,7 +110,7 @@ cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogi
     while head < tail:
         bucket = queue[head]
         for k in range(3, -1, -1):
-            target = other_bucket(<uint32_t> (buckets[4 * bucket + k] >> 32), bucket)
+            target = get_other_bucket(<uint32_t> (buckets[4 * bucket + k] >> 32), bucket)
             if target >= _BUCKETS or seen[target]:
                 continue
             seen[target] = 1

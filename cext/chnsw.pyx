@@ -20,15 +20,14 @@ are skipped, and a node that fails its checksum is reported, so that a damaged f
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
-from libcpp.algorithm cimport partial_sort
 from libcpp.queue cimport priority_queue
-from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 import numpy as np
 
 include "crc32.pxi"
 include "dots.pxi"
+include "nearest.pxi"
 
 #: The value of an absent link, which pads the links of a node.
 NONE = 0xFFFFFFFF
@@ -39,13 +38,10 @@ cdef uint32_t _NONE = 0xFFFFFFFF
 #: The number of candidates for the link down.
 cdef size_t DOWN_EF = 100
 
-#: A cosine and the tie-breaker: -(number) if the largest is wanted first.
-ctypedef pair[float, int64_t] Near
-
 
 cdef struct Layered:
-    # The arrays of a graph. ``first[l]`` is the first node of layer l. A node of layer 0 has a row of ``wide`` links,
-    # other nodes one of ``narrow``. ``checks`` is NULL during the build.
+    # The arrays of a graph. ``first[l]`` is the first node of layer l. A node of layer 0 has a row of
+    # ``bottom_width`` links, other nodes one of ``upper_width``. ``checks`` is NULL during the build.
     const float* vectors
     uint32_t* links0
     uint32_t* links
@@ -55,28 +51,28 @@ cdef struct Layered:
     const uint32_t* first
     const uint32_t* bounds
     const uint32_t* members
-    Py_ssize_t dimension, wide, narrow, all_members
+    Py_ssize_t dimension, bottom_width, upper_width, all_members
 
 
-cdef inline uint32_t* row_of(const Layered& graph, uint32_t node) noexcept nogil:
+cdef inline uint32_t* get_link_row(const Layered& graph, uint32_t node) noexcept nogil:
     """Return the links of a node."""
     if node < graph.first[1]:
-        return graph.links0 + <Py_ssize_t> node * graph.wide
-    return graph.links + <Py_ssize_t> (node - graph.first[1]) * graph.narrow
+        return graph.links0 + <Py_ssize_t> node * graph.bottom_width
+    return graph.links + <Py_ssize_t> (node - graph.first[1]) * graph.upper_width
 
 
-cdef inline Py_ssize_t width_of(const Layered& graph, uint32_t node) noexcept nogil:
-    return graph.wide if node < graph.first[1] else graph.narrow
+cdef inline Py_ssize_t get_row_width(const Layered& graph, uint32_t node) noexcept nogil:
+    return graph.bottom_width if node < graph.first[1] else graph.upper_width
 
 
-cdef inline const float* vector_of(const Layered& graph, uint32_t node) noexcept nogil:
+cdef inline const float* get_vector(const Layered& graph, uint32_t node) noexcept nogil:
     return graph.vectors + <Py_ssize_t> node * graph.dimension
 
 
 cdef uint32_t compute_checksum(const Layered& graph, uint32_t node) noexcept nogil:
     """Return the CRC-32 of a node's vector, links and link down."""
-    cdef uint32_t crc = kv_crc(<const uint8_t*> vector_of(graph, node), graph.dimension * sizeof(float))
-    crc = kv_crc_further(crc, <const uint8_t*> row_of(graph, node), width_of(graph, node) * sizeof(uint32_t))
+    cdef uint32_t crc = kv_crc(<const uint8_t*> get_vector(graph, node), graph.dimension * sizeof(float))
+    crc = kv_crc_further(crc, <const uint8_t*> get_link_row(graph, node), get_row_width(graph, node) * sizeof(uint32_t))
     if node >= graph.first[1]:
         crc = kv_crc_further(crc, <const uint8_t*> (graph.down + (node - graph.first[1])), sizeof(uint32_t))
     return crc
@@ -87,8 +83,8 @@ cdef cppclass Walk:
     # results, best first.
     vector[uint32_t] marks
     uint32_t epoch
-    vector[float] wanted
-    vector[uint32_t] fresh, starts
+    vector[float] query
+    vector[uint32_t] new_nodes, starts
     vector[const float*] rows
     vector[float] cosines
     vector[Near] results
@@ -103,12 +99,12 @@ cdef cppclass Walk:
 
 cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexcept nogil:
     """Set the query vector of a walk."""
-    walk.wanted.assign((dimension + SIDE - 1) // SIDE * SIDE, 0)
+    walk.query.assign((dimension + SIDE - 1) // SIDE * SIDE, 0)
     if dimension:
-        memcpy(walk.wanted.data(), values, dimension * sizeof(float))
+        memcpy(walk.query.data(), values, dimension * sizeof(float))
 
 
-cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
+cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
     """Forget the visited nodes."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
@@ -116,22 +112,22 @@ cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
         walk.epoch = 1
 
 
-cdef bint compare(Walk* walk, const Layered& graph) noexcept nogil:
-    """Write the cosines of the fresh nodes; False if one fails its checksum."""
+cdef bint compare_new_nodes(Walk* walk, const Layered& graph) noexcept nogil:
+    """Write the cosines of the new nodes; False if one fails its checksum."""
     cdef size_t i
     cdef uint32_t node
-    walk.rows.resize(walk.fresh.size())
-    walk.cosines.resize(walk.fresh.size())
-    for i in range(walk.fresh.size()):
-        node = walk.fresh[i]
-        walk.rows[i] = vector_of(graph, node)
+    walk.rows.resize(walk.new_nodes.size())
+    walk.cosines.resize(walk.new_nodes.size())
+    for i in range(walk.new_nodes.size()):
+        node = walk.new_nodes[i]
+        walk.rows[i] = get_vector(graph, node)
         if graph.checks != NULL and not graph.checked[node]:
             if compute_checksum(graph, node) != graph.checks[node]:
                 walk.damaged = node
                 return False
             graph.checked[node] = 1
-    dot_gathered(walk.rows.data(), walk.rows.size(), graph.dimension, walk.wanted.data(), walk.cosines.data())
-    walk.compared += walk.fresh.size()
+    dot_gathered(walk.rows.data(), walk.rows.size(), graph.dimension, walk.query.data(), walk.cosines.data())
+    walk.compared += walk.new_nodes.size()
     return True
 
 
@@ -139,28 +135,17 @@ cdef bint compare_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size
     """Find the ``limit`` nearest nodes of a layer by comparing all; False if one fails its checksum."""
     cdef uint32_t node
     cdef size_t i
-    walk.fresh.clear()
+    walk.new_nodes.clear()
     walk.results.clear()
     for node in range(graph.first[layer], graph.first[layer + 1]):
-        walk.fresh.push_back(node)
-    if not compare(walk, graph):
+        walk.new_nodes.push_back(node)
+    if not compare_new_nodes(walk, graph):
         return False
-    for i in range(walk.fresh.size()):
+    for i in range(walk.new_nodes.size()):
         if walk.cosines[i] == walk.cosines[i]:
-            walk.results.push_back(Near(-walk.cosines[i], <int64_t> walk.fresh[i]))
-    sort_results(walk, limit)
+            walk.results.push_back(Near(-walk.cosines[i], <int64_t> walk.new_nodes[i]))
+    sort_results(walk.results, limit)
     return True
-
-
-cdef void sort_results(Walk* walk, size_t limit) noexcept nogil:
-    """Sort the results, which are negated cosines: the largest cosine first, ties by number."""
-    cdef size_t i
-    if walk.results.size() < limit:
-        limit = walk.results.size()
-    partial_sort(walk.results.begin(), walk.results.begin() + limit, walk.results.end())
-    walk.results.resize(limit)
-    for i in range(walk.results.size()):
-        walk.results[i].first = -walk.results[i].first
 
 
 cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t ef) noexcept nogil:
@@ -176,21 +161,21 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
     cdef size_t i
     cdef float cosine
     walk.results.clear()
-    walk.fresh.clear()
+    walk.new_nodes.clear()
     for i in range(walk.starts.size()):
         node = walk.starts[i]
         if low <= node < high and walk.marks[node] != walk.epoch:
             walk.marks[node] = walk.epoch
-            walk.fresh.push_back(node)
+            walk.new_nodes.push_back(node)
     while True:
-        if walk.fresh.size():
-            if not compare(walk, graph):
+        if walk.new_nodes.size():
+            if not compare_new_nodes(walk, graph):
                 return False
-            for i in range(walk.fresh.size()):
-                cosine, node = walk.cosines[i], walk.fresh[i]
+            for i in range(walk.new_nodes.size()):
+                cosine, node = walk.cosines[i], walk.new_nodes[i]
                 if not cosine == cosine:
                     continue
-                # kept.top() is the worst: negated cosine, and the larger number among equals.
+                # best.top() is the worst: negated cosine, and the larger number among equals.
                 if best.size() < ef or Near(-cosine, <int64_t> node) < best.top():
                     ahead.push(Near(cosine, -<int64_t> node))
                     best.push(Near(-cosine, <int64_t> node))
@@ -203,21 +188,21 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
             break
         ahead.pop()
         node = <uint32_t> (-nearest.second)
-        links, width = row_of(graph, node), width_of(graph, node)
-        walk.fresh.clear()
+        links, width = get_link_row(graph, node), get_row_width(graph, node)
+        walk.new_nodes.clear()
         for place in range(width):
             other = links[place]
             if low <= other < high and walk.marks[other] != walk.epoch:
                 walk.marks[other] = walk.epoch
-                walk.fresh.push_back(other)
+                walk.new_nodes.push_back(other)
     while not best.empty():
         walk.results.push_back(best.top())
         best.pop()
-    sort_results(walk, ef)
+    sort_results(walk.results, ef)
     return True
 
 
-cdef class Searching:
+cdef class PooledWalk:
     # The working memory of a search, which the next one reuses.
     cdef Walk walk
 
@@ -281,8 +266,8 @@ cdef class LayeredGraph:
         self._graph.first = &layers[0]
         self._graph.bounds, self._graph.all_members = &bounds[0], members.shape[0]
         self._graph.members = &members[0] if members.shape[0] else NULL
-        self._graph.dimension, self._graph.wide = vectors.shape[1], links0.shape[1]
-        self._graph.narrow = links.shape[1]
+        self._graph.dimension, self._graph.bottom_width = vectors.shape[1], links0.shape[1]
+        self._graph.upper_width = links.shape[1]
         self._idle = []
 
     def search(self, const float[::1] query not None, const int64_t[::1] counts not None, Py_ssize_t ef, *,
@@ -300,20 +285,20 @@ cdef class LayeredGraph:
         if query.shape[0] != self._graph.dimension or counts.shape[0] != levels or ef < 1:
             raise ValueError(f"a query of {query.shape[0]} numbers with {counts.shape[0]} counts and ef {ef} does not "
                              f"match a graph of dimension {self._graph.dimension} and {levels} layers")
-        if not (self._graph.wide and self._graph.narrow):
+        if not (self._graph.bottom_width and self._graph.upper_width):
             whole = self._vectors.shape[0]
-        cdef Searching searching
+        cdef PooledWalk pooled
         try:
-            searching = self._idle.pop()  # only one thread uses it at a time
+            pooled = self._idle.pop()  # only one thread uses it at a time
         except IndexError:
-            searching = Searching()
-        cdef Walk* walk = &searching.walk
+            pooled = PooledWalk()
+        cdef Walk* walk = &pooled.walk
         cdef vector[vector[Near]] results
         cdef bint sound
-        cdef const int64_t* wanted = &counts[0] if levels else NULL
+        cdef const int64_t* layer_counts = &counts[0] if levels else NULL
         with nogil:
             results.resize(levels)
-            sound = descend(walk, self._graph, &query[0] if query.shape[0] else NULL, wanted,
+            sound = descend(walk, self._graph, &query[0] if query.shape[0] else NULL, layer_counts,
                             &self._entry[0] if levels else NULL, levels, ef, linked, whole, results)
         if not sound:
             node = walk.damaged
@@ -330,7 +315,7 @@ cdef class LayeredGraph:
                 all_nodes[ends[layer] + i] = <uint32_t> results[layer][i].second
                 all_cosines[ends[layer] + i] = results[layer][i].first
         compared = walk.compared
-        self._idle.append(searching)
+        self._idle.append(pooled)
         return nodes, cosines, bounds, compared
 
 
@@ -345,7 +330,7 @@ cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
     return 0
 
 
-cdef void enter_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
+cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
     """Add the target of a node's link down and its members to the starts in the layer below."""
     cdef Py_ssize_t above = node - graph.first[1], place = graph.bounds[above], end = graph.bounds[above + 1]
     walk.starts.push_back(graph.down[above])
@@ -365,7 +350,7 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
     while lowest < levels and counts[lowest] <= 0:
         lowest += 1
     walk.compared, walk.damaged = 0, -1
-    begin(walk, graph.first[levels])
+    start_walk(walk, graph.first[levels])
     set_query(walk, query, graph.dimension)
     walk.starts.clear()
     for layer in range(levels - 1, lowest - 1, -1):
@@ -389,7 +374,7 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
         walk.starts.clear()
         if linked and layer:
             for i in range(walk.results.size()):
-                enter_below(walk, graph, <uint32_t> walk.results[i].second)
+                add_starts_below(walk, graph, <uint32_t> walk.results[i].second)
         if counts[layer] > 0:
             if walk.results.size() > count:
                 walk.results.resize(count)
@@ -415,7 +400,7 @@ cdef class LayeredGraphBuilder:
     # The layer being built (from the top), and the number of its inserted nodes.
     cdef Py_ssize_t _layer, _inserted
     cdef vector[Near] _candidates
-    cdef vector[uint32_t] _chosen, _left
+    cdef vector[uint32_t] _chosen, _remaining
     cdef vector[const float*] _chosen_rows
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
@@ -447,7 +432,7 @@ cdef class LayeredGraphBuilder:
         self._graph.checks = NULL
         self._graph.checked = NULL
         self._graph.first = &layers[0]
-        self._graph.dimension, self._graph.wide, self._graph.narrow = vectors.shape[1], 2 * m, m
+        self._graph.dimension, self._graph.bottom_width, self._graph.upper_width = vectors.shape[1], 2 * m, m
         self._layer = layers.shape[0] - 2
         self._inserted = 0
 
@@ -494,7 +479,7 @@ cdef class LayeredGraphBuilder:
         cdef const float* numbers
         total.assign(d, 0)
         for node in range(self._layers[self._layer], self._layers[self._layer + 1]):
-            numbers = vector_of(self._graph, node)
+            numbers = get_vector(self._graph, node)
             for place in range(d):
                 total[place] += numbers[place]
         for place in range(d):
@@ -517,60 +502,60 @@ cdef class LayeredGraphBuilder:
         cdef size_t i
         if not self._inserted:
             return
-        self._find(node, self._layer, self._ef)
+        self._find_nearest(node, self._layer, self._ef)
         self._candidates = self._walk.results
-        self._choose(self._m)
-        self._set(node)
+        self._choose_links(self._m)
+        self._set_links(node)
         cdef vector[uint32_t] own = self._chosen
         for i in range(own.size()):
             self._link_back(own[i], node)
 
-    cdef void _find(self, uint32_t node, Py_ssize_t layer, size_t ef) noexcept nogil:
+    cdef void _find_nearest(self, uint32_t node, Py_ssize_t layer, size_t ef) noexcept nogil:
         """Find the nearest nodes of a layer to a node."""
-        begin(&self._walk, self._vectors.shape[0])
-        set_query(&self._walk, vector_of(self._graph, node), self._graph.dimension)
+        start_walk(&self._walk, self._vectors.shape[0])
+        set_query(&self._walk, get_vector(self._graph, node), self._graph.dimension)
         self._walk.starts.assign(1, self._entry[layer])
         walk_layer(&self._walk, self._graph, layer, ef)
 
-    cdef void _choose(self, size_t limit) noexcept nogil:
+    cdef void _choose_links(self, size_t limit) noexcept nogil:
         """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one,
         then the best of the rest (Malkov, Yashunin 2018, Algorithm 4, with keepPrunedConnections)."""
         cdef size_t i
         cdef uint32_t other
         self._chosen.clear()
         self._chosen_rows.clear()
-        self._left.clear()
+        self._remaining.clear()
         for i in range(self._candidates.size()):
             if self._chosen.size() == limit:
                 break
             other = <uint32_t> self._candidates[i].second
             if self._is_apart(other, self._candidates[i].first):
                 self._chosen.push_back(other)
-                self._chosen_rows.push_back(vector_of(self._graph, other))
+                self._chosen_rows.push_back(get_vector(self._graph, other))
             else:
-                self._left.push_back(other)
-        for i in range(self._left.size()):
+                self._remaining.push_back(other)
+        for i in range(self._remaining.size()):
             if self._chosen.size() == limit:
                 break
-            self._chosen.push_back(self._left[i])
+            self._chosen.push_back(self._remaining[i])
 
     cdef bint _is_apart(self, uint32_t other, float cosine) noexcept nogil:
         """True if a candidate is farther from every chosen node than from the node that links are chosen for."""
         cdef float[4] cosines
         cdef size_t place = 0, count, i
-        set_query(&self._walk, vector_of(self._graph, other), self._graph.dimension)
+        set_query(&self._walk, get_vector(self._graph, other), self._graph.dimension)
         while place < self._chosen_rows.size():
             count = min(<size_t> 4, self._chosen_rows.size() - place)
-            dot_gathered(&self._chosen_rows[place], count, self._graph.dimension, self._walk.wanted.data(), cosines)
+            dot_gathered(&self._chosen_rows[place], count, self._graph.dimension, self._walk.query.data(), cosines)
             for i in range(count):
                 if not cosines[i] < cosine:
                     return False
             place += count
         return True
 
-    cdef void _set(self, uint32_t node) noexcept nogil:
+    cdef void _set_links(self, uint32_t node) noexcept nogil:
         """Store the chosen links as those of a node."""
-        cdef uint32_t* row = row_of(self._graph, node)
+        cdef uint32_t* row = get_link_row(self._graph, node)
         cdef size_t i
         for i in range(self._chosen.size()):
             row[i] = self._chosen[i]
@@ -578,73 +563,73 @@ cdef class LayeredGraphBuilder:
 
     cdef void _link_back(self, uint32_t node, uint32_t new) noexcept nogil:
         """Add to a node a link to a new one, if that is among its best."""
-        cdef uint32_t* row = row_of(self._graph, node)
-        cdef size_t i, used = self._used[node], width = width_of(self._graph, node)
+        cdef uint32_t* row = get_link_row(self._graph, node)
+        cdef size_t i, used = self._used[node], width = get_row_width(self._graph, node)
         if used < width:
             row[used] = new
             self._used[node] = used + 1
             return
-        set_query(&self._walk, vector_of(self._graph, node), self._graph.dimension)
-        self._walk.fresh.assign(row, row + used)
-        self._walk.fresh.push_back(new)
-        compare(&self._walk, self._graph)
+        set_query(&self._walk, get_vector(self._graph, node), self._graph.dimension)
+        self._walk.new_nodes.assign(row, row + used)
+        self._walk.new_nodes.push_back(new)
+        compare_new_nodes(&self._walk, self._graph)
         self._walk.results.clear()
-        for i in range(self._walk.fresh.size()):
+        for i in range(self._walk.new_nodes.size()):
             if self._walk.cosines[i] == self._walk.cosines[i]:
-                self._walk.results.push_back(Near(-self._walk.cosines[i], <int64_t> self._walk.fresh[i]))
-        sort_results(&self._walk, self._walk.results.size())
+                self._walk.results.push_back(Near(-self._walk.cosines[i], <int64_t> self._walk.new_nodes[i]))
+        sort_results(self._walk.results, self._walk.results.size())
         self._candidates = self._walk.results
-        self._choose(width)
+        self._choose_links(width)
         for i in range(width):
             row[i] = _NONE
-        self._set(node)
+        self._set_links(node)
 
     cdef void _end_layer(self) noexcept nogil:
         """Make every node of the layer reachable from its entry, and set the links down of the layer above."""
         cdef uint32_t node
         if self._layers[self._layer] == self._layers[self._layer + 1]:
             return
-        self._join()
+        self._connect_unreachable()
         if self._layer + 2 < self._layers.shape[0]:
             for node in range(self._layers[self._layer + 1], self._layers[self._layer + 2]):
-                self._find(node, self._layer, DOWN_EF)
+                self._find_nearest(node, self._layer, DOWN_EF)
                 if not self._walk.results.empty():
                     self._down[node - self._layers[1]] = <uint32_t> self._walk.results[0].second
 
-    cdef void _join(self) noexcept nogil:
+    cdef void _connect_unreachable(self) noexcept nogil:
         """Link each unreachable node from the nearest reachable node that has a link to spare.
 
         A link can be spared if it is not part of the tree of first paths from the entry.
         """
         cdef uint32_t low = self._layers[self._layer], high = self._layers[self._layer + 1], node, near
-        cdef vector[uint32_t] before
+        cdef vector[uint32_t] predecessors
         cdef uint32_t* row
         cdef size_t i, place
         cdef bint joined
-        before.assign(high - low, _NONE)
-        before[self._entry[self._layer] - low] = self._entry[self._layer]
-        self._spread(before, self._entry[self._layer])
+        predecessors.assign(high - low, _NONE)
+        predecessors[self._entry[self._layer] - low] = self._entry[self._layer]
+        self._mark_reachable(predecessors, self._entry[self._layer])
         for node in range(low, high):
-            if before[node - low] != _NONE:
+            if predecessors[node - low] != _NONE:
                 continue
-            self._find(node, self._layer, DOWN_EF)
+            self._find_nearest(node, self._layer, DOWN_EF)
             self._candidates = self._walk.results
             joined = False
             for i in range(self._candidates.size()):
                 near = <uint32_t> self._candidates[i].second
-                row = row_of(self._graph, near)
-                place = width_of(self._graph, near)
+                row = get_link_row(self._graph, near)
+                place = get_row_width(self._graph, near)
                 while place and not joined:
                     place -= 1
-                    if row[place] == _NONE or before[row[place] - low] != near:
+                    if row[place] == _NONE or predecessors[row[place] - low] != near:
                         row[place] = node
                         joined = True
                 if joined:
-                    before[node - low] = near
-                    self._spread(before, node)
+                    predecessors[node - low] = near
+                    self._mark_reachable(predecessors, node)
                     break
 
-    cdef void _spread(self, vector[uint32_t]& before, uint32_t start) noexcept nogil:
+    cdef void _mark_reachable(self, vector[uint32_t]& predecessors, uint32_t start) noexcept nogil:
         """Record the predecessor of each node on the first path to it, for nodes newly reached from ``start``."""
         cdef vector[uint32_t] ahead
         cdef uint32_t low = self._layers[self._layer], node
@@ -655,10 +640,10 @@ cdef class LayeredGraphBuilder:
         while i < ahead.size():
             node = ahead[i]
             i += 1
-            row = row_of(self._graph, node)
-            for place in range(width_of(self._graph, node)):
-                if row[place] != _NONE and before[row[place] - low] == _NONE:
-                    before[row[place] - low] = node
+            row = get_link_row(self._graph, node)
+            for place in range(get_row_width(self._graph, node)):
+                if row[place] != _NONE and predecessors[row[place] - low] == _NONE:
+                    predecessors[row[place] - low] = node
                     ahead.push_back(row[place])
 
 

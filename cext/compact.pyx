@@ -15,10 +15,10 @@ include "leb128.pxi"
 include "sealed.pxi"
 
 cdef enum:
-    _MOST = 1 << 30
+    _MAX_BLOCK_NUMBERS = 1 << 30
 
 
-cdef bytes _bytes(vector[uint8_t]& out):
+cdef bytes _to_bytes(vector[uint8_t]& out):
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
 
 
@@ -30,7 +30,7 @@ cdef int _read_numbers(uint64_t first, const uint8_t* at, size_t length, vector[
     cdef uint64_t distance
     numbers.push_back(first)
     while at < end:
-        at = _read(at, end, &distance)
+        at = _read_leb128(at, end, &distance)
         numbers.push_back(numbers.back() + distance)
     return 0
 
@@ -54,21 +54,21 @@ def pack_numbers(numbers) -> bytes:
     for number in numbers:
         if number < last:
             raise ValueError(f"the numbers do not ascend: {number} follows {last}")
-        _write(out, number - last)
+        _write_leb128(out, number - last)
         last = number
-    return _bytes(out)
+    return _to_bytes(out)
 
 
-cdef int _change(
-    vector[uint64_t]& old, vector[uint64_t]& new, gone, added, size_t* removed, size_t* fresh
+cdef int _change_numbers(
+    vector[uint64_t]& old, vector[uint64_t]& new, removals, additions, size_t* removed, size_t* added
 ) except -1:
     """Remove numbers from ``old`` and add others, both ascending; the result is in ``new``. Raises ValueError if they
     do not ascend."""
     cdef uint64_t number, last = 0
     cdef size_t at = 0
-    removed[0] = fresh[0] = 0
+    removed[0] = added[0] = 0
     new.clear()
-    for number in gone:
+    for number in removals:
         if number < last:
             raise ValueError(f"the numbers do not ascend: {number} follows {last}")
         last = number
@@ -81,12 +81,12 @@ cdef int _change(
     while at < old.size():
         new.push_back(old[at])
         at += 1
-    if added:
+    if additions:
         old.swap(new)
         new.clear()
         at = last = 0
-        for number in added:
-            if number < last or (number == last and fresh[0]):
+        for number in additions:
+            if number < last or (number == last and added[0]):
                 raise ValueError(f"the numbers do not ascend: {number} follows {last}")
             last = number
             while at < old.size() and old[at] < number:
@@ -95,22 +95,22 @@ cdef int _change(
             if at < old.size() and old[at] == number:
                 continue
             new.push_back(number)
-            fresh[0] += 1
+            added[0] += 1
         while at < old.size():
             new.push_back(old[at])
             at += 1
     return 0
 
 
-cdef bytes _key(uint32_t owner, uint64_t first):
+cdef bytes _encode_key(uint32_t owner, uint64_t first):
     """Return the key of a block: its owner and its first number, both big-endian."""
     cdef uint8_t[12] packed
-    _put_big_endian(packed, owner, 4)
-    _put_big_endian(packed + 4, first, 8)
+    _write_big_endian(packed, owner, 4)
+    _write_big_endian(packed + 4, first, 8)
     return packed[:12]
 
 
-cdef uint64_t _last(numbers) except? 0:
+cdef uint64_t _get_last(numbers) except? 0:
     return numbers[len(numbers) - 1] if numbers else 0
 
 
@@ -119,9 +119,9 @@ def locate_last_blocks(dict changes) -> list:
     :func:`change_blocks`."""
     cdef uint64_t largest
     ranges = []
-    for owner, (gone, added) in changes.items():
-        largest = max(_last(gone), _last(added))
-        ranges.append((_key(owner, 0)[:4], _key(owner, largest) + b"\0"))
+    for owner, (removals, additions) in changes.items():
+        largest = max(_get_last(removals), _get_last(additions))
+        ranges.append((_encode_key(owner, 0)[:4], _encode_key(owner, largest) + b"\0"))
     return ranges
 
 
@@ -141,18 +141,18 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict w
     cdef vector[uint8_t] out
     cdef Py_buffer buffer
     cdef Py_ssize_t size
-    cdef size_t removed, fresh, here, coming, part, parts, begin, end, at
+    cdef size_t removed, added, removals_below, additions_below, part, parts, begin, end, at
     cdef bytes key
     cdef const uint8_t* number
-    counted = []
-    before = {}
-    fallen = {}
-    if not 0 < max_numbers <= _MOST:
-        raise ValueError(f"a block can have 1 to {_MOST} numbers, not {max_numbers}")
-    for (owner, (gone, added)), block in zip(changes.items(), blocks, strict=True):
+    counts = []
+    remaining = {}
+    undersized = {}
+    if not 0 < max_numbers <= _MAX_BLOCK_NUMBERS:
+        raise ValueError(f"a block can have 1 to {_MAX_BLOCK_NUMBERS} numbers, not {max_numbers}")
+    for (owner, (removals, additions)), block in zip(changes.items(), blocks, strict=True):
         old.clear()
         key = None
-        here = coming = 0
+        removals_below = additions_below = 0
         if block is not None:
             key, value = block
             if len(key) != 12:
@@ -160,23 +160,23 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict w
             number = <const uint8_t*> PyBytes_AS_STRING(key) + 4
             PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
             try:
-                size = _unsealed(<const uint8_t*> buffer.buf, buffer.len)
+                size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
                 if size < 0:
                     raise ValueError(f"key {key.hex()}: the block fails its checksum")
-                _read_numbers(_big_endian(number), <const uint8_t*> buffer.buf, size, old)
+                _read_numbers(_read_big_endian(number), <const uint8_t*> buffer.buf, size, old)
             finally:
                 PyBuffer_Release(&buffer)
-            here, coming = _below(gone, old[0]), _below(added, old[0])
-            if here == <size_t> len(gone) and coming == <size_t> len(added):
-                here = coming = 0  # the first block of a list takes the numbers below it
-            elif here or coming:
-                before[owner] = gone[:here], added[:coming]
-                gone, added = gone[here:], added[coming:]
-        _change(old, new, gone, added, &removed, &fresh)
-        counted.append((removed, fresh))
-        if not removed and not fresh:
+            removals_below, additions_below = _count_below(removals, old[0]), _count_below(additions, old[0])
+            if removals_below == <size_t> len(removals) and additions_below == <size_t> len(additions):
+                removals_below = additions_below = 0  # the first block of a list takes the numbers below it
+            elif removals_below or additions_below:
+                remaining[owner] = removals[:removals_below], additions[:additions_below]
+                removals, additions = removals[removals_below:], additions[additions_below:]
+        _change_numbers(old, new, removals, additions, &removed, &added)
+        counts.append((removed, added))
+        if not removed and not added:
             continue
-        if key is not None and (new.empty() or key != _key(owner, new[0])):
+        if key is not None and (new.empty() or key != _encode_key(owner, new[0])):
             written[key] = None
         parts = (new.size() + max_numbers - 1) // max_numbers
         end = 0
@@ -184,15 +184,15 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict w
             begin, end = end, (part + 1) * new.size() // parts
             out.clear()
             for at in range(begin + 1, end):
-                _write(out, new[at] - new[at - 1])
+                _write_leb128(out, new[at] - new[at - 1])
             _seal(out)
-            written[_key(owner, new[begin])] = _bytes(out)
-        if 0 < new.size() < small <= new.size() + removed - fresh:
-            fallen[owner] = _key(owner, new[0]), new.size()
-    return counted, before, fallen
+            written[_encode_key(owner, new[begin])] = _to_bytes(out)
+        if 0 < new.size() < small <= new.size() + removed - added:
+            undersized[owner] = _encode_key(owner, new[0]), new.size()
+    return counts, remaining, undersized
 
 
-cdef size_t _below(numbers, uint64_t limit) except? 0:
+cdef size_t _count_below(numbers, uint64_t limit) except? 0:
     """Count the ascending numbers below a limit."""
     cdef size_t count = 0
     cdef uint64_t number

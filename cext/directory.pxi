@@ -11,7 +11,7 @@ cdef enum:
     _DP_HEADER = 16
     _FORK = 0x800000
     _ENTRY_MASK = 0x7FFFFF
-    _WIDEST = 22          # most bits of the flat table
+    _MAX_DEPTH = 22       # most bits of the flat table
     _MERGE_ENTRIES = 190  # two buddy pages with at most this many slots in all are merged
     _NO_ENTRY = 0xFFFFFFFF
 
@@ -43,7 +43,7 @@ cdef class Directory:
         self.blocks, self.hasher = blocks, hasher
         (self.depth, self.fork_count, self.free_fork, self.live_forks,
          self.kicks, self.splits, self.merges) = head
-        if not 0 <= self.depth <= <int> _WIDEST or table.count < ((1 << self.depth) + _ENTRIES - 1) // _ENTRIES:
+        if not 0 <= self.depth <= <int> _MAX_DEPTH or table.count < ((1 << self.depth) + _ENTRIES - 1) // _ENTRIES:
             raise table.damage(f"a depth of {self.depth} contradicts {table.count} directory pages")
         if self.fork_count > <uint64_t> forks.count * _ENTRIES // 2 or self.free_fork > self.fork_count:
             raise table.damage(f"{self.fork_count} forks contradict {forks.count} pages of forks")
@@ -57,7 +57,7 @@ cdef class Directory:
 
     cdef inline const uint8_t* get_cached_page(self, uint64_t h) noexcept nogil:
         """Return the bucket page of a hash; NULL if a page on the way has not been read yet."""
-        cdef uint32_t index = <uint32_t> low_bits(h, self.depth), entry
+        cdef uint32_t index = <uint32_t> get_low_bits(h, self.depth), entry
         cdef const uint8_t* page = self.table.peek(index >> 10)
         cdef int bit = self.depth
         if page == NULL:
@@ -81,15 +81,15 @@ cdef class Directory:
 
     cdef uint32_t get_number(self, uint64_t h) except? _NO_ENTRY:
         cdef int bit
-        return self._entry(self._position(h, 64, &bit))
+        return self._get_entry(self._find_position(h, 64, &bit))
 
-    cdef uint64_t _position(self, uint64_t h, int depth, int* reached) except? 0:
+    cdef uint64_t _find_position(self, uint64_t h, int depth, int* reached) except? 0:
         """Return the position of the entry for the low ``depth`` bits of a hash; set ``reached`` to the bits used."""
-        cdef uint64_t at = low_bits(h, self.depth)
+        cdef uint64_t at = get_low_bits(h, self.depth)
         cdef uint32_t entry
         cdef int bit = self.depth
         while bit < depth:
-            entry = self._entry(at)
+            entry = self._get_entry(at)
             if not entry & _FORK:
                 break
             if bit > 63:
@@ -99,24 +99,24 @@ cdef class Directory:
         reached[0] = bit
         return at
 
-    cdef uint32_t _entry(self, uint64_t at) except? _NO_ENTRY:
+    cdef uint32_t _get_entry(self, uint64_t at) except? _NO_ENTRY:
         cdef uint64_t i = at & ~_AT_FORK
         cdef const uint8_t* page = (self.forks if at & _AT_FORK else self.table).read(<uint32_t> (i >> 10))
         return kv_get24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)))
 
     cdef int _set_entry(self, uint64_t at, uint32_t entry) except -1:
         cdef uint64_t i = at & ~_AT_FORK
-        cdef uint8_t* page = (self.forks if at & _AT_FORK else self.table).own(<uint32_t> (i >> 10))
+        cdef uint8_t* page = (self.forks if at & _AT_FORK else self.table).get_writable(<uint32_t> (i >> 10))
         kv_put24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)), entry)
         return 0
 
     # -- Changing entries
 
-    cdef uint32_t _new_fork(self, uint32_t left, uint32_t right) except? _NO_ENTRY:
+    cdef uint32_t _create_fork(self, uint32_t left, uint32_t right) except? _NO_ENTRY:
         cdef uint32_t fork
         if self.free_fork:
             fork = self.free_fork - 1
-            self.free_fork = self._entry(_AT_FORK | <uint64_t> fork << 1)
+            self.free_fork = self._get_entry(_AT_FORK | <uint64_t> fork << 1)
         else:
             fork = self.fork_count
             if fork >> 9 >= self.forks.count:
@@ -143,20 +143,20 @@ cdef class Directory:
         if depth <= self.depth:
             at, step = prefix, <uint64_t> 1 << depth
             while at < <uint64_t> 1 << self.depth:
-                present = self._entry(at)
+                present = self._get_entry(at)
                 self._set_entry(at, entry)
                 if present & _FORK:
                     self._drop_fork(present)
                 at += step
             return 0
-        at = self._position(prefix, depth, &bit)
+        at = self._find_position(prefix, depth, &bit)
         while bit < depth:
-            present = self._entry(at)
-            present = self._new_fork(present, present)
+            present = self._get_entry(at)
+            present = self._create_fork(present, present)
             self._set_entry(at, present)
             at = _AT_FORK | <uint64_t> (present & _ENTRY_MASK) << 1 | (prefix >> bit & 1)
             bit += 1
-        present = self._entry(at)
+        present = self._get_entry(at)
         self._set_entry(at, entry)
         if present & _FORK:
             self._drop_fork(present)
@@ -168,11 +168,11 @@ cdef class Directory:
         cdef uint32_t entry
         cdef int bit
         if depth > self.depth:
-            return self._entry(self._position(prefix, depth, &bit))
+            return self._get_entry(self._find_position(prefix, depth, &bit))
         at, step = prefix, <uint64_t> 1 << depth
-        entry = self._entry(at)
+        entry = self._get_entry(at)
         while at < <uint64_t> 1 << self.depth:
-            if self._entry(at) != entry:
+            if self._get_entry(at) != entry:
                 return _FORK
             at += step
         return entry
@@ -184,10 +184,10 @@ cdef class Directory:
         while self.table.count * <uint64_t> _ENTRIES < 2 * size:
             self.table.append()
         for at in range(size):
-            entry = left = right = self._entry(at)
+            entry = left = right = self._get_entry(at)
             if entry & _FORK:
-                left = self._entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1)
-                right = self._entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | 1)
+                left = self._get_entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1)
+                right = self._get_entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | 1)
                 self._drop_fork(entry)
                 self._set_entry(at, left)
             self._set_entry(at + size, right)
@@ -199,9 +199,9 @@ cdef class Directory:
         cdef uint64_t size = <uint64_t> 1 << (self.depth - 1), at
         cdef uint32_t left, right
         for at in range(size):
-            left, right = self._entry(at), self._entry(at + size)
+            left, right = self._get_entry(at), self._get_entry(at + size)
             if left != right:
-                self._set_entry(at, self._new_fork(left, right))
+                self._set_entry(at, self._create_fork(left, right))
         self.depth -= 1
         self.table.truncate(<uint32_t> ((size + _ENTRIES - 1) // _ENTRIES))
         return 0
@@ -210,36 +210,36 @@ cdef class Directory:
 
     cdef int insert(self, uint64_t h, uint32_t reference) except -1:
         """Add a slot for a hash whose tag is in neither of its buckets; split its page until there is room."""
-        cdef uint64_t slot = <uint64_t> tag_of(h) << 32 | reference
+        cdef uint64_t slot = <uint64_t> get_tag(h) << 32 | reference
         cdef uint32_t number
         cdef uint64_t at
         cdef int kicks, bit
         cdef uint8_t* page
         while True:
-            at = self._position(h, 64, &bit)
-            number = self._entry(at)
+            at = self._find_position(h, 64, &bit)
+            number = self._get_entry(at)
             if number == 0:
-                number = self._new_page(low_bits(h, bit), bit)
+                number = self._create_page(get_low_bits(h, bit), bit)
                 self._set_entry(at, number)
-            page = self.buckets.own(number)
-            if page[_BP_DEPTH] > bit or kv_get64(page + _BP_PREFIX) != low_bits(h, page[_BP_DEPTH]):
+            page = self.buckets.get_writable(number)
+            if page[_BP_DEPTH] > bit or kv_get64(page + _BP_PREFIX) != get_low_bits(h, page[_BP_DEPTH]):
                 raise self.buckets.damage(f"page {number} is reached by a prefix that is not its own")
-            kicks = insert_slot(page, slot, first_bucket(h))
+            kicks = insert_slot(page, slot, get_first_bucket(h))
             if kicks >= 0:
                 self.kicks += kicks
                 return 0
             self._split(number, h)
 
-    cdef uint32_t _new_page(self, uint64_t prefix, int depth) except 0:
+    cdef uint32_t _create_page(self, uint64_t prefix, int depth) except 0:
         cdef uint32_t number = self.buckets.allocate()
-        cdef uint8_t* page = self.buckets.own(number)
+        cdef uint8_t* page = self.buckets.get_writable(number)
         kv_put64(page + _BP_PREFIX, prefix)
         page[_BP_DEPTH] = depth
         return number
 
     cdef int _split(self, uint32_t number, uint64_t h) except -1:
         """Split a full page by the first unused bit in which its names or the new one differ."""
-        cdef uint8_t* page = self.buckets.own(number)
+        cdef uint8_t* page = self.buckets.get_writable(number)
         cdef uint8_t* new_page
         cdef int depth = page[_BP_DEPTH], bit = -1, i
         cdef uint64_t differing = 0, slot
@@ -249,8 +249,8 @@ cdef class Directory:
             for i in range(_SLOTS):
                 slot = (<uint64_t*> (page + _BP_HEADER))[i]
                 if slot:
-                    differing |= (slot >> 32) ^ tag_of(h)
-            differing = low_bits(differing, _STORED_BITS) >> depth
+                    differing |= (slot >> 32) ^ get_tag(h)
+            differing = get_low_bits(differing, _STORED_BITS) >> depth
             if differing:
                 bit = depth + kv_lowest_bit(differing)
         if bit < 0:
@@ -263,25 +263,25 @@ cdef class Directory:
             if differing == 0:
                 raise self.buckets.damage(f"page {number} is full of slots with equal hashes")
             bit = depth + kv_lowest_bit(differing)
-        new_number = self._new_page(low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1)
-        new_page = self.buckets.own(new_number)
+        new_number = self._create_page(get_low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1)
+        new_page = self.buckets.get_writable(new_number)
         if members.size():
             self._divide_members(page, new_page, members, bit)
         else:
             divide_page(page, new_page, bit)
-        kv_put64(page + _BP_PREFIX, low_bits(h, bit))
+        kv_put64(page + _BP_PREFIX, get_low_bits(h, bit))
         page[_BP_DEPTH] = bit + 1
         kv_put32(page + _BP_SPLITS, kv_get32(page + _BP_SPLITS) + 1)
         kv_put32(new_page + _BP_SPLITS, kv_get32(page + _BP_SPLITS))
         self.splits += 1
-        while self.depth <= bit and self.depth < <int> _WIDEST and (
+        while self.depth <= bit and self.depth < <int> _MAX_DEPTH and (
             self.depth < 10 or <uint64_t> 2 << self.depth <= 4 * <uint64_t> self.buckets.live
         ):
             self._double()
         if bit > depth:
-            self._set_region(low_bits(h, depth), depth, 0)
-            self._set_region(low_bits(h, bit), bit + 1, number)
-        self._set_region(low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1, new_number)
+            self._set_region(get_low_bits(h, depth), depth, 0)
+            self._set_region(get_low_bits(h, bit), bit + 1, number)
+        self._set_region(get_low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1, new_number)
         return 0
 
     cdef int _list_members(self, const uint8_t* page, vector[Member]* members) except -1:
@@ -292,16 +292,16 @@ cdef class Directory:
             member.reference = <uint32_t> (<const uint64_t*> (page + _BP_HEADER))[i]
             while member.reference:
                 member.slot = i
-                member.hash = self._hash_of(member.reference)
+                member.hash = self._compute_hash(member.reference)
                 members.push_back(member)
                 if members.size() > self.blocks.pages.live * <size_t> 256:
                     raise self.blocks.pages.damage("a chain of names is cyclic")
-                member.reference = kv_get32(self.blocks.record(member.reference) + _R_NEXT)
+                member.reference = kv_get32(self.blocks.get_record(member.reference) + _R_NEXT)
         return 0
 
-    cdef uint64_t _hash_of(self, uint32_t reference) except? 0:
-        cdef const uint8_t* record = self.blocks.record(reference)
-        return self.hasher.of(record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH))
+    cdef uint64_t _compute_hash(self, uint32_t reference) except? 0:
+        cdef const uint8_t* record = self.blocks.get_record(reference)
+        return self.hasher.hash_bytes(record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH))
 
     cdef int _divide_members(self, uint8_t* page, uint8_t* new_page, vector[Member]& members, int bit) except -1:
         """Split a page as ``divide_page`` does, by a bit that slots do not store; this may split chains too."""
@@ -336,8 +336,8 @@ cdef class Directory:
         return 0
 
     cdef int _set_next(self, uint32_t reference, uint32_t following) except -1:
-        if kv_get32(self.blocks.record(reference) + _R_NEXT) != following:
-            kv_put32(self.blocks.own(reference) + _R_NEXT, following)
+        if kv_get32(self.blocks.get_record(reference) + _R_NEXT) != following:
+            kv_put32(self.blocks.get_writable(reference) + _R_NEXT, following)
         return 0
 
     cdef int merge(self, uint32_t number) except -1:
@@ -363,10 +363,10 @@ cdef class Directory:
                     return 0
                 self.buckets.release(other)
                 self.merges += 1
-            prefix = low_bits(prefix, depth - 1)
+            prefix = get_low_bits(prefix, depth - 1)
             scratch[_BP_DEPTH] = depth - 1
             kv_put64(scratch + _BP_PREFIX, prefix)
-            page = self.buckets.own(number)
+            page = self.buckets.get_writable(number)
             memcpy(<uint8_t*> page, scratch, _PAGE_BYTES)
             self._set_region(prefix, depth - 1, number)
         while self.depth > 10 and <uint64_t> 1 << self.depth >= 32 * <uint64_t> self.buckets.live:
@@ -384,8 +384,8 @@ cdef class Directory:
             if slots[i] == 0:
                 continue
             tag = <uint32_t> (slots[i] >> 32)
-            for bucket in (i // 4, other_bucket(tag, i // 4)):
-                k = slot_in(own + 4 * bucket, tag)
+            for bucket in (i // 4, get_other_bucket(tag, i // 4)):
+                k = find_bucket_slot(own + 4 * bucket, tag)
                 if k >= 0:
                     chains.append((<uint32_t> own[4 * bucket + k], <uint32_t> slots[i]))
                     break
@@ -395,7 +395,7 @@ cdef class Directory:
                     return False
                 self.kicks += kicks
         for joined, bucket in chains:
-            while kv_get32(self.blocks.record(joined) + _R_NEXT):
-                joined = kv_get32(self.blocks.record(joined) + _R_NEXT)
+            while kv_get32(self.blocks.get_record(joined) + _R_NEXT):
+                joined = kv_get32(self.blocks.get_record(joined) + _R_NEXT)
             self._set_next(joined, bucket)
         return True

@@ -13,11 +13,11 @@ cdef struct Location:
     uint32_t previous       # the record before it in its chain; 0 when the slot refers to it
 
 
-cdef inline bint holds(const uint8_t* record, const uint8_t* key, uint32_t length) noexcept nogil:
+cdef inline bint has_key(const uint8_t* record, const uint8_t* key, uint32_t length) noexcept nogil:
     return kv_get16(record + _R_KEY_LENGTH) == length and memcmp(record + _R_HEADER, key, length) == 0
 
 
-cdef const uint8_t* utf8_of(str key, Py_ssize_t* n) except NULL:
+cdef const uint8_t* get_utf8(str key, Py_ssize_t* n) except NULL:
     """Return the UTF-8 of a name, which the string owns. With lone surrogates it is the empty name."""
     try:
         return <const uint8_t*> PyUnicode_AsUTF8AndSize(key, n)
@@ -55,16 +55,18 @@ cdef class EntityIndex:
     cdef const uint8_t* _find(self, str key) except? NULL:
         """Return the record of a name; NULL if it is absent."""
         cdef Py_ssize_t n
-        cdef const uint8_t* data = utf8_of(key, &n)
+        cdef const uint8_t* data = get_utf8(key, &n)
         cdef uint64_t h
         cdef const uint8_t* page
         cdef uint32_t first, tag, reference
         if not 0 < n <= _KEY_BYTES:
             return NULL
-        h = self.hasher.of(data, n)
+        h = self.hasher.hash_bytes(data, n)
         page = self.directory.get_page(h)
-        first, tag = first_bucket(h), tag_of(h)
-        reference = head_in(bucket_at(page, first), tag) | head_in(bucket_at(page, other_bucket(tag, first)), tag)
+        first, tag = get_first_bucket(h), get_tag(h)
+        reference = find_bucket_head(get_bucket(page, first), tag) | find_bucket_head(
+            get_bucket(page, get_other_bucket(tag, first)), tag
+        )
         return self._find_in_chain(reference, data, n, NULL) if reference else NULL
 
     cdef const uint8_t* _find_in_chain(
@@ -75,8 +77,8 @@ cdef class EntityIndex:
         cdef uint64_t steps = 0
         cdef uint32_t previous = 0
         while reference:
-            record = self.blocks.record(reference)
-            if holds(record, key, <uint32_t> n):
+            record = self.blocks.get_record(reference)
+            if has_key(record, key, <uint32_t> n):
                 if location != NULL:
                     location.reference, location.previous = reference, previous
                 return record
@@ -89,18 +91,18 @@ cdef class EntityIndex:
     cdef const uint8_t* _locate(self, str key, Location* location) except? NULL:
         """Return the record as ``_find`` does, and set ``location`` to its location."""
         cdef Py_ssize_t n
-        cdef const uint8_t* data = utf8_of(key, &n)
+        cdef const uint8_t* data = get_utf8(key, &n)
         cdef uint64_t h
         cdef uint32_t reference
         if not 0 < n <= _KEY_BYTES:
             return NULL
-        h = self.hasher.of(data, n)
-        reference = self._slot(h, location)
+        h = self.hasher.hash_bytes(data, n)
+        reference = self._find_slot(h, location)
         return self._find_in_chain(reference, data, n, location) if reference else NULL
 
-    cdef uint32_t _slot(self, uint64_t h, Location* location) except? 0xFFFFFFFF:
+    cdef uint32_t _find_slot(self, uint64_t h, Location* location) except? 0xFFFFFFFF:
         """Return the head in the slot with the tag of a hash, and set ``location`` to that slot; 0 if no slot has it."""
-        cdef uint32_t tag = tag_of(h), bucket = first_bucket(h)
+        cdef uint32_t tag = get_tag(h), bucket = get_first_bucket(h)
         cdef const uint8_t* page
         cdef int k, turn
         location.page = self.directory.get_number(h)
@@ -108,11 +110,11 @@ cdef class EntityIndex:
             return 0
         page = self.directory.buckets.read(location.page)
         for turn in range(2):
-            k = slot_in(bucket_at(page, bucket), tag)
+            k = find_bucket_slot(get_bucket(page, bucket), tag)
             if k >= 0:
                 location.slot = <int> (4 * bucket + k)
-                return <uint32_t> bucket_at(page, bucket)[k]
-            bucket = other_bucket(tag, bucket)
+                return <uint32_t> get_bucket(page, bucket)[k]
+            bucket = get_other_bucket(tag, bucket)
         return 0
 
     def find(self, str key) -> tuple | None:
@@ -147,7 +149,7 @@ cdef class EntityIndex:
         """Return the position of the first name that cannot be stored (empty, too long, not UTF-8); -1 if all can."""
         cdef Py_ssize_t n, i
         for i in range(len(keys)):
-            utf8_of(keys[i], &n)
+            get_utf8(keys[i], &n)
             if not 0 < n <= _KEY_BYTES:
                 return i
         return -1
@@ -162,12 +164,12 @@ cdef class EntityIndex:
 
     cdef int _insert(self, str key, uint32_t entity) except -1:
         cdef Py_ssize_t n
-        cdef const uint8_t* data = utf8_of(key, &n)
+        cdef const uint8_t* data = get_utf8(key, &n)
         if not 0 < n <= _KEY_BYTES:
             raise ValueError(f"a name must have 1 to {_KEY_BYTES} bytes of UTF-8, not {n}")
-        cdef uint64_t h = self.hasher.of(data, n)
+        cdef uint64_t h = self.hasher.hash_bytes(data, n)
         cdef Location location
-        cdef uint32_t head = self._slot(h, &location), reference
+        cdef uint32_t head = self._find_slot(h, &location), reference
         cdef uint8_t* record
         cdef uint64_t* slot
         reference = self.blocks.add(_R_HEADER + n, &record)
@@ -177,7 +179,7 @@ cdef class EntityIndex:
         kv_put16(record + _R_KEY_LENGTH, n)
         memcpy(record + _R_HEADER, data, n)
         if head:
-            slot = <uint64_t*> (self.directory.buckets.own(location.page) + _BP_HEADER) + location.slot
+            slot = <uint64_t*> (self.directory.buckets.get_writable(location.page) + _BP_HEADER) + location.slot
             slot[0] = slot[0] >> 32 << 32 | reference
         else:
             self.directory.insert(h, reference)
@@ -200,7 +202,7 @@ cdef class EntityIndex:
         if following or location.previous:
             self._replace_reference(&location, following)
         else:
-            page = self.directory.buckets.own(location.page)
+            page = self.directory.buckets.get_writable(location.page)
             remove_slot(<uint64_t*> (page + _BP_HEADER) + location.slot // 4 * 4, location.slot % 4)
             kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) - 1)
             self.directory.merge(location.page)
@@ -210,9 +212,9 @@ cdef class EntityIndex:
         """Replace the reference to a record by ``reference``."""
         cdef uint64_t* slot
         if location.previous:
-            kv_put32(self.blocks.own(location.previous) + _R_NEXT, reference)
+            kv_put32(self.blocks.get_writable(location.previous) + _R_NEXT, reference)
         else:
-            slot = <uint64_t*> (self.directory.buckets.own(location.page) + _BP_HEADER) + location.slot
+            slot = <uint64_t*> (self.directory.buckets.get_writable(location.page) + _BP_HEADER) + location.slot
             slot[0] = slot[0] >> 32 << 32 | reference
         return 0
 
@@ -279,9 +281,9 @@ cdef class EntityIndex:
         changed = <int64_t> merged.size() - count
         if merged.size() > _SHORT_LIST:
             self.lists.change_many({kv_get32(record + _R_ENTITY): ((), list(merged))})
-            self._store(location, merged, True)
+            self._store_addresses(location, merged, True)
         elif changed:
-            self._store(location, merged, False)
+            self._store_addresses(location, merged, False)
         self.addresses += changed
         return abs(changed)
 
@@ -304,9 +306,9 @@ cdef class EntityIndex:
                 if len(raw) != 8 * count:
                     raise self.blocks.pages.damage(f"entity {entity} has {len(raw) // 8} addresses, not {count}")
                 kv_copy(remaining.data(), PyBytes_AS_STRING(raw), 8 * <size_t> count)
-                self._store(&location, remaining, False)
+                self._store_addresses(&location, remaining, False)
             elif changed:
-                kv_put32(self.blocks.own(location.reference) + _R_COUNT, count)
+                kv_put32(self.blocks.get_writable(location.reference) + _R_COUNT, count)
             self.addresses += changed
             total += abs(changed)
         pending.clear()
@@ -345,10 +347,10 @@ cdef class EntityIndex:
             sorted_addresses.resize(unique(sorted_addresses.begin(), sorted_addresses.end()) - sorted_addresses.begin())
         return 0
 
-    cdef int _store(self, Location* location, vector[uint64_t]& addresses, bint long_list) except -1:
+    cdef int _store_addresses(self, Location* location, vector[uint64_t]& addresses, bint long_list) except -1:
         """Store addresses in a record, or, with ``long_list``, only their number."""
         cdef uint8_t* record
-        cdef size_t n = kv_get16(self.blocks.record(location.reference) + _R_KEY_LENGTH)
+        cdef size_t n = kv_get16(self.blocks.get_record(location.reference) + _R_KEY_LENGTH)
         cdef size_t inline = 0 if long_list else 8 * addresses.size()
         cdef uint32_t reference = self.blocks.resize(location.reference, _R_HEADER + n + inline, &record)
         record[_R_LONG] = long_list
@@ -358,43 +360,44 @@ cdef class EntityIndex:
             self._replace_reference(location, reference)
         return 0
 
-    def heat(self, str key, uint64_t hits, bint order) -> bool:
+    def add_hits(self, str key, uint64_t hits, bint order) -> bool:
         """Add to a name's temperature and, with ``order``, sort its bucket by temperature. False if the name is
         absent."""
         cdef Location location
         cdef const uint8_t* record = self._locate(key, &location)
         cdef const uint64_t* bucket
         cdef uint64_t slots[4]
-        cdef uint32_t heats[4]
+        cdef uint32_t temperatures[4]
         cdef uint64_t temperature
         cdef int i, k, used
         if record == NULL:
             return False
         temperature = kv_get32(record + _R_TEMPERATURE) + min(hits, <uint64_t> _HOTTEST)
-        kv_put32(self.blocks.own(location.reference) + _R_TEMPERATURE, <uint32_t> min(temperature, <uint64_t> _HOTTEST))
+        temperature = min(temperature, <uint64_t> _HOTTEST)
+        kv_put32(self.blocks.get_writable(location.reference) + _R_TEMPERATURE, <uint32_t> temperature)
         if not order:
             return True
-        bucket = bucket_at(self.directory.buckets.read(location.page), location.slot // 4)
+        bucket = get_bucket(self.directory.buckets.read(location.page), location.slot // 4)
         used = count_used(bucket)
         for i in range(used):
-            heat = self._heat_of(<uint32_t> bucket[i])
+            chain_temperature = self._get_chain_temperature(<uint32_t> bucket[i])
             k = i
-            while k and heats[k - 1] < heat:
-                slots[k], heats[k] = slots[k - 1], heats[k - 1]
+            while k and temperatures[k - 1] < chain_temperature:
+                slots[k], temperatures[k] = slots[k - 1], temperatures[k - 1]
                 k -= 1
-            slots[k], heats[k] = bucket[i], heat
+            slots[k], temperatures[k] = bucket[i], chain_temperature
         if memcmp(slots, bucket, 8 * used) != 0:
-            self.directory.buckets.own(location.page)
+            self.directory.buckets.get_writable(location.page)
             memcpy(<void*> bucket, slots, 8 * used)
         return True
 
-    cdef uint32_t _heat_of(self, uint32_t reference) except? 0xFFFFFFFF:
+    cdef uint32_t _get_chain_temperature(self, uint32_t reference) except? 0xFFFFFFFF:
         """Return the highest temperature in a chain."""
         cdef uint32_t hottest = 0
         cdef uint64_t steps = 0
         cdef const uint8_t* record
         while reference:
-            record = self.blocks.record(reference)
+            record = self.blocks.get_record(reference)
             hottest = max(hottest, kv_get32(record + _R_TEMPERATURE))
             reference = kv_get32(record + _R_NEXT)
             steps += 1
@@ -410,7 +413,7 @@ cdef class EntityIndex:
         result = []
         for slot in range(kv_get16(page + _LP_SLOTS)):
             if kv_get16(page + _LP_HEADER + 2 * slot):
-                record = self.blocks.record(<uint32_t> number << 8 | slot)
+                record = self.blocks.get_record(<uint32_t> number << 8 | slot)
                 try:
                     key = PyUnicode_DecodeUTF8(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH), NULL)
                 except UnicodeDecodeError:

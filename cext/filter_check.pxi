@@ -25,10 +25,10 @@ cdef class PageCheck:
         self._reached.resize(<size_t> index.blocks.pages.count * 256)
         self._check_directory(set(bucket_pages))
         for number in sorted(self._visits):
-            self._guarded(self._check_bucket_page, number)
+            self._run_check(self._check_bucket_page, number)
         self._check_block_pages(block_pages)
 
-    def _guarded(self, check, *arguments):
+    def _run_check(self, check, *arguments):
         try:
             check(*arguments)
         except self._error as error:
@@ -36,7 +36,7 @@ cdef class PageCheck:
 
     def _check_directory(self, bucket_pages):
         for at in range(1 << self.directory.depth):
-            self._guarded(self._walk, at, self.directory.depth, at)
+            self._run_check(self._check_entry, at, self.directory.depth, at)
         for number in sorted(bucket_pages - self._visits.keys()):
             self.faults.append(f"bucket page {number} is in use, but not in the directory")
         for number in sorted(self._visits.keys() - bucket_pages):
@@ -44,8 +44,8 @@ cdef class PageCheck:
         if len(self._forks) != self.directory.live_forks:
             self.faults.append(f"the directory has {len(self._forks)} forks, but counts {self.directory.live_forks}")
 
-    def _walk(self, uint64_t at, int bits, uint64_t prefix):
-        cdef uint32_t entry = self.directory._entry(at)
+    def _check_entry(self, uint64_t at, int bits, uint64_t prefix):
+        cdef uint32_t entry = self.directory._get_entry(at)
         cdef const uint8_t* page
         cdef int side
         if entry & _FORK:
@@ -55,30 +55,32 @@ cdef class PageCheck:
             self._forks.add(entry)
             for side in range(2):
                 below = _AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | side
-                self._walk(below, bits + 1, prefix | <uint64_t> side << bits)
+                self._check_entry(below, bits + 1, prefix | <uint64_t> side << bits)
         elif entry:
             page = self.directory.buckets.read(entry)
             self._visits[entry] = self._visits.get(entry, 0) + 1
-            if page[_BP_DEPTH] > bits or kv_get64(page + _BP_PREFIX) != low_bits(prefix, page[_BP_DEPTH]):
+            if page[_BP_DEPTH] > bits or kv_get64(page + _BP_PREFIX) != get_low_bits(prefix, page[_BP_DEPTH]):
                 self.faults.append(f"bucket page {entry} is reached by a prefix that is not its own")
 
     def _check_bucket_page(self, uint32_t number):
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint64_t* bucket
+        cdef const uint64_t* other
         cdef int b, k
         cdef uint32_t tag
         expected = 1 << max(0, self.directory.depth - page[_BP_DEPTH])
         if self._visits[number] != expected:
             self.faults.append(f"bucket page {number} is reached by {self._visits[number]} entries, not {expected}")
         for b in range(_BUCKETS):
-            bucket = bucket_at(page, b)
+            bucket = get_bucket(page, b)
             for k in range(4):
                 if bucket[k] == 0:
                     continue
                 tag = <uint32_t> (bucket[k] >> 32)
-                if slot_in(bucket, tag) != k or slot_in(bucket_at(page, other_bucket(tag, b)), tag) >= 0:
+                other = get_bucket(page, get_other_bucket(tag, b))
+                if find_bucket_slot(bucket, tag) != k or find_bucket_slot(other, tag) >= 0:
                     self.faults.append(f"bucket {b} of page {number}: the tag of slot {k} occurs twice")
-                self._guarded(self._check_chain, number, b, <uint32_t> bucket[k], tag)
+                self._run_check(self._check_chain, number, b, <uint32_t> bucket[k], tag)
 
     def _check_chain(self, uint32_t number, uint32_t bucket, uint32_t reference, uint32_t tag):
         cdef const uint8_t* page = self.directory.buckets.read(number)
@@ -86,14 +88,14 @@ cdef class PageCheck:
         cdef uint64_t h
         names = []
         while reference:
-            record = self.index.blocks.record(reference)
+            record = self.index.blocks.get_record(reference)
             if self._reached[reference]:
                 self.faults.append(f"record {reference >> 8}:{reference & 0xFF} is reached twice")
                 return
             self._reached[reference] = 1
-            h = self.directory._hash_of(reference)
-            if (tag_of(h) != tag or low_bits(h, page[_BP_DEPTH]) != kv_get64(page + _BP_PREFIX)
-                    or bucket not in (first_bucket(h), other_bucket(tag, first_bucket(h)))):
+            h = self.directory._compute_hash(reference)
+            if (get_tag(h) != tag or get_low_bits(h, page[_BP_DEPTH]) != kv_get64(page + _BP_PREFIX)
+                    or bucket not in (get_first_bucket(h), get_other_bucket(tag, get_first_bucket(h)))):
                 self.faults.append(f"bucket {bucket} of page {number} refers to a name that does not belong there")
             names.append(PyBytes_FromStringAndSize(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH)))
             reference = kv_get32(record + _R_NEXT)
@@ -130,12 +132,12 @@ cdef class PageCheck:
         for slot in range(kv_get16(page + _LP_SLOTS)):
             if kv_get16(page + _LP_HEADER + 2 * slot) == 0:
                 continue
-            record = self.index.blocks.record(number << 8 | slot)
+            record = self.index.blocks.get_record(number << 8 | slot)
             count = kv_get32(record + _R_COUNT)
             names += 1
             addresses += count
             self._entities.push_back(kv_get32(record + _R_ENTITY))
-            extents.append((record - page, record - page + record_size(record)))
+            extents.append((record - page, record - page + get_record_size(record)))
             if not self._reached[number << 8 | slot]:
                 self.faults.append(f"record {number}:{slot} is in no chain")
             if record[_R_LONG]:

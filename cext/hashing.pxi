@@ -92,10 +92,10 @@ cdef class NameHash:
         for k in range(1, _KEY_BYTES + 1):
             self.powers[k] = kv_multiply(self.powers[k - 1], base)
 
-    cdef inline uint64_t of(self, const uint8_t* data, size_t n) noexcept nogil:
+    cdef inline uint64_t hash_bytes(self, const uint8_t* data, size_t n) noexcept nogil:
         return kv_mix(kv_append(0, data, n, self.powers))
 
-    cdef inline uint64_t between(self, uint64_t before, uint64_t after, size_t n) noexcept nogil:
+    cdef inline uint64_t hash_between(self, uint64_t before, uint64_t after, size_t n) noexcept nogil:
         """Return the hash of the last ``n`` bytes of a prefix, from the polynomials before and after them."""
         cdef uint64_t shifted = kv_multiply(before, self.powers[n])
         return kv_mix(after - shifted if after >= shifted else after + KV_PRIME - shifted)
@@ -105,4 +105,4 @@ cdef class NameHash:
         cdef const char* data = PyUnicode_AsUTF8AndSize(key, &n)
         if n > _KEY_BYTES:
             raise ValueError(f"a key has at most {_KEY_BYTES} bytes of UTF-8, not {n}")
-        return self.of(<const uint8_t*> data, n)
+        return self.hash_bytes(<const uint8_t*> data, n)

@@ -70,10 +70,10 @@ cdef class NodeSentences:
     cdef str _get_sentence(self, node):
         sentence = self.cached_sentences.get(node)
         if sentence is None:
-            sentence = self.cached_sentences[node] = self._sentence(node)
+            sentence = self.cached_sentences[node] = self._build_sentence(node)
         return sentence
 
-    cdef str _sentence(self, uint64_t node):
+    cdef str _build_sentence(self, uint64_t node):
         cdef Node record = self._get_node(node)
         self.sentence.clear()
         self.sentence.append(self.texts, record.name, record.name_size)
@@ -111,7 +111,7 @@ cdef class NodeSentences:
         return record
 
     cdef int _collect_relatives(self, uint64_t node, bint up) except -1:
-        """Set ``found`` to the first ancestors (or descendants) of a node, nearest first."""
+        """Set ``collected`` to the first ancestors (or descendants) of a node, nearest first."""
         cdef Node record
         cdef size_t next_index = 0, at, end, known
         cdef uint64_t here = node
@@ -135,7 +135,7 @@ cdef class NodeSentences:
             next_index += 1
 
     cdef int _append_names(self, const char* lead) except -1:
-        """Append ``lead`` and the names of ``found`` to the sentence."""
+        """Append ``lead`` and the names of ``collected`` to the sentence."""
         cdef Node record
         cdef size_t i
         for i in range(self.collected.size()):

@@ -45,7 +45,7 @@ class CodeGraph:
     def compare(
         self,
         query: npt.NDArray[np.float32],
-        most: int,
+        limit: int,
         first: npt.NDArray[np.int64],
         last: npt.NDArray[np.int64],
         groups: npt.NDArray[np.uint8] | None = None,

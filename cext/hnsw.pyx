@@ -16,15 +16,15 @@ must compute them.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.math cimport fabs, lrint
 from libc.string cimport memcpy, memmove
-from libcpp.algorithm cimport partial_sort, sort
+from libcpp.algorithm cimport sort
 from libcpp.queue cimport priority_queue
-from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 import numpy as np
 
 include "codes.pxi"
 include "crc32.pxi"
+include "nearest.pxi"
 
 #: The value of an absent link, which pads the links of a node.
 NONE = 0xFFFFFFFF
@@ -34,9 +34,6 @@ CODE_SIDE = KV_CODE_SIDE
 cdef uint32_t _NONE = 0xFFFFFFFF
 # The number of ranges for which codes are prefetched ahead of the comparison.
 cdef Py_ssize_t _RANGES_AHEAD = 8
-
-#: A cosine and the tie-breaker: -(number) if the largest is wanted first.
-ctypedef pair[float, int64_t] Near
 
 
 cdef struct Graph:
@@ -54,7 +51,7 @@ cdef struct Graph:
     const uint64_t* far_starts
     const uint32_t* checks
     uint8_t* checked
-    Py_ssize_t nodes, side, wide, narrow, upper_rows
+    Py_ssize_t nodes, side, bottom_width, upper_width, upper_rows
     uint64_t packed_bytes
 
 
@@ -65,7 +62,7 @@ cdef struct Filter:
     uint64_t count, size
 
 
-cdef inline const int8_t* code_of(const Graph& graph, uint32_t node) noexcept nogil:
+cdef inline const int8_t* get_code(const Graph& graph, uint32_t node) noexcept nogil:
     return graph.codes + <Py_ssize_t> node * graph.side
 
 
@@ -73,12 +70,12 @@ cdef inline bint is_packed(const Graph& graph) noexcept nogil:
     return graph.starts != NULL or graph.far_starts != NULL
 
 
-cdef inline uint64_t start_of(const Graph& graph, Py_ssize_t node) noexcept nogil:
+cdef inline uint64_t get_start(const Graph& graph, Py_ssize_t node) noexcept nogil:
     """Return the offset of the packed links of a node."""
     return graph.starts[node] if graph.starts != NULL else graph.far_starts[node]
 
 
-cdef inline bint number_at(const uint8_t** place, const uint8_t* end, uint32_t* number) noexcept nogil:
+cdef inline bint read_number(const uint8_t** place, const uint8_t* end, uint32_t* number) noexcept nogil:
     """Read a LEB128 number of at most 32 bits; False if it is missing or invalid."""
     cdef uint64_t value = 0
     cdef int shift = 0
@@ -97,7 +94,7 @@ cdef inline bint number_at(const uint8_t** place, const uint8_t* end, uint32_t* 
 cdef inline bint skip_layer(const uint8_t** place, const uint8_t* end) noexcept nogil:
     """Skip the packed links of a layer; False if there are none."""
     cdef uint32_t count
-    if not number_at(place, end, &count):
+    if not read_number(place, end, &count):
         return False
     while count and place[0] < end:
         count -= place[0][0] < 0x80
@@ -105,31 +102,31 @@ cdef inline bint skip_layer(const uint8_t** place, const uint8_t* end) noexcept 
     return count == 0
 
 
-cdef inline bint packed_links(
+cdef inline bint find_packed_links(
     const Graph& graph, uint32_t node, const uint8_t** place, const uint8_t** end
 ) noexcept nogil:
     """Set ``place`` and ``end`` to the packed links of a node; False if the starts are inconsistent."""
-    cdef uint64_t start = start_of(graph, node), stop = start_of(graph, node + 1)
+    cdef uint64_t start = get_start(graph, node), stop = get_start(graph, node + 1)
     if not start <= stop <= graph.packed_bytes:
         return False
     place[0], end[0] = graph.packed + start, graph.packed + stop
     return True
 
 
-cdef Py_ssize_t height_of(const Graph& graph, uint32_t node) noexcept nogil:
+cdef Py_ssize_t get_height(const Graph& graph, uint32_t node) noexcept nogil:
     """Return the number of layers above the lowest that a node belongs to."""
     cdef const uint8_t* place
     cdef const uint8_t* end
     cdef Py_ssize_t layers = 0
     if not is_packed(graph):
         return <Py_ssize_t> graph.bounds[node + 1] - <Py_ssize_t> graph.bounds[node]
-    if packed_links(graph, node, &place, &end):
+    if find_packed_links(graph, node, &place, &end):
         while place < end and skip_layer(&place, end):
             layers += 1
     return layers - 1 if layers else 0
 
 
-cdef inline const uint32_t* links_of(
+cdef inline const uint32_t* get_links(
     const Graph& graph, uint32_t node, Py_ssize_t layer, vector[uint32_t]* links, size_t* count
 ) noexcept nogil:
     """Return the links of a node in a layer: unpacked ones in place, packed ones written to ``links``. None if the node
@@ -142,19 +139,19 @@ cdef inline const uint32_t* links_of(
     cdef uint32_t limit, distance, other = 0
     count[0] = 0
     if not is_packed(graph):
-        if layer > height_of(graph, node):
+        if layer > get_height(graph, node):
             return NULL
-        row, limit = row_of(graph, node, layer), <uint32_t> width_of(graph, layer)
+        row, limit = get_link_row(graph, node, layer), <uint32_t> get_row_width(graph, layer)
         while count[0] < limit and row[count[0]] != _NONE:  # the padding after the links
             count[0] += 1
         return row
-    if not packed_links(graph, node, &place, &end):
+    if not find_packed_links(graph, node, &place, &end):
         return NULL
     while layer:
         if not skip_layer(&place, end):
             return NULL
         layer -= 1
-    if not number_at(&place, end, &limit) or limit > end - place:
+    if not read_number(&place, end, &limit) or limit > end - place:
         return NULL
     if links.size() < limit:
         links.resize(limit)
@@ -163,7 +160,7 @@ cdef inline const uint32_t* links_of(
         if end - place >= 2 and place[1] < 0x80 <= place[0]:  # most distances
             other += place[0] & 0x7F | <uint32_t> place[1] << 7
             place += 2
-        elif number_at(&place, end, &distance):
+        elif read_number(&place, end, &distance):
             other += distance
         else:
             break
@@ -172,26 +169,26 @@ cdef inline const uint32_t* links_of(
     return out
 
 
-cdef inline uint32_t* row_of(const Graph& graph, uint32_t node, Py_ssize_t layer) noexcept nogil:
+cdef inline uint32_t* get_link_row(const Graph& graph, uint32_t node, Py_ssize_t layer) noexcept nogil:
     """Return the links of a node during the build, in a layer that it belongs to."""
     if layer == 0:
-        return graph.links + <Py_ssize_t> node * graph.wide
-    return graph.upper + (<Py_ssize_t> graph.bounds[node] + layer - 1) * graph.narrow
+        return graph.links + <Py_ssize_t> node * graph.bottom_width
+    return graph.upper + (<Py_ssize_t> graph.bounds[node] + layer - 1) * graph.upper_width
 
 
-cdef inline Py_ssize_t width_of(const Graph& graph, Py_ssize_t layer) noexcept nogil:
-    return graph.wide if layer == 0 else graph.narrow
+cdef inline Py_ssize_t get_row_width(const Graph& graph, Py_ssize_t layer) noexcept nogil:
+    return graph.bottom_width if layer == 0 else graph.upper_width
 
 
 cdef inline void fetch_links(const Graph& graph, uint32_t node) noexcept nogil:
     """Prefetch links of a node: packed ones, or those of the lowest layer."""
     cdef uint64_t start
     if is_packed(graph):
-        start = start_of(graph, node)
+        start = get_start(graph, node)
         if start < graph.packed_bytes:
             kv_prefetch(<const int8_t*> (graph.packed + start), 64)
     else:
-        kv_prefetch(<const int8_t*> row_of(graph, node, 0), graph.wide * <Py_ssize_t> sizeof(uint32_t))
+        kv_prefetch(<const int8_t*> get_link_row(graph, node, 0), graph.bottom_width * <Py_ssize_t> sizeof(uint32_t))
 
 
 cdef inline bint is_allowed(const Filter& filter, uint64_t label) noexcept nogil:
@@ -206,11 +203,11 @@ cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil
     cdef const uint8_t* place
     cdef const uint8_t* end
     crc = kv_crc_further(crc, <const uint8_t*> (graph.scales + node), sizeof(float))
-    crc = kv_crc_further(crc, <const uint8_t*> code_of(graph, node), graph.side)
+    crc = kv_crc_further(crc, <const uint8_t*> get_code(graph, node), graph.side)
     if is_packed(graph):
-        starts[0], starts[1] = start_of(graph, node), start_of(graph, node + 1)
+        starts[0], starts[1] = get_start(graph, node), get_start(graph, node + 1)
         crc = kv_crc_further(crc, <const uint8_t*> starts, sizeof(starts))
-        if packed_links(graph, node, &place, &end):
+        if find_packed_links(graph, node, &place, &end):
             crc = kv_crc_further(crc, place, end - place)
     return crc
 
@@ -230,10 +227,10 @@ cdef cppclass Walk:
     # the code of a node, with a scale; the best so far, and which of them have been followed; results, best first.
     vector[uint16_t] marks
     uint16_t epoch
-    vector[int16_t] wanted
+    vector[int16_t] query
     const int8_t* code
     float scale
-    vector[uint32_t] fresh, starts, links
+    vector[uint32_t] new_nodes, starts, links
     vector[uint64_t] best
     vector[uint8_t] followed
     vector[Near] results
@@ -251,32 +248,32 @@ cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension
     cdef Py_ssize_t place
     cdef double peak = 0, finest = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
     walk.code = NULL
-    walk.wanted.assign(side, 0)
+    walk.query.assign(side, 0)
     for place in range(dimension):
         if fabs(values[place]) > peak:
             peak = fabs(values[place])
     walk.scale = 0
     if peak > 0:
         for place in range(dimension):
-            walk.wanted[place] = <int16_t> lrint(values[place] * (finest / peak))
+            walk.query[place] = <int16_t> lrint(values[place] * (finest / peak))
         walk.scale = <float> (peak / finest)
 
 
 cdef inline void set_query_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
     """Set the query of a walk to the vector of a node."""
-    walk.code, walk.scale = code_of(graph, node), graph.scales[node]
+    walk.code, walk.scale = get_code(graph, node), graph.scales[node]
 
 
-cdef inline float cosine_with(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
+cdef inline float compute_cosine(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
     cdef int32_t product
     if walk.code != NULL:
-        product = kv_codes(walk.code, code_of(graph, node), graph.side)
+        product = kv_codes(walk.code, get_code(graph, node), graph.side)
     else:
-        product = kv_product(walk.wanted.data(), code_of(graph, node), graph.side)
+        product = kv_product(walk.query.data(), get_code(graph, node), graph.side)
     return <float> product * (walk.scale * graph.scales[node])
 
 
-cdef inline uint64_t place_of(float cosine, uint32_t node) noexcept nogil:
+cdef inline uint64_t encode_sort_key(float cosine, uint32_t node) noexcept nogil:
     """Return a number that sorts nodes: the largest cosine first, ties by number."""
     cdef uint32_t bits
     cosine += 0  # turns -0 into 0
@@ -284,8 +281,8 @@ cdef inline uint64_t place_of(float cosine, uint32_t node) noexcept nogil:
     return <uint64_t> (bits if bits >> 31 else ~bits & 0x7FFFFFFF) << 32 | node
 
 
-cdef inline float cosine_at(uint64_t place) noexcept nogil:
-    """Return the cosine in a result of :func:`place_of`."""
+cdef inline float decode_cosine(uint64_t place) noexcept nogil:
+    """Return the cosine in a result of :func:`encode_sort_key`."""
     cdef uint32_t bits = <uint32_t> (place >> 32)
     cdef float cosine
     bits = bits if bits >> 31 else ~bits & 0x7FFFFFFF
@@ -293,7 +290,7 @@ cdef inline float cosine_at(uint64_t place) noexcept nogil:
     return cosine
 
 
-cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
+cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
     """Forget the visited nodes."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
@@ -301,18 +298,7 @@ cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
         walk.epoch = 1
 
 
-cdef void sort_results(Walk* walk, size_t limit) noexcept nogil:
-    """Sort the results, which are negated cosines: the largest cosine first, ties by number."""
-    cdef size_t i
-    if walk.results.size() < limit:
-        limit = walk.results.size()
-    partial_sort(walk.results.begin(), walk.results.begin() + limit, walk.results.end())
-    walk.results.resize(limit)
-    for i in range(walk.results.size()):
-        walk.results[i].first = -walk.results[i].first
-
-
-cdef inline void keep(priority_queue[Near]& best, float cosine, int64_t node, size_t limit) noexcept nogil:
+cdef inline void push_best(priority_queue[Near]& best, float cosine, int64_t node, size_t limit) noexcept nogil:
     """Add a node if it is among the best; the top of the heap is the worst, and the larger number of equal ones."""
     if best.size() < limit or Near(-cosine, node) < best.top():
         best.push(Near(-cosine, node))
@@ -320,7 +306,7 @@ cdef inline void keep(priority_queue[Near]& best, float cosine, int64_t node, si
             best.pop()
 
 
-cdef inline size_t keep_best(Walk* walk, uint64_t place, size_t limit) noexcept nogil:
+cdef inline size_t insert_best(Walk* walk, uint64_t place, size_t limit) noexcept nogil:
     """Insert a node into the best so far, which are at most ``limit``; return its position."""
     cdef const uint64_t* best = walk.best.data()
     cdef size_t at = 0, half, left = walk.best.size(), behind
@@ -355,30 +341,30 @@ cdef bint walk_layer(
     cdef size_t i, count, next = 0
     cdef const uint32_t* links
     cdef float cosine
-    begin(walk, graph.nodes)
+    start_walk(walk, graph.nodes)
     walk.best.clear()
     walk.followed.clear()
     walk.results.clear()
-    walk.fresh.clear()
+    walk.new_nodes.clear()
     for i in range(walk.starts.size()):
         node = walk.starts[i]
         if node < graph.nodes and walk.marks[node] != walk.epoch:
             walk.marks[node] = walk.epoch
-            walk.fresh.push_back(node)
+            walk.new_nodes.push_back(node)
     while True:
-        for i in range(walk.fresh.size()):
-            node = walk.fresh[i]
+        for i in range(walk.new_nodes.size()):
+            node = walk.new_nodes[i]
             if not is_sound(graph, node):
                 walk.damaged = node
                 return False
-            cosine = cosine_with(walk, graph, node)
+            cosine = compute_cosine(walk, graph, node)
             if not cosine == cosine:
                 continue
-            place = place_of(cosine, node)
+            place = encode_sort_key(cosine, node)
             if walk.best.size() == ef and walk.best.back() < place:
                 continue
             if is_allowed(filter, graph.labels[node]):
-                next = min(next, keep_best(walk, place, ef))
+                next = min(next, insert_best(walk, place, ef))
             else:
                 others.push(~place)
         while next < walk.best.size() and walk.followed[next]:
@@ -395,16 +381,16 @@ cdef bint walk_layer(
             break
         if next + 1 < walk.best.size():  # its links are most often followed next
             fetch_links(graph, <uint32_t> walk.best[next + 1])
-        walk.fresh.clear()
-        links = links_of(graph, <uint32_t> place, layer, &walk.links, &count)
+        walk.new_nodes.clear()
+        links = get_links(graph, <uint32_t> place, layer, &walk.links, &count)
         for i in range(count):
             other = links[i]
             if other < graph.nodes and walk.marks[other] != walk.epoch:
                 walk.marks[other] = walk.epoch
-                walk.fresh.push_back(other)
-                kv_prefetch(code_of(graph, other), graph.side)
+                walk.new_nodes.push_back(other)
+                kv_prefetch(get_code(graph, other), graph.side)
     for i in range(walk.best.size()):
-        walk.results.push_back(Near(cosine_at(walk.best[i]), <int64_t> <uint32_t> walk.best[i]))
+        walk.results.push_back(Near(decode_cosine(walk.best[i]), <int64_t> <uint32_t> walk.best[i]))
     return True
 
 
@@ -420,7 +406,7 @@ cdef bint walk_down(
     if not is_sound(graph, entry):
         walk.damaged = entry
         return False
-    for layer in range(height_of(graph, entry), lowest, -1):
+    for layer in range(get_height(graph, entry), lowest, -1):
         if not walk_layer(walk, graph, everything, layer, 1):
             return False
         if not walk.results.empty():
@@ -441,25 +427,25 @@ cdef bint compare_rows(
     for part in range(parts):
         # The processor cannot predict the next range if ranges are short, so prefetch it.
         if part + _RANGES_AHEAD < parts and 0 <= first[part + _RANGES_AHEAD] < graph.nodes:
-            kv_prefetch(code_of(graph, <uint32_t> first[part + _RANGES_AHEAD]), graph.side)
+            kv_prefetch(get_code(graph, <uint32_t> first[part + _RANGES_AHEAD]), graph.side)
         node, stop = max(first[part], <int64_t> 0), min(last[part], <int64_t> graph.nodes)
         while node < stop:
             if is_allowed(filter, graph.labels[node]):
                 if not is_sound(graph, <uint32_t> node):
                     walk.damaged = node
                     return False
-                cosine = cosine_with(walk, graph, <uint32_t> node)
+                cosine = compute_cosine(walk, graph, <uint32_t> node)
                 if cosine == cosine:
-                    keep(best, cosine, node, limit)
+                    push_best(best, cosine, node, limit)
             node += 1
     while not best.empty():
         walk.results.push_back(best.top())
         best.pop()
-    sort_results(walk, limit)
+    sort_results(walk.results, limit)
     return True
 
 
-cdef class Searching:
+cdef class PooledWalk:
     # The working memory of a search, which the next one reuses.
     cdef Walk walk
 
@@ -494,7 +480,7 @@ cdef class CodeGraph:
         self._labels, self._codes, self._scales, self._links = labels, codes, scales, links
         self._starts, self._checks, self._entry = starts, checks, entry
         self._checked.assign(nodes, 0)
-        fill_packed(&self._graph, labels, codes, scales, starts, links)
+        set_packed_links(&self._graph, labels, codes, scales, starts, links)
         self._graph.checks, self._graph.checked = &checks[0] if nodes else NULL, self._checked.data()
         self._idle = []
 
@@ -510,18 +496,18 @@ cdef class CodeGraph:
             self._graph.nodes and not is_packed(self._graph)):
             raise ValueError(f"a query of {query.shape[0]} numbers with ef {ef} does not match a graph of "
                              f"{self._graph.side} numbers and {self._graph.packed_bytes} bytes of links")
-        cdef Searching searching = self._searching()
-        cdef Walk* walk = &searching.walk
-        cdef Filter filter = filter_of(groups, group_size)
-        cdef const float* wanted = &query[0] if query.shape[0] else NULL
+        cdef PooledWalk pooled = self._take_walk()
+        cdef Walk* walk = &pooled.walk
+        cdef Filter filter = make_filter(groups, group_size)
+        cdef const float* numbers = &query[0] if query.shape[0] else NULL
         cdef Py_ssize_t dimension = query.shape[0]
         cdef bint sound
         with nogil:
-            set_query_vector(walk, wanted, dimension, self._graph.side)
+            set_query_vector(walk, numbers, dimension, self._graph.side)
             walk.results.clear()
             sound = not self._graph.nodes or (walk_down(walk, self._graph, self._entry, 0)
                                               and walk_layer(walk, self._graph, filter, 0, ef))
-        return self._result(searching, sound)
+        return self._build_result(pooled, sound)
 
     def compare(self, const float[::1] query not None, Py_ssize_t limit, const int64_t[::1] first not None,
                 const int64_t[::1] last not None, const uint8_t[::1] groups=None, Py_ssize_t group_size=1):
@@ -533,16 +519,16 @@ cdef class CodeGraph:
         if query.shape[0] > self._graph.side or limit < 1 or group_size < 1 or first.shape[0] != last.shape[0]:
             raise ValueError(f"a query of {query.shape[0]} numbers for {limit} of {first.shape[0]} ranges does not "
                              f"match a graph of {self._graph.side} numbers")
-        cdef Searching searching = self._searching()
-        cdef Walk* walk = &searching.walk
-        cdef Filter filter = filter_of(groups, group_size)
-        cdef const float* wanted = &query[0] if query.shape[0] else NULL
+        cdef PooledWalk pooled = self._take_walk()
+        cdef Walk* walk = &pooled.walk
+        cdef Filter filter = make_filter(groups, group_size)
+        cdef const float* numbers = &query[0] if query.shape[0] else NULL
         cdef Py_ssize_t dimension = query.shape[0]
         cdef bint sound
         with nogil:
-            set_query_vector(walk, wanted, dimension, self._graph.side)
+            set_query_vector(walk, numbers, dimension, self._graph.side)
             sound = compare_rows(walk, self._graph, filter, first, last, limit)
-        return self._result(searching, sound)
+        return self._build_result(pooled, sound)
 
     def verify(self):
         """Verify all nodes. Raises ValueError for one that fails its checksum."""
@@ -556,14 +542,14 @@ cdef class CodeGraph:
         if not sound:
             raise ValueError(f"node {node} fails its checksum")
 
-    cdef Searching _searching(self):
+    cdef PooledWalk _take_walk(self):
         try:
             return self._idle.pop()  # only one thread uses it at a time
         except IndexError:
-            return Searching()
+            return PooledWalk()
 
-    cdef object _result(self, Searching searching, bint sound):
-        cdef Walk* walk = &searching.walk
+    cdef object _build_result(self, PooledWalk pooled, bint sound):
+        cdef Walk* walk = &pooled.walk
         if not sound:
             raise ValueError(f"node {walk.damaged} fails its checksum")
         cdef size_t i
@@ -575,11 +561,11 @@ cdef class CodeGraph:
             all_labels[i] = self._graph.labels[walk.results[i].second]
             all_cosines[i] = walk.results[i].first
             all_scales[i] = self._graph.scales[walk.results[i].second]
-        self._idle.append(searching)
+        self._idle.append(pooled)
         return labels, cosines, scales
 
 
-cdef Filter filter_of(const uint8_t[::1] groups, Py_ssize_t group_size):
+cdef Filter make_filter(const uint8_t[::1] groups, Py_ssize_t group_size):
     """Return the filter for a table of groups; for None, one that allows all."""
     cdef Filter filter
     filter.all, filter.count, filter.size = groups is None, 0, group_size
@@ -589,8 +575,8 @@ cdef Filter filter_of(const uint8_t[::1] groups, Py_ssize_t group_size):
     return filter
 
 
-cdef int fill_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes,
-                    const float[::1] scales) except -1:
+cdef int set_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes,
+                   const float[::1] scales) except -1:
     """Set the arrays of a graph without links. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0]
     if not (nodes < _NONE and codes.shape[0] == scales.shape[0] == nodes and codes.shape[1]
@@ -604,16 +590,16 @@ cdef int fill_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::
     graph.bounds = graph.starts = graph.checks = NULL
     graph.far_starts = NULL
     graph.packed = graph.checked = NULL
-    graph.wide = graph.narrow = graph.upper_rows = 0
+    graph.bottom_width = graph.upper_width = graph.upper_rows = 0
     graph.packed_bytes = 0
     return 0
 
 
-cdef int fill_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
-                   uint32_t[:, ::1] links, const uint32_t[::1] bounds, uint32_t[:, ::1] upper) except -1:
+cdef int set_link_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
+                       uint32_t[:, ::1] links, const uint32_t[::1] bounds, uint32_t[:, ::1] upper) except -1:
     """Set the arrays of a graph with links in rows. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0], node
-    fill_codes(graph, labels, codes, scales)
+    set_codes(graph, labels, codes, scales)
     if not (upper.shape[1] >= 2 and links.shape[0] == nodes and links.shape[1] == 2 * upper.shape[1]
             and bounds.shape[0] == nodes + 1):
         raise ValueError(f"{links.shape[0]} rows of {links.shape[1]} and {upper.shape[1]} links and {bounds.shape[0]} "
@@ -623,19 +609,19 @@ cdef int fill_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1
             raise ValueError(f"bounds of node {node} descend")
     if bounds[nodes] > upper.shape[0]:
         raise ValueError(f"the bounds need {bounds[nodes]} rows of links above the lowest layer, not {upper.shape[0]}")
-    graph.links, graph.wide = &links[0, 0] if nodes else NULL, links.shape[1]
-    graph.upper, graph.narrow = &upper[0, 0] if upper.shape[0] else NULL, upper.shape[1]
+    graph.links, graph.bottom_width = &links[0, 0] if nodes else NULL, links.shape[1]
+    graph.upper, graph.upper_width = &upper[0, 0] if upper.shape[0] else NULL, upper.shape[1]
     graph.bounds, graph.upper_rows = &bounds[0], upper.shape[0]
     return 0
 
 
-cdef int fill_packed(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
-                     starts, const uint8_t[::1] links) except -1:
+cdef int set_packed_links(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
+                          starts, const uint8_t[::1] links) except -1:
     """Set the arrays of a graph with packed links or without links. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0], count = len(starts)
     cdef const uint32_t[::1] near
     cdef const uint64_t[::1] far
-    fill_codes(graph, labels, codes, scales)
+    set_codes(graph, labels, codes, scales)
     graph.packed, graph.packed_bytes = &links[0] if links.shape[0] else NULL, links.shape[0]
     if count == 1 and not starts[0] and not links.shape[0]:
         return 0
@@ -677,7 +663,7 @@ cdef class CodeGraphBuilder:
                   const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None, *, Py_ssize_t linked=0,
                   uint32_t entry=0, Py_ssize_t ef_construction=200) -> None:
         cdef Py_ssize_t nodes = labels.shape[0]
-        fill_rows(&self._graph, labels, codes, scales, links, bounds, upper)
+        set_link_rows(&self._graph, labels, codes, scales, links, bounds, upper)
         if not (0 <= linked <= nodes and (linked == 0 or entry < linked) and ef_construction >= 1):
             raise ValueError(f"{linked} of {nodes} nodes linked and an entry at {entry} are not valid together")
         self._labels, self._codes, self._scales = labels, codes, scales
@@ -700,7 +686,7 @@ cdef class CodeGraphBuilder:
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
         """Insert a node (Algorithm 1)."""
-        cdef Py_ssize_t layer, height = height_of(self._graph, node)
+        cdef Py_ssize_t layer, height = get_height(self._graph, node)
         cdef size_t i
         cdef Filter everything
         cdef vector[uint32_t] own
@@ -710,22 +696,22 @@ cdef class CodeGraphBuilder:
             return
         set_query_node(&self._walk, self._graph, node)
         walk_down(&self._walk, self._graph, self._entry, height)
-        for layer in range(min(height, height_of(self._graph, self._entry)), -1, -1):
+        for layer in range(min(height, get_height(self._graph, self._entry)), -1, -1):
             set_query_node(&self._walk, self._graph, node)
             walk_layer(&self._walk, self._graph, everything, layer, self._ef)
             self._candidates = self._walk.results
             self._walk.starts.clear()
             for i in range(self._candidates.size()):
                 self._walk.starts.push_back(<uint32_t> self._candidates[i].second)
-            self._choose(self._m)
+            self._choose_links(self._m)
             own = self._chosen
-            self._set(node, layer)
+            self._set_links(node, layer)
             for i in range(own.size()):
                 self._link_back(own[i], node, layer)
-        if height > height_of(self._graph, self._entry):
+        if height > get_height(self._graph, self._entry):
             self._entry = node
 
-    cdef void _choose(self, size_t limit) noexcept nogil:
+    cdef void _choose_links(self, size_t limit) noexcept nogil:
         """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one
         (Algorithm 4)."""
         cdef size_t i, place
@@ -739,25 +725,26 @@ cdef class CodeGraphBuilder:
             other, apart = <uint32_t> self._candidates[i].second, True
             for place in range(self._chosen.size()):
                 one = self._chosen[place]
-                cosine = <float> kv_codes(code_of(self._graph, other), code_of(self._graph, one), self._graph.side) * (
-                    self._graph.scales[other] * self._graph.scales[one])
+                cosine = <float> kv_codes(
+                    get_code(self._graph, other), get_code(self._graph, one), self._graph.side
+                ) * (self._graph.scales[other] * self._graph.scales[one])
                 if not cosine < self._candidates[i].first:
                     apart = False
                     break
             if apart:
                 self._chosen.push_back(other)
 
-    cdef void _set(self, uint32_t node, Py_ssize_t layer) noexcept nogil:
+    cdef void _set_links(self, uint32_t node, Py_ssize_t layer) noexcept nogil:
         """Store the chosen links as those of a node in a layer."""
-        cdef uint32_t* row = row_of(self._graph, node, layer)
-        cdef Py_ssize_t place, width = width_of(self._graph, layer)
+        cdef uint32_t* row = get_link_row(self._graph, node, layer)
+        cdef Py_ssize_t place, width = get_row_width(self._graph, layer)
         for place in range(width):
             row[place] = self._chosen[place] if place < <Py_ssize_t> self._chosen.size() else _NONE
 
     cdef void _link_back(self, uint32_t node, uint32_t new, Py_ssize_t layer) noexcept nogil:
         """Add to a node a link to a new one, if that is among its best."""
-        cdef uint32_t* row = row_of(self._graph, node, layer)
-        cdef Py_ssize_t place, width = width_of(self._graph, layer)
+        cdef uint32_t* row = get_link_row(self._graph, node, layer)
+        cdef Py_ssize_t place, width = get_row_width(self._graph, layer)
         for place in range(width):
             if row[place] == _NONE:
                 row[place] = new
@@ -765,15 +752,17 @@ cdef class CodeGraphBuilder:
         set_query_node(&self._walk, self._graph, node)
         self._walk.results.clear()
         for place in range(width):
-            self._walk.results.push_back(Near(-cosine_with(&self._walk, self._graph, row[place]), <int64_t> row[place]))
-        self._walk.results.push_back(Near(-cosine_with(&self._walk, self._graph, new), <int64_t> new))
-        sort_results(&self._walk, self._walk.results.size())
+            self._walk.results.push_back(
+                Near(-compute_cosine(&self._walk, self._graph, row[place]), <int64_t> row[place])
+            )
+        self._walk.results.push_back(Near(-compute_cosine(&self._walk, self._graph, new), <int64_t> new))
+        sort_results(self._walk.results, self._walk.results.size())
         self._candidates = self._walk.results
-        self._choose(width)
-        self._set(node, layer)
+        self._choose_links(width)
+        self._set_links(node, layer)
 
 
-cdef void put_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
+cdef void write_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
     """Append a LEB128 number."""
     while number >= 0x80:
         out.push_back(<uint8_t> (number & 0x7F | 0x80))
@@ -791,9 +780,9 @@ cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, 
         if row[place] != _NONE:
             ordered.push_back(row[place])
     sort(ordered.begin(), ordered.end())
-    put_number(out, <uint32_t> ordered.size())
+    write_number(out, <uint32_t> ordered.size())
     for i in range(ordered.size()):
-        put_number(out, ordered[0][i] - before)
+        write_number(out, ordered[0][i] - before)
         before = ordered[0][i]
 
 
@@ -836,12 +825,12 @@ def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, 
     cdef const uint32_t* row
     cdef uint64_t[::1] none = np.zeros(nodes, np.uint64)
     cdef vector[uint32_t] results
-    fill_packed(&graph, none, np.zeros((nodes, KV_CODE_SIDE), np.int8), np.zeros(nodes, np.float32), starts, data)
+    set_packed_links(&graph, none, np.zeros((nodes, KV_CODE_SIDE), np.int8), np.zeros(nodes, np.float32), starts, data)
     if nodes > links.shape[0] or bounds.shape[0] <= nodes or bounds[nodes] > upper.shape[0]:
         raise ValueError(f"{links.shape[0]} rows and {bounds.shape[0]} bounds have no room for links of {nodes} nodes")
     for node in range(nodes):
         for layer in range(1 + <Py_ssize_t> bounds[node + 1] - <Py_ssize_t> bounds[node]):
-            row = links_of(graph, <uint32_t> node, layer, &results, &count)
+            row = get_links(graph, <uint32_t> node, layer, &results, &count)
             if <Py_ssize_t> count > (upper.shape[1] if layer else links.shape[1]):
                 raise ValueError(f"node {node} has {count} links in layer {layer}")
             for i in range(<Py_ssize_t> count):
@@ -856,7 +845,7 @@ def compute_checksums(const uint64_t[::1] labels not None, const int8_t[:, ::1] 
     """Compute the checksums of nodes for :class:`CodeGraph`. Raises ValueError if the arrays do not match."""
     cdef Py_ssize_t nodes = labels.shape[0], node
     cdef Graph graph
-    fill_packed(&graph, labels, codes, scales, starts, links)
+    set_packed_links(&graph, labels, codes, scales, starts, links)
     cdef uint32_t[::1] sums = (checks := np.zeros(nodes, np.uint32))
     with nogil:
         for node in range(nodes):

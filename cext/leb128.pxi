@@ -1,13 +1,13 @@
 # Variable-length integers (LEB128): groups of seven bits, lowest first, with the eighth bit set on all but the last.
 
-cdef inline void _write(vector[uint8_t]& out, uint64_t number) noexcept:
+cdef inline void _write_leb128(vector[uint8_t]& out, uint64_t number) noexcept:
     while number >= 128:
         out.push_back(<uint8_t> (number | 128))
         number >>= 7
     out.push_back(<uint8_t> number)
 
 
-cdef inline const uint8_t* _read(const uint8_t* at, const uint8_t* end, uint64_t* number) except NULL:
+cdef inline const uint8_t* _read_leb128(const uint8_t* at, const uint8_t* end, uint64_t* number) except NULL:
     cdef int shift = 0
     number[0] = 0
     while at < end and shift < 64:

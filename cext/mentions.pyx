@@ -19,7 +19,7 @@ include "sealed.pxi"
 include "whole_numbers.pxi"
 
 cdef enum:
-    _LONGEST_WORD = 32  # most bytes of a word that may be left out
+    _MAX_WORD_BYTES = 32  # most bytes of a word that may be left out
     _CAPITALISED = 0
     _INSIDE = 1
     _LOWER = 2
@@ -31,8 +31,8 @@ cdef struct Form:
     bint lower   # in lower case, and no digit in it
 
 
-cdef inline Form _form(const unsigned char* at, Py_ssize_t size, char* lowered) noexcept:
-    """Determine the spelling of a piece of text; writes up to ``_LONGEST_WORD`` bytes of it in lower case."""
+cdef inline Form _classify_spelling(const unsigned char* at, Py_ssize_t size, char* lowered) noexcept:
+    """Determine the spelling of a piece of text; writes up to ``_MAX_WORD_BYTES`` bytes of it in lower case."""
     cdef Form form
     cdef bint cased = False, capital = False, digit = False
     cdef Py_ssize_t i
@@ -52,7 +52,7 @@ cdef inline Form _form(const unsigned char* at, Py_ssize_t size, char* lowered) 
             digit = True
         elif c <= 32:
             form.spaced = True
-        if i < _LONGEST_WORD:
+        if i < _MAX_WORD_BYTES:
             lowered[i] = <char> c
     form.lower = cased and not capital and not digit
     return form
@@ -71,7 +71,7 @@ def count_spellings(
     """
     cdef vector[pair[uint64_t, uint32_t]] sorted_mentions
     cdef const unsigned char* data = <const unsigned char*> PyBytes_AS_STRING(text)
-    cdef char[_LONGEST_WORD] lowered
+    cdef char[_MAX_WORD_BYTES] lowered
     cdef int64_t size = len(text), start, length, end, reach = -1
     cdef uint64_t last = 0, position
     cdef uint32_t entity
@@ -96,11 +96,11 @@ def count_spellings(
         inside = end <= reach and (i == 0 or position != last)
         if not inside:
             reach, last = end, position
-        form = _form(data + start, end - start, &lowered[0])
+        form = _classify_spelling(data + start, end - start, &lowered[0])
         if form.plain:
             lower = form.lower
             counts = (
-                form.spaced or end - start > _LONGEST_WORD
+                form.spaced or end - start > _MAX_WORD_BYTES
                 or PyUnicode_DecodeASCII(&lowered[0], end - start, NULL) not in leaving_out
             )
         else:
@@ -123,7 +123,7 @@ cdef bint _read_mentions(const Py_buffer& sealed, vector[Mention]& mentions) noe
     """Read a stored row: repeatedly entity, distance from the previous mention, and length; False if it is invalid."""
     cdef const uint8_t* at = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
-    cdef Py_ssize_t size = _unsealed(at, sealed.len)
+    cdef Py_ssize_t size = _get_payload_size(at, sealed.len)
     cdef uint64_t count, number
     cdef int64_t[3] three
     cdef int64_t start = 0
@@ -131,11 +131,11 @@ cdef bint _read_mentions(const Py_buffer& sealed, vector[Mention]& mentions) noe
     if size < 0:
         return False
     end = at + size
-    at = _array_of(at, end, &count)
+    at = _read_array_length(at, end, &count)
     if at == NULL or count % 3:
         return False
     for number in range(count):
-        at = _whole_number(at, end, &three[number % 3])
+        at = _read_integer(at, end, &three[number % 3])
         if at == NULL:
             return False
         if number % 3 == 2:

@@ -19,7 +19,7 @@ cdef enum:
     _NIL = 0xC0
 
 
-cdef inline const uint8_t* _length(const uint8_t* at, const uint8_t* end, int size, uint64_t* length) except NULL:
+cdef inline const uint8_t* _read_length(const uint8_t* at, const uint8_t* end, int size, uint64_t* length) except NULL:
     """Read a length of ``size`` bytes, big-endian. Returns the address after it."""
     if end - at < size:
         raise ValueError("an element is truncated")
@@ -30,12 +30,12 @@ cdef inline const uint8_t* _length(const uint8_t* at, const uint8_t* end, int si
     return at
 
 
-cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
+cdef const uint8_t* _skip_element(const uint8_t* at, const uint8_t* end) except NULL:
     """Return the address after the element at ``at``."""
-    cdef uint64_t wanted = 1, length
+    cdef uint64_t remaining = 1, length
     cdef uint8_t kind
-    while wanted:
-        wanted -= 1
+    while remaining:
+        remaining -= 1
         if at >= end:
             raise ValueError("an element is truncated")
         kind = at[0]
@@ -44,20 +44,20 @@ cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
         if kind < 0x80 or kind >= 0xE0 or kind == _NIL:
             continue
         elif 0x90 <= kind < 0xA0:
-            wanted += kind & 15
+            remaining += kind & 15
         elif 0xA0 <= kind < 0xC0:
             length = kind & 31
         elif 0xC4 <= kind <= 0xC6:
-            at = _length(at, end, 1 << (kind - 0xC4), &length)
+            at = _read_length(at, end, 1 << (kind - 0xC4), &length)
         elif 0xCC <= kind <= 0xD3:
             length = 1 << (kind - 0xCC & 3)
         elif kind == 0xCA or kind == 0xCB:
             length = 4 if kind == 0xCA else 8
         elif 0xD9 <= kind <= 0xDB:
-            at = _length(at, end, 1 << (kind - 0xD9), &length)
+            at = _read_length(at, end, 1 << (kind - 0xD9), &length)
         elif kind == 0xDC or kind == 0xDD:
-            at = _length(at, end, 2 if kind == 0xDC else 4, &length)
-            wanted += length
+            at = _read_length(at, end, 2 if kind == 0xDC else 4, &length)
+            remaining += length
             length = 0
         else:
             raise ValueError("an element has an unsupported type")
@@ -67,10 +67,10 @@ cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
     return at
 
 
-cdef const uint8_t* _elements(const Py_buffer& sealed, const uint8_t** end, uint64_t* count) except NULL:
+cdef const uint8_t* _find_elements(const Py_buffer& sealed, const uint8_t** end, uint64_t* count) except NULL:
     """Return the address of a record's elements; sets the end of its payload and the number of elements."""
     cdef const uint8_t* at = <const uint8_t*> sealed.buf
-    cdef Py_ssize_t size = _unsealed(at, sealed.len)
+    cdef Py_ssize_t size = _get_payload_size(at, sealed.len)
     if size < 0:
         raise ValueError("the value fails its checksum")
     end[0] = at + size
@@ -78,7 +78,7 @@ cdef const uint8_t* _elements(const Py_buffer& sealed, const uint8_t** end, uint
         count[0] = at[0] & 15
         return at + 1
     if size and at[0] == 0xDC:
-        return _length(at + 1, end[0], 2, count)
+        return _read_length(at + 1, end[0], 2, count)
     raise ValueError("not an array")
 
 
@@ -87,22 +87,22 @@ def read_elements(value, positions) -> list:
     cdef Py_buffer buffer
     cdef const uint8_t* at
     cdef const uint8_t* end
-    cdef const uint8_t* behind
+    cdef const uint8_t* element_end
     cdef uint64_t count, number = 0, position
     results = []
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        at = _elements(buffer, &end, &count)
+        at = _find_elements(buffer, &end, &count)
         for position in positions:
             if position >= count:
                 raise ValueError("fewer elements than expected")
             if position < number:
                 raise ValueError("the positions do not ascend")
             while number < position:
-                at = _behind(at, end)
+                at = _skip_element(at, end)
                 number += 1
-            behind = _behind(at, end)
-            results.append(None if at[0] == _NIL else PyBytes_FromStringAndSize(<const char*> at, behind - at))
+            element_end = _skip_element(at, end)
+            results.append(None if at[0] == _NIL else PyBytes_FromStringAndSize(<const char*> at, element_end - at))
     finally:
         PyBuffer_Release(&buffer)
     return results
@@ -116,7 +116,7 @@ def replace_elements(value, changed) -> bytes | None:
     cdef Py_buffer buffer
     cdef const uint8_t* at
     cdef const uint8_t* end
-    cdef const uint8_t* behind
+    cdef const uint8_t* element_end
     cdef const uint8_t* replacement
     cdef uint64_t count, number
     cdef vector[uint8_t] out
@@ -124,11 +124,11 @@ def replace_elements(value, changed) -> bytes | None:
     cdef bytes element
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        at = _elements(buffer, &end, &count)
+        at = _find_elements(buffer, &end, &count)
         out.reserve(buffer.len + 64)
         out.insert(out.end(), <const uint8_t*> buffer.buf, at)
         for number in range(count):
-            behind = _behind(at, end)
+            element_end = _skip_element(at, end)
             if number in changed:
                 element = changed[number]
                 if element is None:
@@ -138,9 +138,9 @@ def replace_elements(value, changed) -> bytes | None:
                     out.insert(out.end(), replacement, replacement + len(element))
                     empty = False
             else:
-                out.insert(out.end(), at, behind)
+                out.insert(out.end(), at, element_end)
                 empty &= at[0] == _NIL
-            at = behind
+            at = element_end
         if at != end:
             raise ValueError("there are extra bytes after the elements")
     finally:
@@ -155,7 +155,7 @@ cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, P
     """Decode a record into a row; False unless it has exactly one integer or nil per column."""
     cdef const uint8_t* at = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
-    cdef Py_ssize_t size = _unsealed(at, sealed.len), column
+    cdef Py_ssize_t size = _get_payload_size(at, sealed.len), column
     if size < 1 or at[0] != (0x90 | out.shape[1]):
         return False
     end = at + size
@@ -165,7 +165,7 @@ cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, P
             out[row, column] = nil
             at += 1
             continue
-        at = _whole_number(at, end, &out[row, column])
+        at = _read_integer(at, end, &out[row, column])
         if at == NULL:
             return False
     return at == end

@@ -91,7 +91,7 @@ cdef class PageTable:
             if not self._is_sound(<const uint8_t*> buffer.buf):
                 raise self.damage(f"page {number} is inconsistent")
             if self._writable:
-                page = self._new_copy()
+                page = self._allocate_copy()
                 memcpy(page, buffer.buf, _PAGE_BYTES)
             else:
                 page = <uint8_t*> buffer.buf
@@ -110,7 +110,7 @@ cdef class PageTable:
             return is_block_page_sound(page) and (not self._writable or are_records_disjoint(page))
         return True
 
-    cdef uint8_t* own(self, uint32_t number) except NULL:
+    cdef uint8_t* get_writable(self, uint32_t number) except NULL:
         """Return the private copy of a page, marked as changed."""
         self._require_writable()
         cdef uint8_t* page = <uint8_t*> self.read(number)
@@ -191,14 +191,14 @@ cdef class PageTable:
             free(self._pages[number] - _PAGE_OVERHEAD)
             self._pages[number] = NULL
 
-    cdef uint8_t* _new_copy(self) except NULL:
+    cdef uint8_t* _allocate_copy(self) except NULL:
         cdef void* memory = NULL
         if posix_memalign(&memory, 64, _PAGE_BYTES + _PAGE_OVERHEAD) != 0:
             raise MemoryError()
         return <uint8_t*> memory + _PAGE_OVERHEAD
 
     cdef int _create_page(self, uint32_t number) except -1:
-        cdef uint8_t* page = self._new_copy()
+        cdef uint8_t* page = self._allocate_copy()
         cdef const uint8_t* encoding = self._encoding
         memset(page, 0, _PAGE_BYTES)
         memcpy(page, encoding, 4)
@@ -225,7 +225,7 @@ cdef class PageTable:
 
     def mark_changed(self, number: int) -> None:
         """Mark a page as changed."""
-        self.own(number)
+        self.get_writable(number)
 
     def count_loaded(self) -> int:
         """Return the number of pages that have been read or created."""

@@ -27,19 +27,19 @@ import numpy as np
 
 
 #: The smallest valid restart · epsilon; its inverse bounds the work.
-cdef double SMALLEST_STEP = 1e-15
+cdef double MIN_STEP = 1e-15
 
 #: A mass of 1, and the bits of a row's greatest weight; the sum of so many weights does not overflow. A row whose
 #: greatest weight has a smaller exponent is a dead end, because the factor that scales it would overflow.
 cdef int64_t ONE = 1 << 60
 cdef int WEIGHT_BITS = 40
-cdef int64_t MOST_NEIGHBOURS = 1 << 22
-cdef int LEAST_EXPONENT = -900
+cdef int64_t MAX_NEIGHBOURS = 1 << 22
+cdef int MIN_EXPONENT = -900
 
 
 cdef struct Predecessor:
     # A node that may precede another one on the likeliest walk to it, with the likelihood for which that is true.
-    int64_t node, before
+    int64_t node, predecessor
     double likelihood
 
 
@@ -69,7 +69,7 @@ cdef class ForwardPush:
     cdef vector[int64_t] _masses
     # The likelihood of the likeliest walk to each node, once needed, and the possible predecessors on such a walk.
     cdef vector[double] _likelihood
-    cdef vector[int64_t] _before
+    cdef vector[int64_t] _predecessor
     cdef vector[Predecessor] _predecessors
     # The mass that left dead ends, which returns to the seeds.
     cdef int64_t _returning
@@ -87,9 +87,9 @@ cdef class ForwardPush:
         cdef Py_ssize_t i
         cdef int64_t number
         cdef double total = 0
-        if not (0 < restart < 1 and 0 < epsilon < 1 and restart * epsilon >= SMALLEST_STEP):
+        if not (0 < restart < 1 and 0 < epsilon < 1 and restart * epsilon >= MIN_STEP):
             raise ValueError(f"restart {restart} and epsilon {epsilon} are not between 0 and 1, or their product is "
-                             f"below {SMALLEST_STEP}")
+                             f"below {MIN_STEP}")
         if not seeds.shape[0] == masses.shape[0] == sizes.shape[0]:
             raise ValueError(f"{seeds.shape[0]} seeds, but {masses.shape[0]} masses and {sizes.shape[0]} sizes")
         for i in range(seeds.shape[0]):
@@ -102,12 +102,12 @@ cdef class ForwardPush:
         self._epsilon = epsilon
         self._table.assign(1 << 10, 0)
         for i in range(seeds.shape[0]):
-            number = self._number(seeds[i], sizes[i])
+            number = self._find_or_add_node(seeds[i], sizes[i])
             self._seeds.push_back(number)
             self._seed_shares.push_back(masses[i])
             self._receive(number, <int64_t> (masses[i] * ONE))
 
-    cdef int64_t _number(self, uint64_t node, double size) noexcept nogil:
+    cdef int64_t _find_or_add_node(self, uint64_t node, double size) noexcept nogil:
         """Return the number of a node; a new node gets this size."""
         cdef uint64_t mask = self._table.size() - 1
         cdef uint64_t slot = mix(node) & mask
@@ -167,21 +167,21 @@ cdef class ForwardPush:
         if not 0 <= bounds[0] <= bounds[nodes.shape[0]] <= count:
             raise ValueError(f"bounds are {bounds[0]} to {bounds[nodes.shape[0]]}, but neighbors 0 to {count}")
         for i in range(nodes.shape[0]):
-            if bounds[i] > bounds[i + 1] or bounds[i] + MOST_NEIGHBOURS < bounds[i + 1]:
-                raise ValueError(f"row {i}, {bounds[i]} to {bounds[i + 1]}, must have 0 to {MOST_NEIGHBOURS} neighbors")
+            if bounds[i] > bounds[i + 1] or bounds[i] + MAX_NEIGHBOURS < bounds[i + 1]:
+                raise ValueError(f"row {i}, {bounds[i]} to {bounds[i + 1]}, must have 0 to {MAX_NEIGHBOURS} neighbors")
         for j in range(bounds[0], bounds[nodes.shape[0]]):
             if not (0 <= weights[j] < INFINITY and 1 <= sizes[j] < INFINITY):
                 raise ValueError(f"neighbor {j} has an invalid weight {weights[j]} or size {sizes[j]}")
         with nogil:
             for i in range(nodes.shape[0]):
-                number = self._number(nodes[i], 1)
+                number = self._find_or_add_node(nodes[i], 1)
                 if self._known[number]:
                     continue
                 total, greatest = 0, 0
                 for j in range(bounds[i], bounds[i + 1]):
                     greatest = max(greatest, weights[j])
                 frexp(greatest, &exponent)
-                scale = ldexp(1, WEIGHT_BITS - exponent) if exponent >= LEAST_EXPONENT else 0
+                scale = ldexp(1, WEIGHT_BITS - exponent) if exponent >= MIN_EXPONENT else 0
                 for j in range(bounds[i], bounds[i + 1]):
                     total += <int64_t> (scale * weights[j])
                 self._begin[number] = self._neighbours.size()
@@ -189,7 +189,7 @@ cdef class ForwardPush:
                     for j in range(bounds[i], bounds[i + 1]):
                         weight = <int64_t> (scale * weights[j])
                         if weight > 0:
-                            self._neighbours.push_back(self._number(neighbours[j], sizes[j]))
+                            self._neighbours.push_back(self._find_or_add_node(neighbours[j], sizes[j]))
                             self._shares.push_back(<double> weight / <double> total)
                 self._end[number] = self._neighbours.size()
                 self._known[number] = 1
@@ -263,7 +263,7 @@ cdef class ForwardPush:
             missing += self._residual[i] - share
         return self._to_nodes(numbers), masses, <double> missing / ONE
 
-    def before(self, uint64_t node):
+    def get_predecessors(self, uint64_t node):
         """Return the nodes (u64), unordered, that precede a node on the likeliest walks to it from a seed: the node
         itself if such a walk begins there; empty if no walk leads there.
 
@@ -275,17 +275,17 @@ cdef class ForwardPush:
         cdef int64_t number
         cdef size_t i
         cdef vector[int64_t] predecessors
-        if self._before.size() != self._nodes.size():
+        if self._predecessor.size() != self._nodes.size():
             with nogil:
                 self._find_predecessors()
         while self._table[slot] and self._nodes[self._table[slot] - 1] != node:
             slot = (slot + 1) & mask
         number = self._table[slot] - 1
-        if number >= 0 and self._before[number] >= 0:
-            predecessors.push_back(self._before[number])
+        if number >= 0 and self._predecessor[number] >= 0:
+            predecessors.push_back(self._predecessor[number])
             for i in range(self._predecessors.size()):
                 if self._predecessors[i].node == number and self._predecessors[i].likelihood == self._likelihood[number]:
-                    predecessors.push_back(self._predecessors[i].before)
+                    predecessors.push_back(self._predecessors[i].predecessor)
         return self._to_nodes(predecessors)
 
     cdef void _find_predecessors(self) noexcept nogil:
@@ -298,11 +298,11 @@ cdef class ForwardPush:
         cdef size_t i
         cdef Predecessor way
         self._likelihood.assign(self._nodes.size(), 0)
-        self._before.assign(self._nodes.size(), -1)
+        self._predecessor.assign(self._nodes.size(), -1)
         self._predecessors.clear()
         for i in range(self._seeds.size()):
             self._likelihood[self._seeds[i]] = self._seed_shares[i]
-            self._before[self._seeds[i]] = self._seeds[i]
+            self._predecessor[self._seeds[i]] = self._seeds[i]
             queue.push(pair[double, int64_t](self._seed_shares[i], self._seeds[i]))
         while not queue.empty():
             nearest = queue.top()
@@ -314,10 +314,10 @@ cdef class ForwardPush:
                 other = self._neighbours[j]
                 if likelihood > self._likelihood[other]:
                     self._likelihood[other] = likelihood
-                    self._before[other] = nearest.second
+                    self._predecessor[other] = nearest.second
                     queue.push(pair[double, int64_t](likelihood, other))
                 elif likelihood == self._likelihood[other] and likelihood > 0:
-                    way.node, way.before, way.likelihood = other, nearest.second, likelihood
+                    way.node, way.predecessor, way.likelihood = other, nearest.second, likelihood
                     self._predecessors.push_back(way)
 
     cdef object _to_nodes(self, const vector[int64_t]& numbers):

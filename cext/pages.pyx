@@ -43,21 +43,21 @@ class PageError(Exception):
     """A page is damaged, or its transaction is closed."""
 
 
-cdef inline uint16_t _u16(const uint8_t* at) noexcept:
+cdef inline uint16_t _read_u16(const uint8_t* at) noexcept:
     cdef uint16_t number
     memcpy(&number, at, 2)
     return number
 
 
-cdef inline uint64_t _u64(const uint8_t* at) noexcept:
+cdef inline uint64_t _read_u64(const uint8_t* at) noexcept:
     cdef uint64_t number
     memcpy(&number, at, 8)
     return number
 
 
-cdef inline int _count(const uint8_t* page) noexcept:
+cdef inline int _count_nodes(const uint8_t* page) noexcept:
     """Return the number of nodes of a verified page."""
-    return (_u16(page + 12) - _HEADER) >> 1
+    return (_read_u16(page + 12) - _HEADER) >> 1
 
 
 cdef inline int _compare(const uint8_t* key, Py_ssize_t size, const uint8_t* other, Py_ssize_t other_size) noexcept:
@@ -82,14 +82,14 @@ cdef class Pages:
         self._base = <const uint8_t*> address
         self._size = page_size
         page = self._base + (change & 1) * page_size
-        if _u64(page) != change & 1 or not _u16(page + 10) & _META:
+        if _read_u64(page) != change & 1 or not _read_u16(page + 10) & _META:
             raise PageError(f"page {change & 1} is not a meta page")
         page += _HEADER
-        self._end = _u64(page + 120) + 1
-        self.change = _u64(page + 128)
+        self._end = _read_u64(page + 120) + 1
+        self.change = _read_u64(page + 128)
         self._open = True
         self._trees = {}
-        self._main = _tree(self, page + 72)
+        self._main = _make_tree(self, page + 72)
 
     def close(self):
         """Refuse all further reads: from now on the pages may change or be unmapped."""
@@ -108,12 +108,12 @@ cdef class Pages:
             return <object> known
         tree = None
         name = table.encode("utf-8", "surrogateescape")
-        page = self._main._leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &index)
+        page = self._main._find_leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &index)
         if page != NULL and index >= 0:
-            record = self._value(page, index, self._node(page, index), &size)
-            if size != _RECORD or _u16(record + 4):
+            record = self._get_value(page, index, self._get_node(page, index), &size)
+            if size != _RECORD or _read_u16(record + 4):
                 raise PageError(f"the record of table {table} is damaged")
-            tree = _tree(self, record)
+            tree = _make_tree(self, record)
         self._trees[table] = tree
         return tree
 
@@ -121,7 +121,7 @@ cdef class Pages:
         """Return the names of all tables."""
         return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main, False)]
 
-    cdef const uint8_t* _page(self, uint64_t number, int kind) except NULL:
+    cdef const uint8_t* _get_page(self, uint64_t number, int kind) except NULL:
         """Return a verified branch or leaf page."""
         cdef const uint8_t* page
         cdef int lower, upper
@@ -130,46 +130,46 @@ cdef class Pages:
         if number < _METAS or number >= self._end:
             raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
         page = self._base + number * self._size
-        if _u64(page) != number:
-            raise PageError(f"page {number} is overwritten: it has the number {_u64(page)}")
-        if _u16(page + 10) != kind:
-            raise PageError(f"page {number} has the flags {_u16(page + 10)} instead of {kind}")
-        lower, upper = _u16(page + 12), _u16(page + 14)
+        if _read_u64(page) != number:
+            raise PageError(f"page {number} is overwritten: it has the number {_read_u64(page)}")
+        if _read_u16(page + 10) != kind:
+            raise PageError(f"page {number} has the flags {_read_u16(page + 10)} instead of {kind}")
+        lower, upper = _read_u16(page + 12), _read_u16(page + 14)
         if lower < _HEADER + 2 * (1 + (kind == _BRANCH)) or lower & 1 or lower > upper or upper > <int> self._size:
             raise PageError(f"page {number} has invalid bounds of its nodes, {lower} and {upper}")
         return page
 
-    cdef const uint8_t* _node(self, const uint8_t* page, int index) except NULL:
+    cdef const uint8_t* _get_node(self, const uint8_t* page, int index) except NULL:
         """Return a node whose header and key lie within its page."""
-        cdef uint32_t offset = _u16(page + _HEADER + 2 * index)
-        if offset < _u16(page + 14) or offset + _NODE > self._size or \
-                offset + _NODE + _u16(page + offset + 6) > self._size:
-            raise PageError(f"page {_u64(page)}: node {index} is not within the page")
+        cdef uint32_t offset = _read_u16(page + _HEADER + 2 * index)
+        if offset < _read_u16(page + 14) or offset + _NODE > self._size or \
+                offset + _NODE + _read_u16(page + offset + 6) > self._size:
+            raise PageError(f"page {_read_u64(page)}: node {index} is not within the page")
         return page + offset
 
-    cdef const uint8_t* _value(
+    cdef const uint8_t* _get_value(
         self, const uint8_t* page, int index, const uint8_t* node, Py_ssize_t* size
     ) except NULL:
         """Return the value of a leaf node, and set its size."""
-        cdef Py_ssize_t length = _u16(node) | <Py_ssize_t> _u16(node + 2) << 16
-        cdef const uint8_t* value = node + _NODE + _u16(node + 6)
+        cdef Py_ssize_t length = _read_u16(node) | <Py_ssize_t> _read_u16(node + 2) << 16
+        cdef const uint8_t* value = node + _NODE + _read_u16(node + 6)
         cdef const uint8_t* first
-        cdef uint16_t flags = _u16(node + 4)
+        cdef uint16_t flags = _read_u16(node + 4)
         cdef uint64_t number, pages
         cdef uint32_t run
         if flags & ~(_BIG | _TABLE) or flags == (_BIG | _TABLE):
-            raise PageError(f"page {_u64(page)}: node {index} has invalid flags, {flags}")
+            raise PageError(f"page {_read_u64(page)}: node {index} has invalid flags, {flags}")
         size[0] = length
         if value + (8 if flags & _BIG else length) > page + self._size:
-            raise PageError(f"page {_u64(page)}: node {index} is not within the page")
+            raise PageError(f"page {_read_u64(page)}: node {index} is not within the page")
         if not flags & _BIG:
             return value
-        number, pages = _u64(value), (_HEADER - 1 + length) // self._size + 1
+        number, pages = _read_u64(value), (_HEADER - 1 + length) // self._size + 1
         if number < _METAS or number >= self._end or number + pages > self._end:
             raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
         first = self._base + number * self._size
         memcpy(&run, first + 12, 4)
-        if _u64(first) != number or _u16(first + 10) != _OVERFLOW or run != pages:
+        if _read_u64(first) != number or _read_u16(first + 10) != _OVERFLOW or run != pages:
             raise PageError(f"page {number} is overwritten: it is not the first of {pages} of a value")
         return first + _HEADER
 
@@ -178,13 +178,13 @@ cdef class Pages:
     ) except -1:
         """Return the first node of a page whose key is not below a key; in a branch page, the node that leads to it."""
         cdef int low = 1 if branch else 0
-        cdef int high = _count(page), middle, order
+        cdef int high = _count_nodes(page), middle, order
         cdef const uint8_t* node
         exact[0] = False
         while low < high:
             middle = (low + high) >> 1
-            node = self._node(page, middle)
-            order = _compare(node + _NODE, _u16(node + 6), key, size)
+            node = self._get_node(page, middle)
+            order = _compare(node + _NODE, _read_u16(node + 6), key, size)
             if order == 0:
                 exact[0] = True
                 return middle
@@ -194,12 +194,14 @@ cdef class Pages:
                 high = middle
         return low - 1 if branch else low
 
-    cdef uint64_t _child(self, const uint8_t* page, int index) except 0:
+    cdef uint64_t _get_child(self, const uint8_t* page, int index) except 0:
         """Return the number of the page that a node of a branch page leads to."""
-        cdef const uint8_t* node = self._node(page, index)
-        cdef uint64_t number = _u16(node) | <uint64_t> _u16(node + 2) << 16 | <uint64_t> _u16(node + 4) << 32
+        cdef const uint8_t* node = self._get_node(page, index)
+        cdef uint64_t number = (
+            _read_u16(node) | <uint64_t> _read_u16(node + 2) << 16 | <uint64_t> _read_u16(node + 4) << 32
+        )
         if number < _METAS:
-            raise PageError(f"page {_u64(page)}: node {index} leads to an invalid page, {number}")
+            raise PageError(f"page {_read_u64(page)}: node {index} leads to an invalid page, {number}")
         return number
 
 
@@ -225,7 +227,7 @@ cdef class Tree:
             "entries": self.entries,
         }
 
-    cdef const uint8_t* _leaf(self, const uint8_t* key, Py_ssize_t size, int* index) except? NULL:
+    cdef const uint8_t* _find_leaf(self, const uint8_t* key, Py_ssize_t size, int* index) except? NULL:
         """Return the leaf for a key, and set ``index`` to the key's position or -1; NULL in an empty tree."""
         cdef int level
         cdef bint exact = False
@@ -236,9 +238,9 @@ cdef class Tree:
         if number == _NO_PAGE:
             return NULL
         for level in range(1, self._depth):
-            page = self._pages._page(number, _BRANCH)
-            number = self._pages._child(page, self._pages._search(page, key, size, True, &exact))
-        page = self._pages._page(number, _LEAF)
+            page = self._pages._get_page(number, _BRANCH)
+            number = self._pages._get_child(page, self._pages._search(page, key, size, True, &exact))
+        page = self._pages._get_page(number, _LEAF)
         index[0] = self._pages._search(page, key, size, False, &exact)
         if not exact:
             index[0] = -1
@@ -249,12 +251,12 @@ cdef class Tree:
         cdef int index = -1
         cdef Py_ssize_t size = 0
         cdef const uint8_t* value
-        cdef const uint8_t* page = self._leaf(
+        cdef const uint8_t* page = self._find_leaf(
             <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &index
         )
         if page == NULL or index < 0:
             return None
-        value = self._pages._value(page, index, self._pages._node(page, index), &size)
+        value = self._pages._get_value(page, index, self._pages._get_node(page, index), &size)
         return PyMemoryView_FromMemory(<char*> value, size, PyBUF_READ)
 
     def cursor(self, bint skip_damage=False):
@@ -273,14 +275,14 @@ cdef class Tree:
         if self._verify_value(key, NULL) == NULL or not siblings:
             return
         for level in range(1, self._depth):
-            page = self._pages._page(number, _BRANCH)
+            page = self._pages._get_page(number, _BRANCH)
             index = self._pages._search(
                 page, <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), True, &exact
             )
             for step in range(-1, 2, 2):
-                if 0 <= index + step < _count(page):
-                    self._verify_first(self._pages._child(page, index + step), level + 1)
-            number = self._pages._child(page, index)
+                if 0 <= index + step < _count_nodes(page):
+                    self._verify_first(self._pages._get_child(page, index + step), level + 1)
+            number = self._pages._get_child(page, index)
 
     cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
         """Verify the pages that lead to a key, and its value; return the leaf, which may be ``page``.
@@ -293,25 +295,25 @@ cdef class Tree:
         cdef int index = -1
         cdef bint exact = False
         if page != NULL:
-            last = self._pages._node(page, _count(page) - 1)
-            if _compare(bytes_of_key, size, last + _NODE, _u16(last + 6)) > 0:
+            last = self._pages._get_node(page, _count_nodes(page) - 1)
+            if _compare(bytes_of_key, size, last + _NODE, _read_u16(last + 6)) > 0:
                 page = NULL
         if page == NULL:
-            page = self._leaf(bytes_of_key, size, &index)
+            page = self._find_leaf(bytes_of_key, size, &index)
         else:
             index = self._pages._search(page, bytes_of_key, size, False, &exact)
             if not exact:
                 index = -1
         if page != NULL and index >= 0:
-            self._pages._value(page, index, self._pages._node(page, index), &size)
+            self._pages._get_value(page, index, self._pages._get_node(page, index), &size)
         return page
 
     cdef int _verify_first(self, uint64_t number, int level) except -1:
         """Verify a page and the pages from it down to its first leaf."""
         while level < self._depth:
-            number = self._pages._child(self._pages._page(number, _BRANCH), 0)
+            number = self._pages._get_child(self._pages._get_page(number, _BRANCH), 0)
             level += 1
-        self._pages._page(number, _LEAF)
+        self._pages._get_page(number, _LEAF)
         return 0
 
     def verify_paths(self, list records not None):
@@ -330,7 +332,7 @@ cdef class Tree:
         cdef Cursor cursor = Cursor(self, False)
         if not cursor._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
             return None
-        cursor._at[cursor._top] = _count(cursor._stack[cursor._top]) - 1 if forward else 0
+        cursor._at[cursor._top] = _count_nodes(cursor._stack[cursor._top]) - 1 if forward else 0
         limit = cursor.key()
         return limit if cursor._move(1 if forward else -1) else None
 
@@ -348,23 +350,24 @@ cdef class Tree:
             raise PageError(f"page {number} is referred to, but the file has {self._pages._end} pages")
         if level == self._depth and not self._overflows:
             return 0
-        page = self._pages._page(number, _LEAF if level == self._depth else _BRANCH)
-        for index in range(_count(page)):
+        page = self._pages._get_page(number, _LEAF if level == self._depth else _BRANCH)
+        for index in range(_count_nodes(page)):
             if level == self._depth:
-                self._pages._value(page, index, self._pages._node(page, index), &size)
+                self._pages._get_value(page, index, self._pages._get_node(page, index), &size)
             else:
-                self._verify_below(self._pages._child(page, index), level + 1)
+                self._verify_below(self._pages._get_child(page, index), level + 1)
         return 0
 
 
-cdef Tree _tree(Pages pages, const uint8_t* record):
+cdef Tree _make_tree(Pages pages, const uint8_t* record):
     """Create the tree that a record of 48 bytes describes."""
     cdef Tree tree = Tree.__new__(Tree)
     tree._pages = pages
-    tree._depth = _u16(record + 6)
-    tree._branches, tree._leaves, tree._overflows = _u64(record + 8), _u64(record + 16), _u64(record + 24)
-    tree.entries = _u64(record + 32)
-    tree._root = _u64(record + 40)
+    tree._depth = _read_u16(record + 6)
+    tree._branches, tree._leaves = _read_u64(record + 8), _read_u64(record + 16)
+    tree._overflows = _read_u64(record + 24)
+    tree.entries = _read_u64(record + 32)
+    tree._root = _read_u64(record + 40)
     if tree._root == _NO_PAGE:
         tree._depth = 0
     elif not 0 < tree._depth <= _DEEPEST:
@@ -400,7 +403,7 @@ cdef class Cursor:
         pass
 
     def __iter__(self):
-        self._begin(1)
+        self._enter_end(1)
         return Records(self, 1)
 
     cdef bint _is_empty(self) except -1:
@@ -411,7 +414,7 @@ cdef class Cursor:
     cdef bint _enter_page(self, int level, uint64_t number) except -1:
         """Put a page on the stack; False if it is damaged and skipped."""
         try:
-            self._stack[level] = self._pages._page(number, _LEAF if level == self._top else _BRANCH)
+            self._stack[level] = self._pages._get_page(number, _LEAF if level == self._top else _BRANCH)
         except PageError as error:
             if not self._skip_damage or not self._pages._open:
                 raise
@@ -423,7 +426,7 @@ cdef class Cursor:
         """Put the child of the current node of a branch page on the stack."""
         cdef uint64_t number
         try:
-            number = self._pages._child(self._stack[level], self._at[level])
+            number = self._pages._get_child(self._stack[level], self._at[level])
         except PageError as error:
             if not self._skip_damage:
                 raise
@@ -436,11 +439,11 @@ cdef class Cursor:
         while level < self._top:
             if self._enter_child(level):
                 level += 1
-                self._at[level] = 0 if step > 0 else _count(self._stack[level]) - 1
+                self._at[level] = 0 if step > 0 else _count_nodes(self._stack[level]) - 1
                 continue
             while True:  # to the next node, in a page above if this page has none
                 self._at[level] += step
-                if 0 <= self._at[level] < _count(self._stack[level]):
+                if 0 <= self._at[level] < _count_nodes(self._stack[level]):
                     break
                 level -= 1
                 if level < 0:
@@ -458,16 +461,16 @@ cdef class Cursor:
         """Move past the current node of a level and everything below it."""
         while level >= 0:
             self._at[level] += step
-            if 0 <= self._at[level] < _count(self._stack[level]):
+            if 0 <= self._at[level] < _count_nodes(self._stack[level]):
                 return self._descend(level, step)
             level -= 1
         return False
 
-    cdef bint _begin(self, int step) except -1:
+    cdef bint _enter_end(self, int step) except -1:
         self._placed = False
         if self._is_empty() or not self._enter_page(0, self._tree._root):
             return False
-        self._at[0] = 0 if step > 0 else _count(self._stack[0]) - 1
+        self._at[0] = 0 if step > 0 else _count_nodes(self._stack[0]) - 1
         self._placed = self._descend(0, step)
         return self._placed
 
@@ -489,17 +492,17 @@ cdef class Cursor:
 
     def first(self):
         """Go to the first record; False in an empty tree."""
-        return self._begin(1)
+        return self._enter_end(1)
 
     def last(self):
         """Go to the last record; False in an empty tree."""
-        return self._begin(-1)
+        return self._enter_end(-1)
 
     def set_range(self, bytes key not None):
         """Go to the first record whose key is not below a key; False at the end."""
         if not self._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
             return False
-        if self._at[self._top] == _count(self._stack[self._top]):
+        if self._at[self._top] == _count_nodes(self._stack[self._top]):
             self._at[self._top] -= 1
             return self._move(1)
         return True
@@ -520,8 +523,8 @@ cdef class Cursor:
         """Return the key of the record."""
         if not self._placed or not self._pages._open:
             raise PageError("the cursor is at no record, or its transaction is closed")
-        cdef const uint8_t* node = self._pages._node(self._stack[self._top], self._at[self._top])
-        return PyBytes_FromStringAndSize(<const char*> node + _NODE, _u16(node + 6))
+        cdef const uint8_t* node = self._pages._get_node(self._stack[self._top], self._at[self._top])
+        return PyBytes_FromStringAndSize(<const char*> node + _NODE, _read_u16(node + 6))
 
     cpdef value(self):
         """Return the value of the record; empty if the value is damaged and the cursor skips damage."""
@@ -532,8 +535,8 @@ cdef class Cursor:
             raise PageError("the cursor is at no record, or its transaction is closed")
         page = self._stack[self._top]
         try:
-            value = self._pages._value(
-                page, self._at[self._top], self._pages._node(page, self._at[self._top]), &size
+            value = self._pages._get_value(
+                page, self._at[self._top], self._pages._get_node(page, self._at[self._top]), &size
             )
         except PageError:
             if not self._skip_damage:
@@ -577,7 +580,7 @@ cdef class Records:
 
 def verify_free_list(Pages pages not None):
     """Verify the list of free pages. LMDB reuses them without reading them, so a wrong entry overwrites used pages."""
-    cdef Tree tree = _tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
+    cdef Tree tree = _make_tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
     cdef Cursor cursor = Cursor(tree, False)
     cdef bytearray listed = bytearray(pages._end // 8 + 1)
     cdef uint8_t* marks = listed
@@ -588,12 +591,12 @@ def verify_free_list(Pages pages not None):
     cdef bint more = cursor.first()
     while more:
         page = cursor._stack[cursor._top]
-        numbers = pages._value(page, cursor._at[cursor._top], pages._node(page, cursor._at[cursor._top]), &size)
-        if size < 8 or size % 8 or _u64(numbers) != <uint64_t> size // 8 - 1:
+        numbers = pages._get_value(page, cursor._at[cursor._top], pages._get_node(page, cursor._at[cursor._top]), &size)
+        if size < 8 or size % 8 or _read_u64(numbers) != <uint64_t> size // 8 - 1:
             raise PageError("the list of free pages is damaged")
         before = pages._end
         for index in range(1, size // 8):
-            number = _u64(numbers + 8 * index)
+            number = _read_u64(numbers + 8 * index)
             if number < _METAS or number >= before or marks[number >> 3] >> (number & 7) & 1:
                 raise PageError(f"the list of free pages is damaged at page {number}")
             marks[number >> 3] |= 1 << (number & 7)

@@ -16,7 +16,7 @@ def record_changes(
     newer: Mapping[bytes, Chain],
     older: Mapping[bytes, Chain],
     stored: Callable[[bytes], Value | None],
-    most: int,
+    max_pieces: int,
     pieces: dict[bytes, Chain],
     chains: dict[bytes, Chain],
 ) -> int: ...

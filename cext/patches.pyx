@@ -26,12 +26,12 @@ include "leb128.pxi"
 
 cdef enum:
     # The bytes that a copy must save, because it costs two or three numbers.
-    _LEAST = 8
+    _MIN_COPY_BYTES = 8
     # Bits of a hash of eight bytes. A longer value is indexed only at every step of several bytes.
     _HASH_BITS = 12
     _POSITIONS = 1 << _HASH_BITS
     # A larger value is stored as a whole.
-    _MOST = 1 << 24
+    _MAX_VALUE_BYTES = 1 << 24
     # The kinds of pieces.
     _VALUE = 0
     _PATCH = 1
@@ -48,18 +48,18 @@ cdef inline uint32_t _hash(uint64_t eight) noexcept:
     return <uint32_t> ((eight * <uint64_t> 0x9E3779B97F4A7C15) >> (64 - _HASH_BITS))
 
 
-cdef inline Py_ssize_t _count_equal(const uint8_t* one, const uint8_t* other, Py_ssize_t most) noexcept:
-    """Return the number of equal bytes from two addresses on, at most ``most``."""
+cdef inline Py_ssize_t _count_equal(const uint8_t* one, const uint8_t* other, Py_ssize_t limit) noexcept:
+    """Return the number of equal bytes from two addresses on, at most ``limit``."""
     cdef Py_ssize_t count = 0
-    while count + 8 <= most and _read_eight(one + count) == _read_eight(other + count):
+    while count + 8 <= limit and _read_eight(one + count) == _read_eight(other + count):
         count += 8
-    while count < most and one[count] == other[count]:
+    while count < limit and one[count] == other[count]:
         count += 1
     return count
 
 
-cdef inline void _literal(vector[uint8_t]& out, const uint8_t* at, Py_ssize_t count) noexcept:
-    _write(out, count)
+cdef inline void _write_literal(vector[uint8_t]& out, const uint8_t* at, Py_ssize_t count) noexcept:
+    _write_leb128(out, count)
     out.insert(out.end(), at, at + count)
 
 
@@ -72,15 +72,15 @@ cdef bint _write_patch(
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
     cdef Py_ssize_t at = 0, begun = 0, expected = 0, source, length, position
     cdef uint64_t number
-    _write(out, old_size)
-    _write(out, new_size)
+    _write_leb128(out, old_size)
+    _write_leb128(out, new_size)
     while at < new_size:
         # The old value continues here if the literal bytes replaced as many.
         source = expected + at - begun
         length = 0
         if source < old_size:
             length = _count_equal(old + source, new + at, min(old_size - source, new_size - at))
-        if length < _LEAST and length < new_size - at and at + 8 <= new_size:
+        if length < _MIN_COPY_BYTES and length < new_size - at and at + 8 <= new_size:
             if not hashed:
                 memset(positions, 0, sizeof(positions))
                 position = 0
@@ -93,7 +93,7 @@ cdef bint _write_patch(
                 number = _count_equal(old + position, new + at, min(old_size - position, new_size - at))
                 if <Py_ssize_t> number > length:
                     source, length = position, <Py_ssize_t> number
-        if length < _LEAST and length < new_size - at:
+        if length < _MIN_COPY_BYTES and length < new_size - at:
             at += 1
             if at - begun >= new_size:
                 return False
@@ -101,19 +101,19 @@ cdef bint _write_patch(
         # Also copy equal bytes before the match, which a step has skipped.
         while at > begun and source > 0 and old[source - 1] == new[at - 1]:
             source, at, length = source - 1, at - 1, length + 1
-        _literal(out, new + begun, at - begun)
-        _write(out, length)
+        _write_literal(out, new + begun, at - begun)
+        _write_leb128(out, length)
         expected += at - begun
         if source >= expected:
-            _write(out, 2 * <uint64_t> (source - expected))
+            _write_leb128(out, 2 * <uint64_t> (source - expected))
         else:
-            _write(out, 2 * <uint64_t> (expected - source) - 1)
+            _write_leb128(out, 2 * <uint64_t> (expected - source) - 1)
         at += length
         begun, expected = at, source + length
         if <Py_ssize_t> out.size() >= new_size:
             return False
     if at > begun:
-        _literal(out, new + begun, at - begun)
+        _write_literal(out, new + begun, at - begun)
     return <Py_ssize_t> out.size() < new_size
 
 
@@ -127,9 +127,9 @@ def make_patch(old, new):
         PyObject_GetBuffer(new, &after, PyBUF_SIMPLE)
         try:
             shorter = (
-                after.len > _LEAST
-                and before.len < _MOST
-                and after.len < _MOST
+                after.len > _MIN_COPY_BYTES
+                and before.len < _MAX_VALUE_BYTES
+                and after.len < _MAX_VALUE_BYTES
                 and _write_patch(<const uint8_t*> before.buf, before.len, <const uint8_t*> after.buf, after.len, out)
             )
         finally:
@@ -139,26 +139,26 @@ def make_patch(old, new):
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size()) if shorter else None
 
 
-cdef bytes _apply(const uint8_t* old, uint64_t old_size, const uint8_t* at, const uint8_t* end):
+cdef bytes _apply_patch(const uint8_t* old, uint64_t old_size, const uint8_t* at, const uint8_t* end):
     cdef uint64_t expected_size, new_size, done = 0, length, shift, source = 0
     cdef bytes piece
     cdef uint8_t* new
-    at = _read(at, end, &expected_size)
-    at = _read(at, end, &new_size)
-    if expected_size != old_size or new_size >= _MOST:
+    at = _read_leb128(at, end, &expected_size)
+    at = _read_leb128(at, end, &new_size)
+    if expected_size != old_size or new_size >= _MAX_VALUE_BYTES:
         raise ValueError(f"the patch is for a value of {expected_size} bytes, not of {old_size}")
     piece = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> new_size)
     new = <uint8_t*> PyBytes_AS_STRING(piece)
     while at < end:
-        at = _read(at, end, &length)
+        at = _read_leb128(at, end, &length)
         if length > <uint64_t> (end - at) or length > new_size - done:
             raise ValueError("literal bytes of a patch are truncated")
         memcpy(new + done, at, length)
         at, done, source = at + length, done + length, source + length
         if at == end:
             break
-        at = _read(at, end, &length)
-        at = _read(at, end, &shift)
+        at = _read_leb128(at, end, &length)
+        at = _read_leb128(at, end, &shift)
         source = source - ((shift >> 1) + 1) if shift & 1 else source + (shift >> 1)
         if source > old_size or length > old_size - source or length > new_size - done:
             raise ValueError("a patch copies bytes outside the value")
@@ -176,7 +176,7 @@ def apply_patch(old, patch) -> bytes:
     try:
         PyObject_GetBuffer(patch, &changes, PyBUF_SIMPLE)
         try:
-            return _apply(
+            return _apply_patch(
                 <const uint8_t*> before.buf,
                 before.len,
                 <const uint8_t*> changes.buf,
@@ -200,7 +200,7 @@ cdef object _apply_chain(bytes chain, stored):
     value = stored
     while at < end:
         kind = at[0]
-        at = _read(at + 1, end, &length)
+        at = _read_leb128(at + 1, end, &length)
         if kind > _PATCH_OF_STORED or length > <uint64_t> (end - at):
             raise ValueError("a piece of a chain is truncated")
         if kind == _VALUE:
@@ -211,7 +211,7 @@ cdef object _apply_chain(bytes chain, stored):
                 raise ValueError("a patch changes a missing record")
             PyObject_GetBuffer(old, &before, PyBUF_SIMPLE)
             try:
-                value = _apply(<const uint8_t*> before.buf, before.len, at, at + length)
+                value = _apply_patch(<const uint8_t*> before.buf, before.len, at, at + length)
             finally:
                 PyBuffer_Release(&before)
         at += length
@@ -234,11 +234,11 @@ cdef inline bint _needs_stored(chain) except -1:
     return chain is not None and (len(<bytes> chain) == 0 or PyBytes_AS_STRING(chain)[0] != _VALUE)
 
 
-cdef bytes _piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
+cdef bytes _encode_piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
     cdef vector[uint8_t] out
     out.reserve(size + 8)
     out.push_back(kind)
-    _write(out, size)
+    _write_leb128(out, size)
     out.insert(out.end(), content, content + size)
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
 
@@ -250,7 +250,7 @@ cdef int _count_pieces(bytes chain) except -1:
     cdef uint64_t length
     cdef int count = 0
     while at < end:
-        at = _read(at + 1, end, &length)
+        at = _read_leb128(at + 1, end, &length)
         if length > <uint64_t> (end - at):
             raise ValueError("a piece of a chain is truncated")
         at += length
@@ -258,22 +258,22 @@ cdef int _count_pieces(bytes chain) except -1:
     return count
 
 
-cdef bytes _make_piece(value, chain, stored, int most):
+cdef bytes _make_piece(value, chain, stored, int max_pieces):
     """Return the shortest piece that changes a record with ``chain`` in the segments so far to ``value``."""
     cdef Py_buffer after
     if chain is not None:
-        if _count_pieces(chain) < most:
+        if _count_pieces(chain) < max_pieces:
             old = _apply_chain(chain, stored)
             piece = None if old is None else make_patch(old, value)
             if piece is not None:
-                return _piece(_PATCH, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
+                return _encode_piece(_PATCH, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
         elif stored is not None:
             piece = make_patch(stored, value)
             if piece is not None:
-                return _piece(_PATCH_OF_STORED, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
+                return _encode_piece(_PATCH_OF_STORED, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
     PyObject_GetBuffer(value, &after, PyBUF_SIMPLE)
     try:
-        return _piece(_VALUE, <const uint8_t*> after.buf, after.len)
+        return _encode_piece(_VALUE, <const uint8_t*> after.buf, after.len)
     finally:
         PyBuffer_Release(&after)
 
@@ -284,13 +284,13 @@ cdef inline object _extend(chain, piece):
     return piece
 
 
-def record_changes(changes, dict newer, dict older, stored, int most, dict pieces, dict chains) -> int:
+def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict pieces, dict chains) -> int:
     """Add to ``pieces`` what a new segment stores of some records that change to ``changes`` (None: removed), and to
     ``chains`` what all segments then store of them. Returns the bytes of keys and pieces.
 
     ``newer``, and for records that it lacks ``older``, have the chains so far. ``stored`` returns the value in the
-    table for a key, or None. A chain gets at most ``most`` pieces. Raises ValueError, with the key, if a chain does not
-    belong to its record.
+    table for a key, or None. A chain gets at most ``max_pieces`` pieces. Raises ValueError, with the key, if a chain
+    does not belong to its record.
     """
     cdef Py_ssize_t size = 0
     for key, value in changes.items():
@@ -300,7 +300,7 @@ def record_changes(changes, dict newer, dict older, stored, int most, dict piece
         piece = None
         if value is not None:
             try:
-                piece = _make_piece(value, chain, stored(key) if _needs_stored(chain) else None, most)
+                piece = _make_piece(value, chain, stored(key) if _needs_stored(chain) else None, max_pieces)
             except ValueError as error:
                 raise ValueError(f"key {key.hex()}: {error}") from error
             size += len(<bytes> piece)

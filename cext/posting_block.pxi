@@ -19,16 +19,16 @@ cdef struct Posting:
     uint8_t frequency
 
 
-cdef inline const uint8_t* _count_end(const uint8_t* at, const uint8_t* end, uint64_t* count) except NULL:
+cdef inline const uint8_t* _read_count(const uint8_t* at, const uint8_t* end, uint64_t* count) except NULL:
     """Read the number of postings of a payload."""
     cdef const uint8_t* begin = at
-    at = _read(at, end, count)
+    at = _read_leb128(at, end, count)
     if count[0] > <uint64_t> (end - begin):
         raise ValueError("the number of postings exceeds the size of the block")
     return at
 
 
-cdef const uint8_t* _bounds_end(
+cdef const uint8_t* _read_bounds(
     const uint8_t* begin, const uint8_t* at, const uint8_t* end, uint64_t count, vector[Posting]& bounds
 ) except NULL:
     """Read and verify the bounds of a block whose payload begins at ``begin``; a small block has none."""
@@ -38,13 +38,13 @@ cdef const uint8_t* _bounds_end(
     bounds.clear()
     if count < LISTED:
         return at
-    at = _read(at, end, &pairs)
+    at = _read_leb128(at, end, &pairs)
     bound.chunk = 0
     while pairs:
         if at == end:
             raise ValueError("the bounds are truncated")
         bound.frequency = at[0]
-        at = _read(at + 1, end, &length)
+        at = _read_leb128(at + 1, end, &length)
         bound.length = <uint16_t> length
         bounds.push_back(bound)
         pairs -= 1
@@ -56,18 +56,20 @@ cdef const uint8_t* _bounds_end(
     return at + 2
 
 
-cdef const uint8_t* _payload_end(const uint8_t* at, const uint8_t* end, uint64_t first, vector[Posting]& postings) except NULL:
+cdef const uint8_t* _read_postings(
+    const uint8_t* at, const uint8_t* end, uint64_t first, vector[Posting]& postings
+) except NULL:
     """Read the postings of a payload."""
     cdef const uint8_t* begin = at
     cdef uint64_t count, distance, length
     cdef vector[Posting] bounds
     cdef Posting posting
     posting.chunk = first
-    at = _count_end(at, end, &count)
-    at = _bounds_end(begin, at, end, count, bounds)
+    at = _read_count(at, end, &count)
+    at = _read_bounds(begin, at, end, count, bounds)
     postings.reserve(count)
     while count:
-        at = _read(at, end, &distance)
+        at = _read_leb128(at, end, &distance)
         posting.chunk += distance >> 1
         posting.frequency = 1
         if not distance & 1:
@@ -75,7 +77,7 @@ cdef const uint8_t* _payload_end(const uint8_t* at, const uint8_t* end, uint64_t
                 raise ValueError("a posting is truncated")
             posting.frequency = at[0]
             at += 1
-        at = _read(at, end, &length)
+        at = _read_leb128(at, end, &length)
         posting.length = <uint16_t> length
         postings.push_back(posting)
         count -= 1

@@ -17,7 +17,7 @@ from libcpp.vector cimport vector
 include "posting_block.pxi"
 
 cdef enum:
-    _MOST = 1 << 30
+    _MAX_BLOCK_POSTINGS = 1 << 30
     _FREQUENCIES = 256
 
 
@@ -50,13 +50,13 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
     cdef size_t at
     out.clear()
     out.reserve(4 * count + 32)
-    _write(out, count)
+    _write_leb128(out, count)
     if count >= LISTED:
         _find_bounds(postings, count, bounds)
-        _write(out, bounds.size())
+        _write_leb128(out, bounds.size())
         for at in range(bounds.size()):
             out.push_back(bounds[at].frequency)
-            _write(out, bounds[at].length)
+            _write_leb128(out, bounds[at].length)
         crc = kv_crc(out.data(), out.size())
         out.push_back(<uint8_t> crc)
         out.push_back(<uint8_t> (crc >> 8))
@@ -64,11 +64,11 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
         distance = postings[at].chunk - chunk
         chunk = postings[at].chunk
         if postings[at].frequency == 1:
-            _write(out, distance << 1 | 1)
+            _write_leb128(out, distance << 1 | 1)
         else:
-            _write(out, distance << 1)
+            _write_leb128(out, distance << 1)
             out.push_back(postings[at].frequency)
-        _write(out, postings[at].length)
+        _write_leb128(out, postings[at].length)
 
 
 def count_postings(payload) -> int:
@@ -77,7 +77,7 @@ def count_postings(payload) -> int:
     cdef uint64_t count
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
     try:
-        _read(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, &count)
+        _read_leb128(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, &count)
     finally:
         PyBuffer_Release(&buffer)
     return count
@@ -91,7 +91,7 @@ def unpack_postings(uint64_t first, payload) -> tuple:
     cdef size_t i
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
     try:
-        _payload_end(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, first, postings)
+        _read_postings(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, first, postings)
         if postings.size() >= LISTED:
             _write_payload(postings.data(), postings.size(), again)
             if <Py_ssize_t> again.size() != buffer.len or memcmp(again.data(), buffer.buf, buffer.len) != 0:
@@ -111,10 +111,10 @@ def unpack_postings(uint64_t first, payload) -> tuple:
     return chunks, frequencies, lengths
 
 
-cdef bytes _join_number(bytes prefix, uint64_t number, bytes after):
+cdef bytes _join_key(bytes prefix, uint64_t number, bytes after):
     """Join a prefix, a number as eight bytes, big-endian, and a suffix."""
     cdef uint8_t[8] packed
-    _put_big_endian(packed, number, 8)
+    _write_big_endian(packed, number, 8)
     return prefix + packed[:8] + after
 
 
@@ -126,20 +126,21 @@ cdef struct TermCount:
 
 
 cdef class PostingChanges:
-    """Removed and added postings by term; :meth:`change` applies them to stored blocks, from each term's last one."""
+    """Removed and added postings by term; :meth:`change_blocks` applies them to stored blocks, from each term's last
+    one."""
 
     cdef dict _slots
     cdef vector[TermCount] _counts
-    cdef vector[vector[uint64_t]] _gone
+    cdef vector[vector[uint64_t]] _removed
     cdef vector[vector[Posting]] _added
-    cdef size_t _most
+    cdef size_t _max_postings
 
-    def __cinit__(self, size_t most):
-        """``most``: the postings of a full block, 1 or more. Raises ValueError otherwise."""
-        if not 0 < most <= _MOST:
-            raise ValueError(f"a block can have 1 to {_MOST} postings, not {most}")
+    def __cinit__(self, size_t max_postings):
+        """``max_postings``: the postings of a full block, 1 or more. Raises ValueError otherwise."""
+        if not 0 < max_postings <= _MAX_BLOCK_POSTINGS:
+            raise ValueError(f"a block can have 1 to {_MAX_BLOCK_POSTINGS} postings, not {max_postings}")
         self._slots = {}
-        self._most = most
+        self._max_postings = max_postings
 
     def add(self, uint64_t chunk, counts, length) -> None:
         """Add the postings of a chunk: the frequency of each term, and the chunk's length. Both are capped at their
@@ -155,16 +156,16 @@ cdef class PostingChanges:
     def remove(self, uint64_t chunk, terms) -> None:
         """Remove the postings of a chunk for some terms."""
         for term in terms:
-            self._gone[self._get_slot(term)].push_back(chunk)
+            self._removed[self._get_slot(term)].push_back(chunk)
 
-    def terms(self, among=None) -> list:
+    def list_terms(self, among=None) -> list:
         """Return the changed terms, or those among some terms, sorted."""
         if among is None:
             return sorted(self._slots)
         return sorted([term for term in set(among) if term in self._slots]) if self._slots else []
 
     def forget(self, terms) -> None:
-        """Forget terms whose changes :meth:`change` has all applied."""
+        """Forget terms whose changes :meth:`change_blocks` has all applied."""
         for term in terms:
             del self._slots[term]
         if not self._slots:
@@ -173,13 +174,13 @@ cdef class PostingChanges:
     def clear(self) -> None:
         """Forget everything."""
         self._slots.clear()
-        self._gone.clear()
+        self._removed.clear()
         self._added.clear()
         self._counts.clear()
 
-    def counts(self, terms) -> list:
+    def get_counts(self, terms) -> list:
         """Return for each term the postings that its last block had, and how many more postings and blocks the term has
-        after :meth:`change`. Raises ValueError for a term without changes."""
+        after :meth:`change_blocks`. Raises ValueError for a term without changes."""
         cdef TermCount count
         results: list = []
         for term in terms:
@@ -190,8 +191,8 @@ cdef class PostingChanges:
             results.append((count.last, count.postings, count.blocks))
         return results
 
-    def change(self, terms, prefixes, blocks, dict written) -> tuple:
-        """Change one block of each of some terms: the last, or the one that an earlier :meth:`change` returned.
+    def change_blocks(self, terms, prefixes, blocks, dict written) -> tuple:
+        """Change one block of each of some terms: the last, or the one that an earlier :meth:`change_blocks` returned.
 
         ``prefixes`` are the beginnings of the keys of the terms' blocks, ``blocks`` their keys and sealed values, None
         for a term without blocks. Keys and new values, None for a removed block, are added to ``written``. Returns the
@@ -209,12 +210,12 @@ cdef class PostingChanges:
             slot = self._slots.get(term)
             if slot is None:
                 raise ValueError(f"{term!r} has no changes")
-            here = self._change_block(slot, prefix, block, old, new, out, written)
+            remaining_removals = self._change_block(slot, prefix, block, old, new, out, written)
             self._added[slot].clear()
-            if here:
+            if remaining_removals:
                 remaining.append(term)
                 remaining_prefixes.append(prefix)
-                stops.append(_join_number(prefix, self._gone[slot].back(), b"\0"))
+                stops.append(_join_key(prefix, self._removed[slot].back(), b"\0"))
         return remaining, remaining_prefixes, stops
 
     cdef size_t _get_slot(self, term) except? 0:
@@ -223,8 +224,8 @@ cdef class PostingChanges:
         if slot is None:
             none.last = none.postings = none.blocks = none.known = 0
             self._counts.push_back(none)
-            slot = self._slots[term] = self._gone.size()
-            self._gone.push_back(vector[uint64_t]())
+            slot = self._slots[term] = self._removed.size()
+            self._removed.push_back(vector[uint64_t]())
             self._added.push_back(vector[Posting]())
         return slot
 
@@ -243,12 +244,12 @@ cdef class PostingChanges:
         cdef Py_buffer buffer
         cdef bytes key = None
         cdef uint64_t chunk
-        cdef size_t at = 0, begin, end, here = 0
+        cdef size_t at = 0, begin, end, remaining_removals = 0
         cdef Py_ssize_t size = -1
         cdef bint unchanged = False
-        cdef vector[uint64_t]* gone = &self._gone[slot]
+        cdef vector[uint64_t]* removed = &self._removed[slot]
         cdef vector[Posting]* added = &self._added[slot]
-        sort(gone.begin(), gone.end())
+        sort(removed.begin(), removed.end())
         old.clear()
         new.clear()
         if block is not None:
@@ -256,23 +257,23 @@ cdef class PostingChanges:
             PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
         try:
             if key is not None:
-                size = _unsealed(<const uint8_t*> buffer.buf, buffer.len)
+                size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
                 if size < 0 or len(key) != len(prefix) + 8:
                     raise ValueError(f"key {key.hex()}: the block fails its checksum, or its key is invalid")
-                _payload_end(
+                _read_postings(
                     <const uint8_t*> buffer.buf,
                     <const uint8_t*> buffer.buf + size,
-                    _big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + len(key) - 8),
+                    _read_big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + len(key) - 8),
                     old,
                 )
                 if old.empty():
                     raise ValueError(f"key {key.hex()}: the block has no postings")
-                here = lower_bound(gone.begin(), gone.end(), old[0].chunk) - gone.begin()
+                remaining_removals = lower_bound(removed.begin(), removed.end(), old[0].chunk) - removed.begin()
             if not self._counts[slot].known:
                 self._counts[slot].known = True
                 self._counts[slot].last = old.size()
-            for begin in range(here, gone.size()):
-                chunk = gone[0][begin]
+            for begin in range(remaining_removals, removed.size()):
+                chunk = removed[0][begin]
                 while at < old.size() and old[at].chunk < chunk:
                     new.push_back(old[at])
                     at += 1
@@ -286,11 +287,11 @@ cdef class PostingChanges:
                     raise ValueError("an added chunk is before an existing one")
                 new.push_back(added[0][at])
             self._counts[slot].postings += <int64_t> new.size() - <int64_t> old.size()
-            self._counts[slot].blocks += (new.size() + self._most - 1) // self._most - (key is not None)
+            self._counts[slot].blocks += (new.size() + self._max_postings - 1) // self._max_postings - (key is not None)
             if key is not None and (not new.size() or new[0].chunk != old[0].chunk):
                 written[key] = None
-            for begin in range(0, new.size(), self._most):
-                end = min(begin + self._most, new.size())
+            for begin in range(0, new.size(), self._max_postings):
+                end = min(begin + self._max_postings, new.size())
                 _write_payload(&new[begin], end - begin, out)
                 unchanged = (
                     key is not None
@@ -301,11 +302,11 @@ cdef class PostingChanges:
                 )
                 if not unchanged:
                     _seal(out)
-                    written[_join_number(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
+                    written[_join_key(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
                         <char*> out.data(), out.size()
                     )
         finally:
             if key is not None:
                 PyBuffer_Release(&buffer)
-        gone.resize(here)
-        return here
+        removed.resize(remaining_removals)
+        return remaining_removals

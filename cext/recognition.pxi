@@ -49,7 +49,7 @@ cdef int _learn_marks() except -1:
     return 0
 
 
-cdef inline int _kind(uint32_t ch) noexcept nogil:
+cdef inline int _classify_character(uint32_t ch) noexcept nogil:
     if ch < 128:
         if ch == 32 or 9 <= ch <= 13 or 28 <= ch <= 31:
             return _SPACE
@@ -63,7 +63,7 @@ cdef inline int _kind(uint32_t ch) noexcept nogil:
     return _MARK if _MARKS_FROM <= ch <= _MARKS_TO else _PUNCTUATION
 
 
-cdef inline uint32_t _decode(const uint8_t* data, size_t n, size_t* size) noexcept nogil:
+cdef inline uint32_t _decode_character(const uint8_t* data, size_t n, size_t* size) noexcept nogil:
     """Return the character at ``data``, and set its length in bytes. An invalid byte is one unknown character."""
     cdef uint32_t ch = data[0]
     cdef size_t k
@@ -98,7 +98,7 @@ cdef int _tokenize(
     copy.reserve(n + 8)
     tokens.reserve(n // 5 + 8)
     while at < n:
-        kind = _kind(_decode(data + at, n - at, &size))
+        kind = _classify_character(_decode_character(data + at, n - at, &size))
         if kind == _SPACE:
             spaced = True
             line_ends += data[at] == 10
@@ -118,7 +118,7 @@ cdef int _tokenize(
         at += size
         if token.word:
             while at < n:
-                kind = _kind(_decode(data + at, n - at, &size))
+                kind = _classify_character(_decode_character(data + at, n - at, &size))
                 if kind < _WORD:
                     break
                 at += size
@@ -175,19 +175,21 @@ cdef int _recognize(EntityIndex index, bytes data, int max_words, vector[Match]&
                     break
                 queries[count].key = copy.data() + tokens[i].start
                 queries[count].length = length
-                queries[count].hash = index.hasher.between(tokens[i].before, tokens[j].after, length)
+                queries[count].hash = index.hasher.hash_between(tokens[i].before, tokens[j].after, length)
                 batch[count].start, batch[count].end = tokens[i].source_start, tokens[j].source_end
                 batch[count].worded = words > 0
                 count += 1
                 if count == _BATCH:
-                    _collect(index, queries, batch, count, matches)
+                    _collect_matches(index, queries, batch, count, matches)
                     count = 0
                 j += 1
-        _collect(index, queries, batch, count, matches)
+        _collect_matches(index, queries, batch, count, matches)
     return 0
 
 
-cdef int _collect(EntityIndex index, Query* queries, Match* batch, int n, vector[Match]& matches) except -1 nogil:
+cdef int _collect_matches(
+    EntityIndex index, Query* queries, Match* batch, int n, vector[Match]& matches
+) except -1 nogil:
     cdef int k
     find_records(index, queries, n)
     for k in range(n):

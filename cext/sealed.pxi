@@ -4,7 +4,7 @@
 include "crc32.pxi"
 
 
-cdef inline Py_ssize_t _unsealed(const uint8_t* value, Py_ssize_t length) noexcept:
+cdef inline Py_ssize_t _get_payload_size(const uint8_t* value, Py_ssize_t length) noexcept:
     """Return the size of the payload of a sealed value; -1 if the checksum does not match."""
     cdef Py_ssize_t end = length - 4
     if end < 0:
@@ -21,14 +21,14 @@ cdef inline void _seal(vector[uint8_t]& out) noexcept:
         out.push_back(<uint8_t> (crc >> shift))
 
 
-cdef inline void _put_big_endian(uint8_t* at, uint64_t number, int size) noexcept:
+cdef inline void _write_big_endian(uint8_t* at, uint64_t number, int size) noexcept:
     """Write a number as ``size`` bytes, big-endian."""
     cdef int i
     for i in range(size):
         at[i] = <uint8_t> (number >> 8 * (size - 1 - i))
 
 
-cdef inline uint64_t _big_endian(const uint8_t* at) noexcept:
+cdef inline uint64_t _read_big_endian(const uint8_t* at) noexcept:
     """Read eight bytes as a big-endian number."""
     cdef uint64_t number = 0
     cdef int i

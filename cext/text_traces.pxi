@@ -72,7 +72,7 @@ cdef class TextTraces:
     cdef unordered_map[uint64_t, vector[uint64_t]] _chunks     # by chunk: document and bits
     cdef unordered_map[uint64_t, vector[uint64_t]] _documents  # by document: number of chunks, chunks, bits
     cdef deque[uint64_t] _order
-    cdef readonly size_t held
+    cdef readonly size_t held_bytes
     cdef size_t _max_bytes
 
     def __init__(self, size_t max_bytes):
@@ -99,7 +99,7 @@ cdef class TextTraces:
             bits.push_back(chunk)
         _set_bits(items, bits[0])
         self._order.push_back(document)
-        self.held += _TRACE_OVERHEAD + 8 * bits.size()
+        self.held_bytes += _TRACE_OVERHEAD + 8 * bits.size()
         for chunk, data in chunks.items():
             items.clear()
             _initialize(data)
@@ -108,8 +108,8 @@ cdef class TextTraces:
             bits.clear()
             bits.push_back(document)
             _set_bits(items, bits[0])
-            self.held += _TRACE_OVERHEAD + 8 * bits.size()
-        while self.held > self._max_bytes:
+            self.held_bytes += _TRACE_OVERHEAD + 8 * bits.size()
+        while self.held_bytes > self._max_bytes:
             self._forget(self._order.front())
             self._order.pop_front()
 
@@ -124,9 +124,9 @@ cdef class TextTraces:
         cdef vector[uint64_t]* bits = &self._documents[document]
         cdef size_t i
         for i in range(1, 1 + bits[0][0]):
-            self.held -= _TRACE_OVERHEAD + 8 * self._chunks[bits[0][i]].size()
+            self.held_bytes -= _TRACE_OVERHEAD + 8 * self._chunks[bits[0][i]].size()
             self._chunks.erase(bits[0][i])
-        self.held -= _TRACE_OVERHEAD + 8 * bits.size()
+        self.held_bytes -= _TRACE_OVERHEAD + 8 * bits.size()
         self._documents.erase(document)
         return 0
 

@@ -61,7 +61,7 @@ cdef void _copy(
 def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, uint16_t rows_of_block, bint quantised,
                 uint64_t[::1] verified not None, const int64_t[::1] block_numbers not None,
                 const int64_t[::1] rows not None, const int64_t[::1] order not None, float[:, ::1] out not None) -> int:
-    """Write row ``rows[i]`` of ``blocks[places[i]]`` to ``out[order[i]]``; ``block_numbers`` ascends.
+    """Write row ``rows[i]`` of ``blocks[block_numbers[i]]`` to ``out[order[i]]``; ``block_numbers`` ascends.
 
     ``verified`` has for each block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the
     number of the first block that is None, damaged, or of another size, encoding or shape; -1 if all are valid. Raises

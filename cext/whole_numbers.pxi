@@ -1,7 +1,7 @@
 # Integers in msgpack.
 
 
-cdef inline const uint8_t* _whole_number(const uint8_t* at, const uint8_t* end, int64_t* number) noexcept:
+cdef inline const uint8_t* _read_integer(const uint8_t* at, const uint8_t* end, int64_t* number) noexcept:
     """Read a signed 64-bit integer. Returns the address after it; NULL if there is no integer."""
     cdef uint64_t read = 0
     cdef uint8_t kind
@@ -35,7 +35,7 @@ cdef inline const uint8_t* _whole_number(const uint8_t* at, const uint8_t* end, 
     return at + size
 
 
-cdef inline const uint8_t* _array_of(const uint8_t* at, const uint8_t* end, uint64_t* count) noexcept:
+cdef inline const uint8_t* _read_array_length(const uint8_t* at, const uint8_t* end, uint64_t* count) noexcept:
     """Read the length of an array. Returns the address of its elements; NULL if there is no array."""
     cdef int size, place
     count[0] = 0

@@ -29,7 +29,7 @@ cdef uint64_t _get_first_chunk(bytes key) except? 0:
     """Return the first chunk of a block, from its key."""
     if PyBytes_GET_SIZE(key) < 8:
         raise ValueError(f"key {key.hex()}: too short for the key of a block of postings")
-    return _big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + PyBytes_GET_SIZE(key) - 8)
+    return _read_big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + PyBytes_GET_SIZE(key) - 8)
 
 
 cdef int _list_first_chunks(list blocks, vector[uint64_t]& firsts) except -1:
@@ -53,10 +53,10 @@ cdef int _decode(tuple record, uint64_t first, vector[Posting]& postings) except
     postings.clear()
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        size = _unsealed(<const uint8_t*> buffer.buf, buffer.len)
+        size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
         if size < 0:
             raise ValueError(f"key {key.hex()}: the block fails its checksum")
-        _payload_end(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + size, first, postings)
+        _read_postings(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + size, first, postings)
     finally:
         PyBuffer_Release(&buffer)
     return 0
@@ -249,7 +249,7 @@ cdef class WordScores:
         PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
         try:
             begin, end = <const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len
-            _bounds_end(begin, _count_end(begin, end, &count), end, count, bounds)
+            _read_bounds(begin, _read_count(begin, end, &count), end, count, bounds)
         except ValueError as error:
             raise ValueError(f"key {key.hex()}: {error}") from error
         finally:

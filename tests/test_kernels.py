@@ -119,9 +119,9 @@ def test_the_path_to_a_node_that_was_visited_later_is_found() -> None:
     kernel = push(epsilon=0.9)
     kernel.run()
     kernel.add_rows(u64(1), i64(0, 1), u64(2), f64(1), f64(1))
-    assert kernel.before(2).tolist() == [1]
+    assert kernel.get_predecessors(2).tolist() == [1]
     kernel.add_rows(u64(2), i64(0, 500), u64(*range(100, 600)), np.ones(500), np.ones(500))
-    assert kernel.before(599).tolist() == [2]
+    assert kernel.get_predecessors(599).tolist() == [2]
 
 
 def test_a_pagerank_cannot_be_restarted() -> None:
@@ -278,7 +278,7 @@ def test_a_filter_of_a_snapshot_cannot_be_changed(pages: tuple[Stored, Any]) -> 
         lambda: snapshot.index.insert_many(["new"], u32(9000)),
         lambda: snapshot.index.delete("name 1"),
         lambda: snapshot.index.change_addresses(["name 1"], [u64(4)], True),
-        lambda: snapshot.index.heat("name 1", 1, True),
+        lambda: snapshot.index.add_hits("name 1", 1, True),
     ):
         with pytest.raises(ValueError, match="cannot be changed"):
             change()
@@ -428,7 +428,7 @@ def any_postings(chance: Chance) -> None:
     for chunk in range(3):
         changes.add(chunk, {"a": chunk + 1, "b": 1}, chance.draw.choice([5, 70000]))
     written: dict[bytes, bytes | None] = {}
-    changes.change(["a"], [b"a\0"], [None], written)
+    changes.change_blocks(["a"], [b"a\0"], [None], written)
     key, value = next(iter(written.items()))
     assert value is not None
     payload = chance.bytes_of(value[:-4])
@@ -436,7 +436,7 @@ def any_postings(chance: Chance) -> None:
     changes.remove(chance.draw.choice([0, 1, 2, 9]), ["a", "b"])
     block = chance.draw.choice([(key, memoryview(sealed(bytes(payload)))), (key[:5], memoryview(value)), None])
     try:
-        changes.change(chance.draw.choice([["a"], ["a", "b"], ["z"]]), [b"a\0"], [block], {})
+        changes.change_blocks(chance.draw.choice([["a"], ["a", "b"], ["z"]]), [b"a\0"], [block], {})
     finally:
         unpack_postings(chance.number(), payload)
 
@@ -446,7 +446,7 @@ def any_word_scores(chance: Chance) -> None:
     for chunk in range(90):
         changes.add(5 * chunk, {"a": 1 + chunk % 4}, 7 + chunk % 30)
     written: dict[bytes, Any] = {}
-    changes.change(["a"], [b"a\0"], [None], written)
+    changes.change_blocks(["a"], [b"a\0"], [None], written)
     blocks: Any = [(key, memoryview(value)) for key, value in sorted(written.items())]
     if chance.draw.random() < 0.7:
         key, value = blocks[0]
@@ -561,9 +561,9 @@ def any_push(chance: Chance) -> None:
             )
         except REFUSED:
             kernel.add_rows(wanted, np.zeros(len(wanted) + 1, np.int64), u64(), f64(), f64())
-        kernel.before(chance.draw.randrange(40))
+        kernel.get_predecessors(chance.draw.randrange(40))
     kernel.masses()
-    kernel.before(chance.number())
+    kernel.get_predecessors(chance.number())
 
 
 def any_layers(chance: Chance) -> None:
@@ -672,7 +672,7 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
         lambda: [index.delete(name) for name in names],
         lambda: [index.change_addresses([name], [chance.array("u8", 50)], True) for name in names],
         lambda: index.change_addresses(names, [u64(*range(90)) for _ in names], chance.draw.random() < 0.5),
-        lambda: [index.heat(name, chance.number(), True) for name in names],
+        lambda: [index.add_hits(name, chance.number(), True) for name in names],
         lambda: [
             name
             for table in whole.tables

@@ -324,12 +324,12 @@ def test_traces_take_no_more_memory_than_they_may() -> None:
     text = " ".join(f"word{number}" for number in range(50)).encode()
     for number in range(1, 201):
         traces.add(number, [b"a title"], {5 * number: text, 5 * number + 1: text})
-        assert traces.held <= 10_000
+        assert traces.held_bytes <= 10_000
     assert 20 < len(traces) < 100
     newest = np.array([1000, 1001, 5, 6], np.uint64)
     assert np.frombuffer(traces.select_candidates(b"elsewhere", newest), np.uint64).tolist() == [5, 6]
     traces.remove_from(1)
-    assert (len(traces), traces.held) == (0, 0)
+    assert (len(traces), traces.held_bytes) == (0, 0)
     with pytest.raises(ValueError, match="cannot be added after"):
         traces.add(3, [], {1: b""})
         traces.add(3, [], {2: b""})

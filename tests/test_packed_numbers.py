@@ -99,12 +99,12 @@ def changed(blocks: Blocks, gone: list[int], added: list[Posting], most: int) ->
     for chunk, frequency, length in added:
         changes.add(chunk, {"tea": frequency}, length)
     result = dict(blocks)
-    terms, prefixes, stops = changes.terms(), [PREFIX], [PREFIX + b"\xff" * 9]
+    terms, prefixes, stops = changes.list_terms(), [PREFIX], [PREFIX + b"\xff" * 9]
     while terms:
         key = max((key for key in result if key < stops[0]), default=None)
         written: dict[bytes, bytes | None] = {}
         found = None if key is None else (key, memoryview(result[key]))
-        terms, prefixes, stops = changes.change(terms, prefixes, [found], written)
+        terms, prefixes, stops = changes.change_blocks(terms, prefixes, [found], written)
         for key, value in written.items():
             if value is None:
                 del result[key]

@@ -127,7 +127,9 @@ def test_no_order_and_no_numbering_changes_a_bit(
     assert dict(zip(again.tolist(), others.tolist(), strict=True)) == expected
     assert (missing, one.pushes, one.rows) == (lost, two.pushes, two.rows)
     for node in found.tolist():
-        assert {other[before] for before in one.before(node).tolist()} == set(two.before(other[node]).tolist())
+        assert {other[before] for before in one.get_predecessors(node).tolist()} == set(
+            two.get_predecessors(other[node]).tolist()
+        )
 
 
 def likeliest(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
@@ -157,13 +159,13 @@ def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], r
             likelihood *= (1 - restart) * graph[before][after] / sum(graph[before].values())
         # A walk so unlikely that the push stopped before it is not known.
         assert expected.get(node, 0.0) < 1e-9 or abs(likelihood / expected[node] - 1) < 1e-6
-    assert kernel.before(999_999).tolist() == []
+    assert kernel.get_predecessors(999_999).tolist() == []
 
 
 def one_way(kernel: ForwardPush, node: int) -> list[int]:
     """One of the likeliest walks to a node."""
     way = [node]
-    while way[-1] not in (before := kernel.before(way[-1]).tolist()):
+    while way[-1] not in (before := kernel.get_predecessors(way[-1]).tolist()):
         if not before:
             return []
         way.append(before[-1])

@@ -265,7 +265,7 @@ class PostingWriter(Postings):
         A replaced document and its new version share most terms. Collecting the changes of both writes each shared
         block once.
         """
-        changed_terms = self._changes.terms(only_terms)
+        changed_terms = self._changes.list_terms(only_terms)
         for start in range(0, len(changed_terms), _TERM_BATCH):
             terms = batch = changed_terms[start : start + _TERM_BATCH]
             prefixes = [encode_term(term) for term in terms]
@@ -276,7 +276,7 @@ class PostingWriter(Postings):
                 block_changes: dict[bytes, bytes | None] = {}
                 blocks = self._view.get_last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
                 try:
-                    terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, block_changes)
+                    terms, prefixes, stops = self._changes.change_blocks(terms, prefixes, blocks, block_changes)
                 except ValueError as error:
                     raise make_corruption_error(error) from error
                 self._write_view.change_many(tables.POSTINGS, block_changes)
@@ -289,7 +289,7 @@ class PostingWriter(Postings):
         stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
         size_changes: dict[bytes, bytes | None] = {}
         for key, value, (last_block_postings, added_postings, added_blocks) in zip(
-            keys, stored_values, self._changes.counts(terms), strict=True
+            keys, stored_values, self._changes.get_counts(terms), strict=True
         ):
             if value is None:  # the term had at most one block
                 old_size = TermSize(last_block_postings, min(last_block_postings, 1))

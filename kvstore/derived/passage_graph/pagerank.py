@@ -143,7 +143,7 @@ class PageRank:
         Contains the node itself if the walk begins there, and several nodes if walks are equally likely. Empty if no
         walk reaches the node.
         """
-        predecessors: list[int] = self._push.before(node).tolist()
+        predecessors: list[int] = self._push.get_predecessors(node).tolist()
         return predecessors
 
 

@@ -327,7 +327,7 @@ class EntityFilter:
         """
         self._require_writable()
         for key, count in hits.items():
-            self._index.heat(key, count, self._temperature_sort)
+            self._index.add_hits(key, count, self._temperature_sort)
 
     def flush(self) -> None:
         """Write the changed pages to the transaction."""
