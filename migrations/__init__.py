@@ -26,7 +26,7 @@ Step = Callable[[lmdb.Environment, "lmdb.Transaction[bytes]"], None]
 CURRENT_FORMAT = 6
 
 
-def _step(number: int) -> Step:
+def _make_step(number: int) -> Step:
     """Return the step that leads to a format; its module is imported when the step runs."""
 
     def step(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
@@ -36,7 +36,7 @@ def _step(number: int) -> Step:
 
 
 #: The step from the previous format to each format; format 0 is an empty environment.
-STEPS: Mapping[int, Step] = MappingProxyType({number: _step(number) for number in range(1, CURRENT_FORMAT + 1)})
+STEPS: Mapping[int, Step] = MappingProxyType({number: _make_step(number) for number in range(1, CURRENT_FORMAT + 1)})
 
 META_TABLE = b"meta"
 FORMAT_KEY = b"format"

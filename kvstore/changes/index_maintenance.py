@@ -107,7 +107,7 @@ class MaintainedIndexBuilder:
         with State(snapshot, self._settings) as state:
             for document in islice(iter_unbuilt_documents(record, snapshot), _MAX_BATCH_DOCUMENTS):
                 text = read_chunked_text(state, state.documents.get(document), kind.derivation.facts)
-                part = stored_derivation.derive(text, self._settings)
+                part = stored_derivation.derive_part(text, self._settings)
                 batch.append(
                     _DerivedDocument(
                         document, text.facts, part, stored_derivation.list_texts(part, text, self._settings)

@@ -319,7 +319,7 @@ def complete_pending(
                 name: value for name, value in {**previous_text.facts, **changed}.items() if value is not None
             }
             document_text = replace(previous_text, facts=current_facts)
-            part = stored_derivation.derive(document_text, state.settings)
+            part = stored_derivation.derive_part(document_text, state.settings)
             texts = stored_derivation.list_texts(part, document_text, state.settings)
             known_vectors.update(
                 read_derived_vectors(state, record, set(texts))

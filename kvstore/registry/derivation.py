@@ -37,7 +37,7 @@ def derive_parts(
     if not pending:
         return extracted
     document = build_chunked_text(extracted, facts)
-    parts = {derivation.label: derivation.derive(document, settings) for derivation in pending}
+    parts = {derivation.label: derivation.derive_part(document, settings) for derivation in pending}
     return replace(extracted, parts={**extracted.parts, **parts})
 
 

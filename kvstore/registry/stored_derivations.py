@@ -44,8 +44,8 @@ class StoredDerivation:
         """True if a stored document with this id has a part."""
         return self.maintained and not self.built <= document < self.until
 
-    def derive(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """Return the part of a document."""
+    def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
+        """Derive the part of a document with the options of this store."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:

@@ -20,7 +20,7 @@ from .file_lock import FileIdentity, release_lock
 from .lmdb_errors import MapFull
 from .mapped_pages import PageReleaser
 from .open_file import OpenFile
-from .page_transaction import VerifiedTransaction
+from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 from .view import LmdbView, ReadTransaction
@@ -94,29 +94,26 @@ class FileTransactions:
         """
         while True:
             self._file.require_open()
-            shared = None if self._file.data.registers_readers else self._writer_lock.acquire_shared(self.lock_timeout)
+            shared_lock = None
+            if not self._file.data.registers_readers:
+                shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)
+            reading: PageTransaction | None = None
             try:
                 transaction, _ = self._file.begin_transaction(self.lock_timeout, write=False)
                 try:
                     reading = self._file.data.begin_reading(transaction)
-                except BaseException:
-                    transaction.abort()
-                    self.gate.leave()
-                    raise
-                if reading is None:
-                    transaction.abort()
-                    self.gate.leave()
-            except BaseException:
-                if shared is not None:
-                    release_lock(shared)
-                raise
+                finally:
+                    if reading is None:  # later commits have overtaken it, or an error is raised
+                        transaction.abort()
+                        self.gate.leave()
+            finally:
+                if reading is None and shared_lock is not None:
+                    release_lock(shared_lock)
             if reading is not None:
                 snapshot = ReadTransaction(self, reading, self._file.data.get_change_number(reading))
                 self._views.add(snapshot)
-                snapshot.shared_lock = shared
+                snapshot.shared_lock = shared_lock
                 return snapshot
-            if shared is not None:
-                release_lock(shared)
 
     def write(self, timeout: float | None = None) -> WriteTransaction:
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).

@@ -183,7 +183,7 @@ class Forest:
         """Yield all stated children, accepted or not."""
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
-    def iter_looped_parents(self, node: int) -> Iterator[int]:
+    def iter_cycle_parents(self, node: int) -> Iterator[int]:
         """Yield the parents by edges on a cycle of stated edges: those in the same strongly connected component."""
         return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
@@ -231,7 +231,7 @@ class Forest:
             min(assertion.start for assertion in assertions),
         )
 
-    def is_looped(self, child: int, parent: int) -> bool:
+    def is_on_cycle(self, child: int, parent: int) -> bool:
         """True if an edge lies on a cycle of stated edges."""
         return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
 

@@ -107,17 +107,17 @@ class TransitiveReduction:
 
     def update_strength(self, child: int, parent: int) -> None:
         """Judge the component of an edge again after the edge has gained or lost one of several assertions."""
-        if not self._select_tree(child) and self._forest.is_looped(child, parent):
-            self._put_looped(child, parent)
+        if not self._select_tree(child) and self._forest.is_on_cycle(child, parent):
+            self._put_cycle_edge(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
     def remove(self, child: int, parent: int) -> None:
         """Judge the affected edges after an edge has lost its last assertion."""
         verdict = self._forest.get_verdict(child, parent)
-        is_looped = self._forest.is_looped(child, parent)
+        is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._select_tree(child)
-        component = self._find_component_edges(child) - {(child, parent)} if is_looped and not is_deferred else set()
-        if is_looped:
+        component = self._find_component_edges(child) - {(child, parent)} if is_on_cycle and not is_deferred else set()
+        if is_on_cycle:
             self._forest.delete_edge(tables.LOOPED_EDGES, child, parent)
         if is_deferred:
             self._delete_verdict(child, parent, verdict)
@@ -137,7 +137,7 @@ class TransitiveReduction:
             for edge in sorted(old_looped_edges - looped_edges):
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
             for edge in sorted(looped_edges):
-                self._put_looped(*edge)
+                self._put_cycle_edge(*edge)
             for edge, verdict in judge_edges(verdicts, forest.sort_by_strength(looped_edges)).items():
                 if verdict != verdicts[edge]:
                     self._delete_verdict(*edge, verdicts[edge])
@@ -205,8 +205,8 @@ class TransitiveReduction:
         for edge in edges:
             if edge not in looped_edges:
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
-            elif not forest.is_looped(*edge):
-                self._put_looped(*edge)
+            elif not forest.is_on_cycle(*edge):
+                self._put_cycle_edge(*edge)
         cyclic = looped_edges.difference(select_acyclic(forest.sort_by_strength(looped_edges)))
         for edge in sorted(cyclic):
             verdict = forest.get_verdict(*edge)
@@ -289,11 +289,11 @@ class TransitiveReduction:
 
     def _find_component_edges(self, node: int) -> set[Edge]:
         """Return the edges of the strongly connected component of a node."""
-        nodes = self._compute_closure(node, self._forest.iter_looped_parents)
+        nodes = self._compute_closure(node, self._forest.iter_cycle_parents)
         return {
             (lower_node, upper_node)
             for lower_node in nodes
-            for upper_node in self._forest.iter_looped_parents(lower_node)
+            for upper_node in self._forest.iter_cycle_parents(lower_node)
         }
 
     def _pop_node(self, queue: deque[int]) -> int:
@@ -323,6 +323,7 @@ class TransitiveReduction:
     def _get_entities(self, child: int, parent: int) -> tuple[int, int]:
         return self._forest.get_node(child).entity, self._forest.get_node(parent).entity
 
-    def _put_looped(self, child: int, parent: int) -> None:
+    def _put_cycle_edge(self, child: int, parent: int) -> None:
+        """Record an edge that lies on a cycle, with its strength."""
         strength = records.seal(STRENGTH_STRUCT.pack(*self._forest.compute_strength(child, parent)))
         self._forest.put_edge(tables.LOOPED_EDGES, child, parent, strength)
