@@ -73,6 +73,7 @@ class BlockFinder:
         return start, end if blank_line_after < 0 else blank_line_after
 
     def _parse_blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
+        """Return the blocks in a byte range of a document, in order; paragraphs of one list item are one block."""
         text = self._documents.read_text_slice(document, start, end)
         if _BLOCK_START_PATTERN.search(text) is None:
             return []

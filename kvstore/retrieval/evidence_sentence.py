@@ -21,6 +21,7 @@ def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, As
 
 
 def _select_most_confident(state: State, assertions: Sequence[Assertion]) -> Assertion:
+    """Return the assertion with the highest confidence, the first by document key and offset of equals."""
     max_confidence = max(assertion.confidence for assertion in assertions)
     candidates = [assertion for assertion in assertions if assertion.confidence == max_confidence]
     if len(candidates) == 1:  # no document key needs to be read

@@ -287,6 +287,7 @@ class _SegmentBuilder:
             return span
 
         def is_within_limits(first_byte: int, last_byte: int) -> bool:
+            """True if a span lies within the limits and has few enough tokens; long spans are not read."""
             if (
                 first_byte < limits[0]
                 or last_byte > limits[1]

@@ -72,6 +72,7 @@ def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
+    """Yield the rows of ``unit_mentions`` of an entity."""
     entity = reader.find_entity(name)
     if entity is None or not _get_units(reader).is_present:
         return

@@ -258,6 +258,7 @@ class Units:
         return self._get_document(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
+        """Return the display form of a unit: the text that a model wrote, or that of its spans."""
         document = self._get_document(unit.document)
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)

@@ -87,6 +87,7 @@ class _WrittenUnits(WrittenFact):
 
 
 def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -> str:
+    """Return a numbered passage of the prompt: its title and headings on one line, then its quoted text."""
     heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
     return (
         f"Passage {number}: "

@@ -30,6 +30,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
         return list(chain.from_iterable(self._iter_document_relations(state, document) for document in documents))
 
     def _iter_document_relations(self, state: State, document: int) -> Iterator[RelationInWords]:
+        """Yield the relations that a document states: imported ones, then its edges by names."""
         yield from iter_stated_relations(state, document, self.max_relations)
         edges = state.forest.list_document_edges(document)
         keys = state.forest.get_keys(set(chain.from_iterable(edges)))

@@ -350,6 +350,7 @@ class _ChunkReader:
         return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
     def _get_format(self, document: int) -> str:
+        """Return the format that sentences of a document are split by: text or markdown."""
         format = self._formats.get(document)
         if format is None:
             stored_format = self._state.documents.get(document).format

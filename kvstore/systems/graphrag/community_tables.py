@@ -108,6 +108,7 @@ def _iter_members(reader: TableReader, number: int) -> Iterator[tuple[int, int, 
 
 
 def _iter_memberships(reader: TableReader, name: str) -> TableRows:
+    """Yield the rows of ``community_members`` of an entity."""
     communities, entity = get_communities(reader.state), reader.find_entity(name)
     if communities is None or entity is None:
         return

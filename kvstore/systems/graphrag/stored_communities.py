@@ -82,6 +82,7 @@ class StoredCommunities:
         return self._rows.get_cached("tree", self._read_tree)
 
     def _read_tree(self, rows: GenerationRows) -> StoredTree:
+        """Read the tree and check that parents exist and are coarser. Raises CorruptionError."""
         tree = StoredTree.from_rows(rows)
         children = np.flatnonzero(tree.parents != NO_COMMUNITY)
         parents = tree.parents[children]

@@ -2,7 +2,7 @@
 
 In: chunks, and a state with the mentions of entities in them. Out: the sentences of each entity mentioned in at least
 two chunks, in canonical order. The entities are those of the graph for communities: entities mentioned only in lower
-case or in very many chunks are left out, and all names of an entity count as one. Entities are sorted by normal form.
+case or in very many chunks are omitted, and all names of an entity count as one. Entities are sorted by normal form.
 """
 
 from __future__ import annotations

@@ -225,6 +225,7 @@ def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
 def _build_hit_fields(
     state: State, sentences: Sequence[CoverSentence], path: str, heading: str, title: str | None
 ) -> _HitFields:
+    """Return the fields of a hit that consists of some sentences, and their spans."""
     spans = tuple(sentence.to_span(state) for sentence in sentences)
     first, text = spans[0], " ".join(sentence.text for sentence in sentences)
     return (first.document, first.ordinal, text, path, first.start, first.end, heading, title), spans

@@ -159,6 +159,7 @@ class TopicTree:
             finer_summaries = summaries
 
     def _iter_drafts(self, number: int, level: _TopicLevel) -> Iterator[TopicDraft]:
+        """Yield a draft of each topic of a level, still without summary and title."""
         for topic in range(len(level)):
             if number:
                 members = (self._levels[number - 1].first + level.members[topic]).tolist()

@@ -16,6 +16,7 @@ from .topics import Topics
 
 
 def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table ``topics``, without topics that have no chunk left."""
     topics = bind_generation(reader.state, TOPICS)
     for number, topic in topics.iter_stored() if topics is not None else ():
         if topics is not None and topics.is_alive(number):
@@ -36,6 +37,7 @@ def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table ``topic_members``."""
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return

@@ -98,6 +98,7 @@ class Topics:
         return self._topics
 
     def _read_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
+        """Yield the stored rows of topics; raises CorruptionError if one is missing."""
         rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
         for topic, row in zip(topics, rows, strict=True):
             if row is None:

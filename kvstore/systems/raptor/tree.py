@@ -201,6 +201,7 @@ class _TopicNode(_TreeNode):
 def _build_summary_hit(
     rank: int, score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
+    """Return an abstract or a topic as a hit of kind ``summary``, located at its first span."""
     first = spans[0]
     fields = (first.document, first.ordinal, text, path, first.start, first.end)
     return Hit(rank, score, *fields, heading, title, "summary", spans)

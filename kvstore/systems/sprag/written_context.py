@@ -107,6 +107,7 @@ def _truncate_text(text: bytes, max_bytes: int) -> str:
 
 
 def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -> str:
+    """Return a numbered passage of the prompt: its title and headings on one line, then its quoted text."""
     heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
     prefix = "a section of " if passage.headings else ""
     return (
