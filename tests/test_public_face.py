@@ -45,7 +45,7 @@ def test_only_user_facing_names_are_public() -> None:
             "open_indexes",
         ),
         *("place_cache", "has_own_embedder", "reranker", "view", "document", "put_fact"),
-        *("settle_files", "settle_origins"),
+        *("settle_files", "update_origins"),
     }
     for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
         assert public(of) & internals == set()

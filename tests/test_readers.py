@@ -1196,7 +1196,7 @@ def sample() -> dict[str, RawDocument]:
     sources = find_sources([folder()])
     assert not sources.skipped
     for source in sources:
-        for item in read(source.place, source.key, source.format):
+        for item in read(source.path, source.key, source.format):
             assert isinstance(item, RawDocument)
             assert item.key not in documents
             documents[item.key] = item

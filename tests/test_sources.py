@@ -52,7 +52,7 @@ def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path
     assert len(sources) == 5
     assert sources.skipped == Counter({"suffix .png": 1, "no suffix": 1, "hidden": 3})
     assert [covered.root for covered in sources.covered] == [str(tree)]
-    assert all(source.root == str(tree) and source.place == str(tree / source.key) for source in sources)
+    assert all(source.root == str(tree) and source.path == str(tree / source.key) for source in sources)
 
 
 def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
@@ -175,7 +175,7 @@ def test_names_that_are_no_text_and_their_spelling_have_keys_of_their_own(tmp_pa
         (tmp_path / os.fsdecode(name)).write_bytes(name)
     sources = list(find_sources([tmp_path]))
     assert len({source.key for source in sources}) == len({source.location for source in sources}) == len(names)
-    keys = {Path(source.place).read_bytes(): source.key for source in sources}
+    keys = {Path(source.path).read_bytes(): source.key for source in sources}
     assert keys[b"bad\xff.txt"] == "bad\\xff.txt"
     assert keys[b"bad\\xff.txt"] == "bad\\x5cxff.txt"
     assert keys[b"back\\slash.txt"] == "back\\slash.txt"
@@ -196,12 +196,12 @@ def test_patterns_include_files_whatever_their_suffixes(tree: Path) -> None:
 def test_files_covered_by_a_folder_and_a_pattern(tree: Path) -> None:
     (folder,) = find_sources([tree]).covered
     (pattern,) = find_sources([tree / "**" / "*.md"]).covered
-    assert [folder.is_covered(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [
+    assert [folder.contains(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [
         True,
         False,
         True,
     ]
-    assert [pattern.is_covered(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [
+    assert [pattern.contains(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [
         True,
         True,
         False,

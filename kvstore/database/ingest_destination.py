@@ -51,7 +51,7 @@ class IngestDestination:
 
         return BATCH_SIZE if isinstance(self._session.store.embedder, OpenAIEmbedder) else 0
 
-    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+    def update_origins(self, origins: Mapping[str, str | None]) -> None:
         """Record the origins, by key, of unchanged documents that were found in another folder."""
         with self.open_state() as state:
             find_document = state.documents.find_by_key

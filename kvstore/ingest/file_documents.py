@@ -35,14 +35,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:
-    """A document of a file; ``place`` names it in messages, and ``extracted`` is None if the store already has it.
+    """A document of a file; ``label`` names it in messages, and ``extracted`` is None if the store already has it.
 
     ``vectors``: by space, if already computed; shape (texts, dimension). ``left_out``: the parts of its page that were
     omitted as navigation. ``other_key``: see :class:`~.readers.RawDocument`.
     """
 
     key: str
-    place: str
+    label: str
     digest: bytes
     extracted: ExtractedDocument | None
     vectors: dict[str, Matrix] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class FileDocument:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A new or changed document of a file, from which nothing is derived yet; ``place`` names it in messages."""
+    """A new or changed document of a file, from which nothing is derived yet; ``label`` names it in messages."""
 
-    place: str
+    label: str
     validated: ValidDocument
     left_out: tuple[LeftOut, ...] = ()
     other_key: str | None = None
@@ -89,27 +89,27 @@ def read_documents(
     ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
     extracted again; its errors are raised, and InputError for an unknown format or option.
     """
-    place = source.place
+    path = source.path
     location = source.location
     source_format = source.format or format
     open_stream = source.open if content is None else partial(io.BytesIO, content)
     try:
-        for number, item in enumerate(read_opened(open_stream, place, source.key, source_format, options), 1):
+        for number, item in enumerate(read_opened(open_stream, path, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
-                document_place = place if number == 1 else f"{place}, document {number}"
-                yield _compare_document(item, location, document_place, get_stored_digest)
+                label = path if number == 1 else f"{path}, document {number}"
+                yield _compare_document(item, location, label, get_stored_digest)
             elif isinstance(item, (RawFact, SkippedPart)):
                 yield item
             else:
                 yield Failure(item.place, item.reason)
     except ReaderError as error:
-        yield make_failure(place, error)
+        yield make_failure(path, error)
     except KvstoreError:
         raise
     except MemoryError:
-        yield Failure(place, f"could not be read: {MEMORY_SHORTAGE_MESSAGE}")
+        yield Failure(path, f"could not be read: {MEMORY_SHORTAGE_MESSAGE}")
     except Exception as error:  # a bug here or in a library must not fail the remaining files
-        yield Failure(place, f"its reader crashed ({type(error).__name__}: {error}); please report it with the file")
+        yield Failure(path, f"its reader crashed ({type(error).__name__}: {error}); please report it with the file")
 
 
 def make_failure(place: str, error: Exception | str) -> Failure:
@@ -150,7 +150,7 @@ def extract_portion(
                 number,
                 FileDocument(
                     outcome.key,
-                    item.place,
+                    item.label,
                     outcome.digest,
                     outcome,
                     left_out=item.left_out,
@@ -158,7 +158,7 @@ def extract_portion(
                 ),
             )
         else:
-            yield number, make_failure(item.place, outcome)
+            yield number, make_failure(item.label, outcome)
 
 
 def _extract_documents(
@@ -178,12 +178,12 @@ def _extract_documents(
 
 
 def _compare_document(
-    raw: RawDocument, location: str, place: str, get_stored_digest: GetStoredDigest
+    raw: RawDocument, location: str, label: str, get_stored_digest: GetStoredDigest
 ) -> NewDocument | FileDocument | Failure:
     """Validate a document and compare it with the store.
 
     Return a FileDocument without content if the store has the same document, a Failure if the document is invalid,
-    else a NewDocument. ``location`` is the file that the document is stored with, and ``place`` names the document in
+    else a NewDocument. ``location`` is the file that the document is stored with, and ``label`` names the document in
     messages.
     """
     try:
@@ -198,7 +198,7 @@ def _compare_document(
             left_out=left_out,
         )
     except InputError as error:
-        return make_failure(place, error)
+        return make_failure(label, error)
     if get_stored_digest(raw.key) == validated.digest:
-        return FileDocument(raw.key, place, validated.digest, None, left_out=raw.left_out)
-    return NewDocument(place, validated, raw.left_out, raw.other_key)
+        return FileDocument(raw.key, label, validated.digest, None, left_out=raw.left_out)
+    return NewDocument(label, validated, raw.left_out, raw.other_key)

@@ -39,7 +39,7 @@ class FileVisit:
     __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "is_independent", "location", "source")
 
     def __init__(self, source: Source, reading_digest: bytes) -> None:
-        """Note the state of a file; ``reading_digest``: see :func:`compute_reading_digest`."""
+        """Remember the state of a file before it is read; ``reading_digest``: see :func:`compute_reading_digest`."""
         self.source = source
         #: True if a part of the file could not be read.
         self.failed = False
@@ -49,7 +49,7 @@ class FileVisit:
         description = reading_digest + source.key.encode() + get_reader_version(source.format).encode()
         self._reading = hashlib.blake2b(description, digest_size=16).digest()
         self.location = source.location
-        self._path = source.place if source.is_remote else os.path.realpath(source.place)
+        self._path = source.path if source.is_remote else os.path.realpath(source.path)
         self._signature = _compute_signature(source, self._path)
         self._digests: dict[str, bytes] = {}
 
@@ -69,7 +69,7 @@ class FileVisit:
         return file is not None and (file.path, file.signature, file.reading) == own_state
 
     def add_document(self, key: str, digest: bytes) -> None:
-        """Note that a document of the file is stored, or will be."""
+        """Remember the digest of a document of the file that is stored, or will be."""
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:

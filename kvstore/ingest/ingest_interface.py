@@ -112,7 +112,7 @@ class Destination(Protocol):
         """Return a context manager of the current state."""
         ...
 
-    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+    def update_origins(self, origins: Mapping[str, str | None]) -> None:
         """Record the folder in which each unchanged document was last found."""
         ...
 

@@ -109,20 +109,20 @@ def create_ingestion(
 
 @dataclass(frozen=True, slots=True)
 class _SeenDocument:
-    """A document of this ingest; ``place`` names it in messages, and ``location`` is its file.
+    """A document of this ingest; ``label`` names it in messages, and ``location`` is its file.
 
     ``digest`` is empty if the file was not read. ``is_stored`` is true if the store had the same document, possibly
     from another file.
     """
 
-    place: str
+    label: str
     location: str
     digest: bytes
     is_stored: bool
 
 
 class _IngestRun:
-    """One run of an ingest: it takes the items of files in order, and commits the documents in batches."""
+    """One run of an ingest: it processes the items of files in order, and commits the documents in batches."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class _IngestRun:
             raise
 
     def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
-        """Take the items of all files in order, commit them, and yield the progress after each change."""
+        """Process the items of all files in order, commit them, and yield the progress after each change."""
         visits = [FileVisit(source, self._reading_digest) for source in sources]
         known_files = [self._find_known_file(visit) for visit in visits]
         self.report.known = len(known_files) - known_files.count(None)
@@ -181,11 +181,11 @@ class _IngestRun:
                 yield self._build_progress(number, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
-                        self._take_item(FileDocument(key, visit.source.place, b"", None), visit)
+                        self._process_item(FileDocument(key, visit.source.path, b"", None), visit)
                     continue
                 while (item := next(items)) is not None:
                     chunks_before = self.report.chunks
-                    self._take_item(item, visit)
+                    self._process_item(item, visit)
                     if isinstance(item, FileDocument) and item.extracted is not None:
                         self._pace.add_partial(len(item.extracted.text), visit.size)
                     if self.report.chunks > chunks_before:
@@ -199,7 +199,7 @@ class _IngestRun:
             # Commit the last batch together with the pruned documents, so that a renamed file is never missing.
             self._write_batch(self._list_vanished_keys() if prune else ())
         self._store_facts()
-        self._destination.settle_origins(self._unchanged_origins)
+        self._destination.update_origins(self._unchanged_origins)
         self._report_duplicates()
         self._report_unused_plugins(sources)
         self.report.remarks += self._languages.iter_remarks(self._destination.settings, self._reader.chosen_settings)
@@ -231,7 +231,7 @@ class _IngestRun:
             file = state.ingested_files.get(visit.location)
         return file if visit.matches_record(file) else None
 
-    def _take_item(self, item: FileItem, visit: FileVisit) -> None:
+    def _process_item(self, item: FileItem, visit: FileVisit) -> None:
         """Add an item of a file to the batch, the facts or the report."""
         if isinstance(item, RawFact):
             # A file can describe a document in several lines.
@@ -239,7 +239,7 @@ class _IngestRun:
             if len(self._facts) > BATCH_DOCUMENTS:
                 self._store_facts()
         elif isinstance(item, FileDocument):
-            self._take_document(item, visit)
+            self._process_document(item, visit)
         elif isinstance(item, SkippedPart):
             self._count_skipped(item.reason)
             if item.detail:
@@ -253,7 +253,7 @@ class _IngestRun:
         self.report.skipped_by[reason] += 1
         self.report.skipped += 1
 
-    def _take_document(self, file_document: FileDocument, visit: FileVisit) -> None:
+    def _process_document(self, file_document: FileDocument, visit: FileVisit) -> None:
         """Add a document to the batch unless the store has it, and commit the batch if it is full.
 
         A document whose key was already used in this ingest is skipped if it is the same, gets its other key if it has
@@ -272,8 +272,8 @@ class _IngestRun:
                 or file_document.other_key in self._seen_documents
             ):
                 remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
-                reason = f"the key {file_document.key!r} was already used in this ingest, by {seen.place}; {remedy}"
-                self.report.failures.append(Failure(file_document.place, reason))
+                reason = f"the key {file_document.key!r} was already used in this ingest, by {seen.label}; {remedy}"
+                self.report.failures.append(Failure(file_document.label, reason))
                 visit.failed = True
                 return
             file_document = replace(
@@ -289,7 +289,7 @@ class _IngestRun:
         # A document can equal the stored one under another digest only if it comes from another file.
         is_stored = unchanged or _is_moved(document, record)
         self._seen_documents[file_document.key] = _SeenDocument(
-            file_document.place, visit.location, file_document.digest, is_stored
+            file_document.label, visit.location, file_document.digest, is_stored
         )
         if file_document.left_out:
             self.report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
@@ -300,7 +300,7 @@ class _IngestRun:
         self._languages.add(document)
         if record is None:
             self.report.added += 1
-            self._note_other_key(file_document.key, visit)
+            self._note_duplicate_key(file_document.key, visit)
         else:
             self.report.changed += 1
         if not self._batch:
@@ -344,8 +344,8 @@ class _IngestRun:
         seconds_left = self._pace.estimate_seconds_left()
         return MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
 
-    def _note_other_key(self, key: str, visit: FileVisit) -> None:
-        """Note a file that is already stored under another key, because another parent folder was named then."""
+    def _note_duplicate_key(self, key: str, visit: FileVisit) -> None:
+        """Remember a file that is already stored under another key, because another parent folder was named then."""
         if not key.startswith(visit.source.key):
             return
         key_suffix = key.removeprefix(visit.source.key)
@@ -415,7 +415,7 @@ class _IngestRun:
                     record.key
                     for record in state.documents.scan_origin(root)
                     if record.key not in self._seen_documents
-                    and any(covered.is_covered(record.source or record.key) for covered in coverages)
+                    and any(covered.contains(record.source or record.key) for covered in coverages)
                 ]
         self.report.removed += len(vanished)
         return vanished

@@ -40,13 +40,13 @@ _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 class Source:
     """A file to read: ``key`` names its document, ``format`` is the format to read (None: detect it).
 
-    ``place`` is the path or address as it was found: it can be opened, and names the file in messages. ``location`` is
+    ``path`` is the path or address as it was found: it can be opened, and names the file in messages. ``location`` is
     the address, or the absolute path with the links in its folders resolved. ``root`` is the named folder, or the fixed
     prefix of the pattern. It is an address or an absolute path without links, so that it does not depend on how it was
-    written; None for a single file. All but ``place`` are valid Unicode, even if the names contain other bytes.
+    written; None for a single file. All but ``path`` are valid Unicode, even if the names contain other bytes.
     """
 
-    place: str
+    path: str
     key: str
     format: str | None
     root: str | None
@@ -55,23 +55,23 @@ class Source:
     @property
     def name(self) -> str:
         """The file's name without its folders."""
-        return self.place.rpartition("/")[2]
+        return self.path.rpartition("/")[2]
 
     @property
     def is_remote(self) -> bool:
         """True if the file has an address rather than a path."""
-        return is_address(self.place)
+        return is_address(self.path)
 
     @property
     def size(self) -> int:
         """The size in bytes; 0 if the file cannot be accessed."""
         with suppress(OSError):
-            return remote_files.get_size(self.place) if self.is_remote else os.stat(self.place).st_size
+            return remote_files.get_size(self.path) if self.is_remote else os.stat(self.path).st_size
         return 0
 
     def open(self) -> BinaryIO:
         """Open the file for reading. Raises OSError, and ReaderError for an address that cannot be read."""
-        return remote_files.open_remote(self.place) if self.is_remote else open(self.place, "rb")
+        return remote_files.open_remote(self.path) if self.is_remote else open(self.path, "rb")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Coverage:
     root: str
     accepts: Callable[[str], bool]
 
-    def is_covered(self, location: str) -> bool:
+    def contains(self, location: str) -> bool:
         """True if a file at this location (see :attr:`Source.location`) would be taken if it existed."""
         root = self.root.rstrip("/")
         # Older versions stored the path below the root.
@@ -169,16 +169,14 @@ class _FileSearch:
 
     def _add_file(self, path: str, relative: str, root: str | None, location: str) -> None:
         """Add a file; its content is inspected if neither the caller nor its name determines the format."""
-        self._append_source(
-            path, relative, root, location, self._format or find_format(relative) or _detect_format(path)
-        )
+        self._append_file(path, relative, root, location, self._format or find_format(relative) or _detect_format(path))
 
-    def _append_source(self, path: str, relative: str, root: str | None, location: str, format: str | None) -> None:
+    def _append_file(self, path: str, relative: str, root: str | None, location: str, format: str | None) -> None:
         """Add a file with its format; ``relative`` is its path in the root, which becomes its key."""
         self.files.append(Source(path, _to_text(relative), format, root, location))
 
     def _has_known_format(self, relative: str) -> bool:
-        """True if a file that is taken can be read without looking at its content."""
+        """True if the options or the name of a file determine its format, so that its content need not be inspected."""
         return self._has_include or self._format is not None or find_format(relative) is not None
 
     def _count_skipped(self, relative: str) -> None:
@@ -214,7 +212,7 @@ class _FileSearch:
             elif self._has_known_format(relative):
                 self._add_file(str(path), relative, real_root, _get_location(path))
             elif (format := _detect_format(str(path))) is not None:
-                self._append_source(str(path), relative, real_root, _get_location(path), format)
+                self._append_file(str(path), relative, real_root, _get_location(path), format)
             else:
                 self._count_skipped(relative)
 

@@ -206,7 +206,7 @@ class WorkerPool:
 
     def _fail_file(self, source: Source, number: int, reason: str) -> None:
         """End a file with a failure."""
-        self._add_item(number, Failure(source.place, reason), 0)
+        self._add_item(number, Failure(source.path, reason), 0)
         self._is_done[number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:

@@ -163,16 +163,16 @@ class RayEngine:
         contents: dict[str, bytes] = {}
         # Workers have another working directory.
         entries = [
-            (number, num_known, source if source.is_remote else replace(source, place=os.path.abspath(source.place)))
+            (number, num_known, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
             for number, num_known, source in task
         ]
         for _, _, source in entries:
             with suppress(OSError):
                 if not source.is_remote:
-                    signatures[source.place] = _compute_signature(source.place)
-                    if self._sends_content and signatures[source.place][0] <= MAX_SENT_BYTES:
+                    signatures[source.path] = _compute_signature(source.path)
+                    if self._sends_content and signatures[source.path][0] <= MAX_SENT_BYTES:
                         with source.open() as stream:
-                            contents[source.place] = stream.read()
+                            contents[source.path] = stream.read()
         return frame_message((entries, digests, derivations, signatures, contents))
 
     def release(self) -> None:
@@ -208,7 +208,7 @@ class RayWorker:
     def start_fetch(self) -> Any:
         """Return Ray's reference to the pending fetch of its messages."""
         if self._pending_fetch is None:
-            self._pending_fetch = self._actor.messages.remote()
+            self._pending_fetch = self._actor.take_messages.remote()
         return self._pending_fetch
 
     def assign(self, task: SourceRanges) -> None:
@@ -248,7 +248,7 @@ class WorkerActor:
         """Queue a task."""
         self._tasks.put(task)
 
-    def messages(self) -> bytes:
+    def take_messages(self) -> bytes:
         """Return the worker's messages since the last call; wait a little for the first."""
         with self._changed:
             self._changed.wait_for(lambda: self._messages, _HEARTBEAT_SECONDS)
@@ -259,6 +259,7 @@ class WorkerActor:
             return data
 
     def _run_worker(self, job: Job, memory: int) -> None:
+        """Run the worker until it ends, then end the process."""
         run_worker(job, self._send_message, memory, self._get_task, has_one_processor=True)
         with self._changed:
             # Let the last messages be fetched before the process ends.
@@ -266,10 +267,12 @@ class WorkerActor:
         os._exit(1)
 
     def _get_task(self) -> tuple[list[Any], _SentContext]:
+        """Wait for the next task, and return its files and the data that was sent with them."""
         task, *context_fields = _read_message(self._tasks.get())
         return task, _SentContext(*context_fields)
 
     def _send_message(self, message: tuple[Any, ...]) -> None:
+        """Add a message to the buffer; wait while the buffer is full."""
         framed = frame_message(message)
         with self._changed:
             self._changed.wait_for(
@@ -296,20 +299,26 @@ class _SentContext:
         self._contents = contents
 
     def get_digest(self, key: str) -> bytes | None:
+        """Return the digest of the stored document with this key, or None."""
         return self._digests.get(key)
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
+        """Return the derivations that the store keeps."""
         return self._derivations
 
     def get_content(self, source: Source) -> bytes | None:
-        content = self._contents.get(source.place)
-        if content is None and not source.is_remote and source.place in self._signatures:
+        """Return the content of a file if it was sent; None if the worker reads the file itself.
+
+        Raises FileNotFoundError if this machine does not have the same file.
+        """
+        content = self._contents.get(source.path)
+        if content is None and not source.is_remote and source.path in self._signatures:
             try:
-                signature = _compute_signature(source.place)
+                signature = _compute_signature(source.path)
             except OSError:
                 signature = None
-            if signature != tuple(self._signatures[source.place]):
-                raise FileNotFoundError(source.place)
+            if signature != tuple(self._signatures[source.path]):
+                raise FileNotFoundError(source.path)
         return content
 
 
