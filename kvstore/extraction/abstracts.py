@@ -84,6 +84,8 @@ def build_tree(
 
 
 class _TreeBuilder:
+    """The construction of one tree; the parameters are those of :func:`build_tree`."""
+
     def __init__(
         self,
         sections: Sequence[Heading],
@@ -115,6 +117,7 @@ class _TreeBuilder:
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
+        """Return the tree: the leaves in text order, then the nodes above them, each after its children."""
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
             self._drafts.append(DraftAbstract(0, first, last, [], section))
@@ -171,8 +174,8 @@ class _TreeBuilder:
         levels = sorted({section.level for section in self._sections})
         if not levels:
             return 0
-        is_lone = sum(section.level == levels[0] for section in self._sections) == 1
-        has_title = is_lone and self._sections[0].level == levels[0]
+        is_single = sum(section.level == levels[0] for section in self._sections) == 1
+        has_title = is_single and self._sections[0].level == levels[0]
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
     def _find_top_section(self, chunk: int, top_level: int) -> int:
@@ -192,14 +195,14 @@ class _TreeBuilder:
                 children.append(leaves[index])
                 index += 1
                 continue
-            stop = index
+            end = index
             while (
-                stop < len(leaves)
-                and self._get_child_towards(section, self._drafts[leaves[stop]].section) == inner_section
+                end < len(leaves)
+                and self._get_child_towards(section, self._drafts[leaves[end]].section) == inner_section
             ):
-                stop += 1
-            children.append(self._build_node(inner_section, leaves[index:stop], draft_by_section))
-            index = stop
+                end += 1
+            children.append(self._build_node(inner_section, leaves[index:end], draft_by_section))
+            index = end
         if len(children) > _MAX_CHILDREN and all(child in leaves for child in children):
             children = self._join_similar(children, section)
         number = children[0] if len(children) == 1 else self._add_parent(children, section)
@@ -207,8 +210,7 @@ class _TreeBuilder:
         return number
 
     def _get_child_towards(self, section: int, inner_section: int) -> int | None:
-        """Return the child of ``section`` on the path to ``inner_section``, or None if ``inner_section`` is
-        ``section``."""
+        """Return the child of ``section`` on the path to ``inner_section``; None if both are the same section."""
         path = self._get_section_path(inner_section)
         if section == -1:
             return path[0] if path else None
@@ -237,14 +239,14 @@ class _TreeBuilder:
     def _join_similar(self, children: list[int], section: int) -> list[int]:
         """Join neighbors, most similar first, until few enough are left (average linkage, adjacent only)."""
         while len(children) > _MAX_CHILDREN:
-            groups = _cluster_adjacent([self._compute_vector(child) for child in children], _MAX_CHILDREN)
+            groups = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
             children = [
                 children[group[0]] if len(group) == 1 else self._add_parent([children[i] for i in group], section)
                 for group in groups
             ]
         return children
 
-    def _compute_vector(self, number: int) -> dict[str, float]:
+    def _compute_term_weights(self, number: int) -> dict[str, float]:
         """Return the weights of the terms below a draft: frequent there, and rare in the document."""
         draft = self._drafts[number]
         counts: TermCounts = {}
@@ -269,6 +271,7 @@ class _TreeBuilder:
 
     @cached_property
     def _sentence_words(self) -> dict[Span, SentenceWords]:
+        """The words of each sentence, by its span."""
         return {span: extract_sentence_words(sentence) for span, sentence in self._sentences.items()}
 
     @cached_property
@@ -283,12 +286,12 @@ class _TreeBuilder:
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
     """Group adjacent vectors, at most ``max_size`` per group.
 
-    Merging stops at about a third as many groups as vectors, or earlier if no merge fits. ``following`` and
-    ``previous`` link the groups that remain. A pair in the heap is outdated if the version of one of its groups is not
-    the current one.
+    Merging stops at about a third as many groups as vectors, or earlier if no merge fits. ``next_group`` and
+    ``previous_group`` link the groups that remain. A pair in the heap is outdated if the version of one of its groups
+    is not the current one.
     """
-    following = list(range(1, len(vectors) + 1))
-    previous = list(range(-1, len(vectors) - 1))
+    next_group = list(range(1, len(vectors) + 1))
+    previous_group = list(range(-1, len(vectors) - 1))
     groups: list[list[int]] = [[index] for index in range(len(vectors))]
     sums = [dict(vector) for vector in vectors]
     versions = [0] * len(vectors)
@@ -306,11 +309,11 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
         for term, weight in sums[right].items():
             sums[left][term] = sums[left].get(term, 0.0) + weight
         versions[left] += 1
-        following[left] = following[right]
-        if following[left] < len(vectors):
-            previous[following[left]] = left
+        next_group[left] = next_group[right]
+        if next_group[left] < len(vectors):
+            previous_group[next_group[left]] = left
         num_groups -= 1
-        for first, second in ((previous[left], left), (left, following[left])):
+        for first, second in ((previous_group[left], left), (left, next_group[left])):
             if first >= 0 and second < len(vectors):
                 cosine = _compute_cosine(sums[first], sums[second])
                 heapq.heappush(heap, (-cosine, first, second, versions[first], versions[second]))

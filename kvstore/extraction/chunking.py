@@ -166,12 +166,13 @@ def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
         parents.append(open_sections[-1] if open_sections else -1)
         open_sections.append(index)
     return [
-        Heading(heading.level, heading.title, parent, heading.start, stop)
-        for heading, parent, stop in zip(headings, parents, ends, strict=True)
+        Heading(heading.level, heading.title, parent, heading.start, section_end)
+        for heading, parent, section_end in zip(headings, parents, ends, strict=True)
     ]
 
 
 def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
+    """Return the unit of a span, without the white space at its ends."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     piece = piece.strip()
@@ -183,7 +184,9 @@ def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
     if block.kind in ("code", "table"):
         spans = _split_lines(text, block.start, block.end)
     else:
-        spans = ((block.start + a, block.start + b) for a, b in split_sentences(text[block.start : block.end]))
+        spans = (
+            (block.start + first, block.start + last) for first, last in split_sentences(text[block.start : block.end])
+        )
     for start, end in spans:
         unit = _make_unit(text, start, end, block.kind)
         if unit.tokens > 2 * tokens or unit.end - unit.start > MAX_CHUNK_LENGTH // 2:
@@ -195,11 +198,11 @@ def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
 def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield the spans of the lines that are not blank."""
     while start < end:
-        stop = text.find("\n", start, end)
-        stop = end if stop < 0 else stop + 1
-        if text[start:stop].strip():
-            yield start, stop
-        start = stop
+        line_end = text.find("\n", start, end)
+        line_end = end if line_end < 0 else line_end + 1
+        if text[start:line_end].strip():
+            yield start, line_end
+        start = line_end
 
 
 def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:

@@ -349,6 +349,7 @@ def _has_tree(document: ValidDocument) -> bool:
 
 
 def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
+    """Yield both names of each relation, as names of this kind."""
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
 
 
@@ -357,12 +358,14 @@ def collect_vectors(
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
     cached: EmbeddedTexts,
 ) -> list[dict[str, npt.NDArray[np.float32]]]:
-    """Return the vectors of each document's texts by space, with shape (texts, dimension).
+    """Return the vectors of each document's texts, by space, with shape (texts, dimension).
 
-    ``cached`` has known vectors. ``embed`` is called once with all missing texts, each once, and only if some are
-    missing.
+    ``documents`` has the texts of each document by space. ``cached`` has known vectors. ``embed`` is called once with
+    all missing texts, each once, and only if some are missing.
     """
-    all_texts = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)
+    all_texts = (
+        (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts
+    )
     uncached_texts = (
         (space, text) for space, text in all_texts if (space, text) not in cached and (ANY_SPACE, text) not in cached
     )
@@ -370,6 +373,7 @@ def collect_vectors(
     new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
 
     def get_vector(space: str, text: str) -> npt.NDArray[np.float32]:
+        """Return the cached vector of a text for a space or for every space, else the new one."""
         cached_vector = cached.get((space, text))
         if cached_vector is None:
             cached_vector = cached.get((ANY_SPACE, text))
@@ -378,9 +382,9 @@ def collect_vectors(
     return [
         {
             space: np.stack([get_vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
-            for space, texts in spaces.items()
+            for space, texts in texts_by_space.items()
         }
-        for spaces in documents
+        for texts_by_space in documents
     ]
 
 
@@ -426,7 +430,9 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
         piece = text[unit.start : unit.end]
         if not piece.startswith(("#", "|--", "|:", "```", "---")):
             spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))
-    spans = [span for span in spans if any(c.isalnum() for c in text[slice(*span)])] or [(chunk.start, chunk.end)]
+    spans = [span for span in spans if any(character.isalnum() for character in text[slice(*span)])] or [
+        (chunk.start, chunk.end)
+    ]
     return {
         (int(byte_offsets[start]), int(byte_offsets[end])): format_summary_sentence(text[start:end])
         for start, end in spans

@@ -151,8 +151,8 @@ class _SentenceRelations:
                 kind = frame.kind
                 if word.lemma == "include" and not frame.prepositions and self._is_generic_plural(subject):
                     kind = IS_A
-                lower, upper = ([subject], complements) if frame.subject_is_child else (complements, [subject])
-                yield from self._make_statements(lower, upper, kind, _VERB_CONFIDENCE * weight)
+                children, parents = ([subject], complements) if frame.subject_is_child else (complements, [subject])
+                yield from self._make_statements(children, parents, kind, _VERB_CONFIDENCE * weight)
 
     def _is_generic_plural(self, noun: int) -> bool:
         """True if a plural refers to a whole class: ``formats``, but not ``the collections``."""
@@ -257,18 +257,18 @@ class _SentenceRelations:
         if apposed in self._phrases.get_members(noun):
             return
         members = self._phrases.find_list_items(apposed)
-        upper = list(self._arguments.resolve_list_items(noun))
+        classes = list(self._arguments.resolve_list_items(noun))
         is_proper = self._words[noun].is_proper
         if self._words[apposed].is_proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
-                yield from self._make_statements(members, upper, IS_A, _APPOSITION_CONFIDENCE)
-        elif self._is_set_off(noun, apposed) and (
+                yield from self._make_statements(members, classes, IS_A, _APPOSITION_CONFIDENCE)
+        elif self._is_marked_apposition(noun, apposed) and (
             self._sentence.get_dependent_lemmas(apposed, "det") & {"a", "an", "the"}
             or (is_proper and self._phrases.find_complements(apposed, "of"))
         ):
             yield from self._find_descriptions([noun], members, _APPOSITION_CONFIDENCE)
 
-    def _is_set_off(self, noun: int, apposed: int) -> bool:
+    def _is_marked_apposition(self, noun: int, apposed: int) -> bool:
         """True if an apposition follows a comma, bracket or dash, or its noun, but not a colon or slash."""
         start, _ = self._phrases.find_phrase_bounds(apposed)
         words_between = {word.text for word in self._words[min(noun, apposed) + 1 : start]}
@@ -287,23 +287,25 @@ class _SentenceRelations:
             if index + 1 == len(words) or words[index + 1].text != "as":
                 return
             first = self._phrases.find_next_phrase(index + 2)
-            upper = self._phrases.find_previous_noun(index)
+            class_noun = self._phrases.find_previous_noun(index)
         elif words[index].text.lower() == "as":
-            upper = self._phrases.find_previous_noun(index)
-            if upper is None or not any(words[child].text.lower() == "such" for child in words[upper].children):
+            class_noun = self._phrases.find_previous_noun(index)
+            if class_noun is None or not any(
+                words[child].text.lower() == "such" for child in words[class_noun].children
+            ):
                 return
             first = self._phrases.find_next_phrase(index + 1)
         else:
             first = self._phrases.find_next_phrase(index + 1)
-            upper = self._phrases.find_previous_noun(index)
-        if first is None or upper is None:
+            class_noun = self._phrases.find_previous_noun(index)
+        if first is None or class_noun is None:
             return
-        is_plural = words[upper].tag in ("NNS", "NNPS")
-        if not is_plural and self._phrases.get_prepositions(upper) - {"of"}:
+        is_plural = words[class_noun].tag in ("NNS", "NNPS")
+        if not is_plural and self._phrases.get_prepositions(class_noun) - {"of"}:
             return  # "names in the industry, including Ada": Ada is not part of the industry
         kind = PART_OF if words[index].text.lower() == "including" and not is_plural else IS_A
         yield from self._make_statements(
-            self._find_listed_nouns(first), self._arguments.follow_leading_noun(upper), kind, _LIST_CONFIDENCE
+            self._find_listed_nouns(first), self._arguments.follow_leading_noun(class_noun), kind, _LIST_CONFIDENCE
         )
 
     def _find_adverb_examples(self, index: int) -> Iterator[StatedRelation]:
@@ -314,9 +316,9 @@ class _SentenceRelations:
         first = index + length
         if first < len(self._words) and self._words[first].text in (",", ":"):
             first += 1
-        lower, upper = self._phrases.find_next_phrase(first), self._phrases.find_previous_noun(index)
-        if lower is not None and upper is not None and self._words[upper].tag == "NNS":
-            yield from self._make_statements(self._find_listed_nouns(lower), [upper], IS_A, _LIST_CONFIDENCE)
+        example, class_noun = self._phrases.find_next_phrase(first), self._phrases.find_previous_noun(index)
+        if example is not None and class_noun is not None and self._words[class_noun].tag == "NNS":
+            yield from self._make_statements(self._find_listed_nouns(example), [class_noun], IS_A, _LIST_CONFIDENCE)
 
     def _find_listed_nouns(self, first: int) -> list[int]:
         """Return a noun and the nouns coordinated with it that follow it."""
@@ -334,12 +336,12 @@ class _SentenceRelations:
             and word.head >= 0
             and "other" in self._sentence.get_dependent_lemmas(index, "amod", "det")
         ):
-            lower = [member for member in self._phrases.get_members(word.head) if member < index]
+            members = [member for member in self._phrases.get_members(word.head) if member < index]
             next_index = self._phrases.find_phrase_bounds(index)[1] + 1
             precedes_verb = next_index < len(self._words) and self._words[next_index].tag in FINITE_VERB_TAGS
             is_subject = self._words[word.head].label.startswith("nsubj")
             if is_subject or not precedes_verb:  # otherwise, another clause: "and other teams do"
-                yield from self._make_statements(lower, [index], IS_A, _LIST_CONFIDENCE)
+                yield from self._make_statements(members, [index], IS_A, _LIST_CONFIDENCE)
         descriptor = self._phrases.find_descriptor(index)
         if descriptor is not None:
             yield from self._make_statements([index], [descriptor], IS_A, _APPOSITION_CONFIDENCE)
@@ -377,20 +379,21 @@ class _SentenceRelations:
         return index if index >= 0 and self._words[index].head >= 0 else -1
 
     def _make_statements(
-        self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float
+        self, children: Iterable[int], parents: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
-        """Yield a statement for each pair of a child in ``lower`` and a parent in ``upper``, if both have names."""
-        parents = [(index, self._phrases.get_name(index)) for index in upper]
-        for index in lower:
+        """Yield a statement for each pair of a child and a parent, if both nouns have names."""
+        parent_names = [(index, self._phrases.get_name(index)) for index in parents]
+        for index in children:
             child = self._phrases.get_name(index)
-            for parent_index, parent in parents:
+            for parent_index, parent in parent_names:
                 if child and parent:
                     yield self._make_statement(child, parent, kind, confidence, index, parent_index)
 
     def _make_statement(
-        self, child: str, parent: str, kind: str, confidence: float, lower: int, upper: int
+        self, child: str, parent: str, kind: str, confidence: float, child_index: int, parent_index: int
     ) -> StatedRelation:
-        first, last = min(lower, upper), max(lower, upper)
+        """Return the statement of a child and a parent, whose nouns have these indexes."""
+        first, last = min(child_index, parent_index), max(child_index, parent_index)
         span = self._words[first].start, self._words[last].end
-        is_informative = self._filter.is_informative(kind, lower, upper, confidence)
+        is_informative = self._filter.is_informative(kind, child_index, parent_index, confidence)
         return StatedRelation(child, parent, kind, round(confidence, 3), *span, is_informative)
