@@ -48,9 +48,9 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     """
     kind, _, argument = name.partition(":")
     form = _find_form(kind)
-    make = EMBEDDERS.get(kind) if form is None else None
-    if make is not None:
-        return make(name, options)
+    create = EMBEDDERS.get(kind) if form is None else None
+    if create is not None:
+        return create(name, options)
     if form is None or (":" in name and (not argument or ":" not in form)):
         suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs
         hint = f"did you mean {suggestion}? " if suggestion else ""

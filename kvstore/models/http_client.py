@@ -161,13 +161,13 @@ class _Connections:
         self._clients: dict[tuple[str | None, ...], Any] = {}
         threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()
 
-    def run(self, work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+    def run(self, coroutine: Coroutine[Any, Any, Result], seconds: float) -> Result:
         """Run a coroutine and return its result. Raises TimeoutError if it is not done within ``seconds``."""
-        running = asyncio.run_coroutine_threadsafe(_run_timed(work, seconds), self._loop)
+        future = asyncio.run_coroutine_threadsafe(_run_timed(coroutine, seconds), self._loop)
         try:
-            return running.result()
+            return future.result()
         except BaseException:
-            running.cancel()
+            future.cancel()
             raise
 
     def get_client(self, httpx: Any) -> Any:
@@ -182,11 +182,11 @@ class _Connections:
         return self._clients[environment]
 
 
-async def _run_timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+async def _run_timed(coroutine: Coroutine[Any, Any, Result], seconds: float) -> Result:
     """Await a coroutine for up to ``seconds``, and convert the errors of httpx to OSError and ValueError."""
     try:
         async with asyncio.timeout(None if seconds == math.inf else max(0, seconds)):
-            return await work
+            return await coroutine
     except TimeoutError:
         raise TimeoutError("timed out") from None
     except (OSError, ValueError):

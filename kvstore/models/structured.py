@@ -2,8 +2,9 @@
 
 In: a :class:`StructuredPrompt`: messages, a JSON Schema, and checks beyond the schema. Out: the value that the model
 wrote, validated against both. The schema is sent as ``response_format`` (``json_schema``); a server that rejects this
-gets ``json_object``, and one that rejects that gets plain text with the schema in words. An invalid answer is requested
-once more, with its errors; it is never taken as text. Tokens are counted before they are sent, so a token limit holds.
+gets ``json_object``, and one that rejects that gets plain text. Both get the schema in an instruction. An invalid
+answer is requested once more, with its errors; it is never taken as text. Tokens are counted before they are sent, so a
+token limit holds.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ class StructuredPrompt(Generic[Result]):
     @property
     def tokens(self) -> int:
         """The estimated number of tokens that one request sends, including the schema."""
-        return estimate_message_tokens(self.messages) + MESSAGE_TOKENS + token_estimate(self.schema_text)
+        return estimate_message_tokens(self.messages) + MESSAGE_TOKENS + token_estimate(self.schema_instruction)
 
     @property
-    def schema_text(self) -> str:
-        """The schema in words, for a server that does not accept it separately."""
+    def schema_instruction(self) -> str:
+        """The instruction to answer with JSON of the schema, for a server that does not accept a schema separately."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return f"Answer with JSON of this JSON Schema, and with nothing else: {schema}"
 
@@ -127,7 +128,7 @@ class StructuredModel:
             if form != "json_schema":
                 first_message, *other_messages = messages
                 messages = [
-                    {**first_message, "content": f"{first_message['content']}\n\n{prompt.schema_text}"},
+                    {**first_message, "content": f"{first_message['content']}\n\n{prompt.schema_instruction}"},
                     *other_messages,
                 ]
             try:
