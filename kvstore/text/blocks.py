@@ -129,6 +129,7 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
 
 
 def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) -> bool:
+    """True if a part leads into the next one: a text before code or a table, or one that ends with a colon."""
     if next_part is None or next_part.kind == "heading" or part.kind not in ("prose", "item"):
         return False
     return next_part.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
@@ -145,43 +146,44 @@ def _split_markdown(text: str) -> list[BlockPart]:
     lines = text.splitlines(keepends=True)
 
     def close() -> None:
+        """Add the open part, if there is one."""
         nonlocal kind
         if kind:
             parts.append(BlockPart(kind, start, end, level, _find_term_end(text, start, end, kind), False, continues))
         kind = ""
 
     for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):
-        first, stop = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
+        line_start, line_end = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
         position += len(line)
         fence_match = _FENCE_PATTERN.match(line.rstrip())
         is_closing = fence_match is not None and not fence_match["language"].strip()
         if fence:
-            end = max(end, stop)
+            end = max(end, line_end)
             if fence_match is not None and is_closing and fence_match[1].startswith(fence):
                 close()
                 fence = ""
             continue
         if is_closing and kind in ("prose", "item"):  # its code begins in an earlier chunk
-            parts[:] = [BlockPart("code", 0, stop, continues=True)]
+            parts[:] = [BlockPart("code", 0, line_end, continues=True)]
             kind = ""
             continue
-        if stop < first:
+        if line_end < line_start:
             close()
             continue
         is_indented = line.startswith(_CODE_INDENTS)
         if kind == "code":
             if is_indented:
-                end = stop
+                end = line_end
                 continue
             close()
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         if not kind and is_indented and is_shallow and not (depth or fence_match or item or row):
-            kind, start, end, level, continues = "code", first, stop, 0, False
+            kind, start, end, level, continues = "code", line_start, line_end, 0, False
             continue
         opening = fence_match or row or item or title
         if (row is None or kind != "table") and (opening is not None or kind in ("", "table", "heading")):
             close()
-            start, level, continues, is_shallow = first, 0, False, not is_indented
+            start, level, continues, is_shallow = line_start, 0, False, not is_indented
             if fence_match is not None:
                 kind, fence = "code", fence_match[1]
             elif row is not None:
@@ -192,10 +194,10 @@ def _split_markdown(text: str) -> list[BlockPart]:
                 kind, level = "item", 1 + len(item[1]) // 2
                 depth = level
             elif depth and line[:1].isspace():
-                kind, level = "item", min(depth, max(1, (first - position + len(line)) // 2))
+                kind, level = "item", min(depth, max(1, (line_start - position + len(line)) // 2))
             else:
                 kind, depth = "prose", 0
-        end = stop
+        end = line_end
     close()
     return parts
 
@@ -260,6 +262,7 @@ def format_summary_sentence(text: str) -> str:
 
 
 def _strip_marks(text: str) -> str:
+    """Return Markdown without the marks of emphasis and code, and without the backslashes of escapes."""
     has_marks = "*" in text or "`" in text or "\\" in text  # few texts have them
     return _MARKS_PATTERN.sub("", text) if has_marks else text
 
@@ -292,6 +295,7 @@ def _iter_paragraphs(text: str) -> Iterator[Block]:
 
 @lru_cache(maxsize=1)
 def _get_parser() -> MarkdownIt:
+    """Return the Markdown parser, which is loaded on the first call."""
     from markdown_it import MarkdownIt
 
     # Inline rules are not needed, only the blocks and their lines.
@@ -319,13 +323,13 @@ def _parse_markdown(text: str) -> list[Block]:
         if token.type == "heading_open":
             blocks.append(_build_heading(tokens[index : index + 2], line_starts))
         elif token.type == "paragraph_open" and not item_depth and _is_question(tokens[index + 1].content):
-            ((start, end),) = [(block.start, block.end) for block in _make_block(text, token, line_starts, "heading")]
+            ((start, end),) = [(block.start, block.end) for block in _make_blocks(text, token, line_starts, "heading")]
             blocks.append(
                 Block("heading", start, end, _QUESTION_LEVEL, to_plain_text(unwrap_links(tokens[index + 1].content)))
             )
         elif kind or token.type == "paragraph_open":
             title = to_plain_text(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
-            blocks += _make_block(
+            blocks += _make_blocks(
                 text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title
             )
         if token.type == "table_open":
@@ -349,7 +353,7 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
     return filled[:-1]
 
 
-def _make_block(
+def _make_blocks(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
     """Return the block of a token as a list of one, or an empty list if its lines are blank."""
@@ -360,6 +364,7 @@ def _make_block(
 
 
 def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
+    """Return the start and end offset of the lines of a token."""
     assert token.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
@@ -367,10 +372,12 @@ def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
 
 
 def _is_question(paragraph: str) -> bool:
+    """True if a paragraph is only a question in bold."""
     return _BOLD_QUESTION_PATTERN.fullmatch(paragraph.strip()) is not None
 
 
 def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
+    """Return the block of a heading, given its opening token and its inline token."""
     opening, inline = tokens
     start, end = _get_span(opening, line_starts)
     return Block("heading", start, end, int(opening.tag[1]), to_plain_text(unwrap_links(inline.content)))

@@ -1,8 +1,8 @@
 """Everyday words of English: words that are usually not names.
 
-In: a word in any case. Out: whether it is an everyday word, and its kind. The list (``everyday_words.txt``) is built by
-``tools/everyday_words.py``: words that occur in several documents of two treebanks of English, in the forms that occur
-there. Their other regular forms are everyday words too.
+In: a word in any case. Out: its kind, or None if it is not an everyday word. The list (``everyday_words.txt``) is built
+by ``tools/everyday_words.py``: words that occur in several documents of two treebanks of English, in the forms that
+occur there. Their other regular forms are everyday words too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ def is_everyday(word: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def get_everyday_kind(word: str) -> str | None:
-    """Return the most frequent kind of an everyday word: ``noun``, ``verb``, ``adjective`` or ``other``; None for other
-    words."""
+    """Return the most frequent kind of an everyday word: noun, verb, adjective or other; None for other words."""
     kinds, lower = _load_kinds(), word.lower()
     if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # most names
         return kinds.get(lower)
@@ -43,6 +42,7 @@ def get_everyday_kind(word: str) -> str | None:
 
 
 def _iter_base_forms(word: str) -> Iterator[str]:
+    """Yield a word, and the words of which it can be a regular form: ``rooms`` yields ``room``."""
     yield word
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
@@ -56,6 +56,7 @@ def _iter_base_forms(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _load_kinds() -> dict[str, str]:
+    """Return the kind of each listed word, from ``everyday_words.txt``."""
     from importlib.resources import files
 
     kinds: dict[str, str] = {}

@@ -96,6 +96,7 @@ def compute_cover_weights(
 
 @lru_cache(maxsize=1 << 10)  # many words have the same frequency
 def _compute_weight(count: int, num_parts: int, part_count: int) -> float:
+    """Return the weight of a word that occurs ``count`` times, and in ``part_count`` of ``num_parts`` parts."""
     return math.sqrt(count) * math.log1p(num_parts / part_count) * (_SINGLE_USE_SHARE if count == 1 else 1.0)
 
 
@@ -122,6 +123,7 @@ def select_greedy_cover(
     owner_counts: Counter[Hashable] = Counter()
 
     def compute_gain(number: int) -> float:
+        """Return the weight that a sentence adds to those selected so far, relative to its length."""
         # Added exactly, because a set has no order, and the same text must always get the same summary.
         gain = math.fsum(
             [

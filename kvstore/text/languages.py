@@ -1,4 +1,4 @@
-"""The language of texts, in particular English: the rules that tell names from other words are for English only.
+"""The language of texts, in particular English: the rules that distinguish names from other words are for English only.
 
 In: texts. Out: a language, or True or False. A text is not English if it contains more function words of other
 languages than of English, or if most of its letters belong to another script with capitals. A part with hardly any

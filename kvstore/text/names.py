@@ -257,7 +257,7 @@ _RULES = RunRules(
 class SentenceNames:
     """Names in the sentences of one document.
 
-    The whole document tells common words from names: a word that it also writes in lower case is common; a word
+    The whole document distinguishes common words from names: a word that it also writes in lower case is common; a word
     capitalized in the middle of a sentence is not.
     """
 
@@ -299,7 +299,7 @@ def find_identifiers(text: str) -> Iterator[Name]:
     text = _replace_addresses(text)
     for match in _TEXT_IDENTIFIER_PATTERN.finditer(text):
         if _IDENTIFIER_PATTERN.fullmatch(match.group()):
-            yield from _make_code_name(match.group())
+            yield from _iter_code_name(match.group())
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
@@ -353,15 +353,16 @@ def _extract_code_names(code: str) -> Iterator[Name]:
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
         yield Name(code, "code")
     elif _IDENTIFIER_PATTERN.fullmatch(code):
-        yield from _make_code_name(code)
+        yield from _iter_code_name(code)
     else:
         call = _CALL_PATTERN.match(code)
         if call:
-            yield from _make_code_name(call.group())
+            yield from _iter_code_name(call.group())
         yield from find_identifiers(code)
 
 
-def _make_code_name(code: str) -> Iterator[Name]:
+def _iter_code_name(code: str) -> Iterator[Name]:
+    """Yield the name of an identifier or call, unless it is a common word, a key, a digest or emphasis."""
     name = code.removesuffix("()")
     if len(name) > 1 and to_entity_key(name) not in _NON_CODE_WORDS and not _NON_CODE_PATTERN.fullmatch(name):
         yield Name(name, "code")
@@ -387,6 +388,7 @@ def is_people_adjective(word: str) -> bool:
 
 
 def _is_contracted(word: str) -> bool:
+    """True if a word is a contraction, such as ``don't``."""
     return ("'" in word or "’" in word) and _CONTRACTION_PATTERN.search(word) is not None
 
 
@@ -406,6 +408,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     titles: list[str] = []
 
     def replace_title(match: re.Match[str]) -> str:
+        """Keep a quotation that is not a title; collect a title, and return its placeholder."""
         title = match.group(1).rstrip(",.")
         if not _is_title(title):
             return match.group()

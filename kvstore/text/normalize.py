@@ -30,13 +30,15 @@ _ACCENTED_PATTERN = re.compile(
 
 
 def _fold_nfkc(text: str) -> str:
-    # Folding can undo composition, and composition can create new folds: twice is a fixed point for all of Unicode 15.
+    """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged."""
+    # Case folding can undo composition, and composition can create characters that fold again. Doing both twice reaches
+    # a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _ACCENTED_PATTERN.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
 
 
 def _strip_accents(match: re.Match[str]) -> str:
-    """Return a letter or combining marks without accents."""
+    """Return the matched letter or combining marks without accents and strokes."""
     letters = "".join(filter(_is_base_character, unicodedata.normalize("NFD", match.group())))
     return letters.translate(_STROKES)
 
@@ -108,6 +110,7 @@ def fold_to_bytes(text: str) -> bytes:
 
 
 def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
+    """Return what :func:`_fold_cached_piece` returns; only short pieces, which repeat, are cached."""
     return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)
 
 

@@ -56,6 +56,7 @@ def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield a span without white space at its ends, unless it is blank."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

@@ -21,12 +21,12 @@ def check_tree_name(name: str) -> str:
 def clean_name(name: str) -> str:
     """Return a name as typed, with single spaces. Raises InputError if it is empty or too long."""
     if not isinstance(name, str):
-        raise InputError(f"a name is a text, not {format_value(name)}")
+        raise InputError(f"a name must be a text, not {format_value(name)}")
     form = " ".join(name.split())
     try:
         return _check_size(form, to_entity_key(form), "a name")
     except UnicodeEncodeError:
-        raise InputError(f"a name is a text, and {form!r} contains half of a surrogate pair; remove it") from None
+        raise InputError(f"the name {form!r} contains half of a surrogate pair, which is not text; remove it") from None
 
 
 def clean_relation(relation: str) -> str:
@@ -36,10 +36,11 @@ def clean_relation(relation: str) -> str:
 
 
 def _check_size(form: str, key: str, label: str) -> str:
+    """Return ``form`` if its normal form ``key`` has a valid size; ``label`` names it in the InputError."""
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
-        raise InputError(f"{label} is a text, and {form!r} contains half of a surrogate pair; remove it") from None
+        raise InputError(f"{label} must be text, and {form!r} contains half of a surrogate pair; remove it") from None
     if not 0 < size <= MAX_ENTITY_KEY_BYTES:
         raise InputError(f"{label} must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {size:,}; use a different one")
     return form

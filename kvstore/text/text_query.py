@@ -103,6 +103,7 @@ def find_candidates(
     """
 
     def collect(part: TextQuery) -> Candidates:
+        """Return the candidates of a part of the query."""
         match part:
             case AndQuery(parts):
                 return reduce(intersect, map(collect, parts))
@@ -152,6 +153,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else OrQuery(tuple(parts))
 
     def expect_end(self) -> None:
+        """Raise InputError if tokens are left."""
         if self._index < len(self._tokens):
             raise self._make_expectation_error("AND, OR, NOT or a word")
 
@@ -163,18 +165,21 @@ class _Parser:
         return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
 
     def _parse_not(self) -> TextQuery:
+        """Parse parts joined by NOT."""
         query = self._parse_implicit_and()
         while self._accept("NOT"):
             query = NotQuery(query, self._parse_implicit_and())
         return query
 
     def _parse_implicit_and(self) -> TextQuery:
+        """Parse adjacent parts, which all must match."""
         parts = [self._parse_part()]
         while self._is_part_start():
             parts.append(self._parse_part())
         return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
 
     def _is_part_start(self) -> bool:
+        """True if a part begins at the next token."""
         kind, token = self._peek()
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
@@ -211,6 +216,7 @@ class _Parser:
         return phrases[0] if len(phrases) == 1 else Proximity(tuple(phrases), distance)
 
     def _parse_phrase(self) -> Phrase:
+        """Parse words joined by ``+``."""
         words = self._parse_words()
         while self._accept("+"):
             if words[-1].prefix:
@@ -244,10 +250,12 @@ class _Parser:
         return [WordPattern(word, is_exact, is_prefix and index == last) for index, word in enumerate(words)]
 
     def _peek(self, offset: int = 0) -> tuple[str, str]:
+        """Return the kind and text of the next token, or of one after it; empty strings at the end."""
         index = self._index + offset
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 
     def _accept(self, token: str) -> bool:
+        """Skip the next token if it is this one; True if it was."""
         if self._peek()[1] == token:  # a string includes its quotes
             self._index += 1
             return True
@@ -264,6 +272,7 @@ class _Parser:
         return self._make_error(f"expected {expected}, found {_shorten(self._tokens[self._index][1])!r}")
 
     def _make_error(self, problem: str) -> InputError:
+        """Return the error for a problem at the next token, with its position."""
         return InputError(f"full-text query, character {self._tokens[self._index][2] + 1}: {problem}")
 
 
@@ -331,6 +340,7 @@ class _Words:
         return starts
 
     def _find_positions(self, pattern: WordPattern) -> list[int]:
+        """Return the positions of the words that match a pattern."""
         if pattern.prefix:
             return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
         if pattern.exact:
@@ -341,10 +351,12 @@ class _Words:
 
 
 def _find_positions(words: Sequence[str], target: str) -> list[int]:
+    """Return the positions of a word."""
     return [position for position, word in enumerate(words) if word == target] if target in words else []
 
 
 def _is_match(query: TextQuery, words: _Words) -> bool:
+    """True if the words of a text match a query."""
     match query:
         case Phrase():
             return bool(words.find_starts(query))
@@ -366,12 +378,13 @@ def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
     """
     occurrences = [(len(phrase.words), words.find_starts(phrase)) for phrase in phrases]
 
-    def begins_in_time(first_end: int, size: int, starts: Sequence[int]) -> bool:
+    def is_within_distance(first_end: int, size: int, starts: Sequence[int]) -> bool:
+        """True if a phrase of ``size`` words ends at ``first_end`` or later and begins within the distance."""
         index = bisect_left(starts, first_end - size)
         return index < len(starts) and starts[index] <= first_end + distance
 
     return any(
-        all(begins_in_time(start + size, *occurrence) for occurrence in occurrences)
+        all(is_within_distance(start + size, *occurrence) for occurrence in occurrences)
         for size, starts in occurrences
         for start in starts
     )
