@@ -67,26 +67,27 @@ def add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _list_formats() -> list[str]:
+    """Return the names of all formats, for completion."""
     from kvstore import language
 
     return list(language.formats())
 
 
-def _validate_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
+def _validate_format(_: click.Context, __: click.Parameter, format_name: str | None) -> str | None:
     """Raise BadParameter unless a format is known."""
-    if form is not None and form not in kvstore.FORMATS:
+    if format_name is not None and format_name not in kvstore.FORMATS:
         from kvstore import language
 
         # A broken reader reports its error when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
-        if form not in (formats := language.formats()) and form not in broken_readers:
-            raise click.BadParameter(f"{form!r} is not a format; formats are {', '.join(formats)}")
-    return form
+        if format_name not in (formats := language.formats()) and format_name not in broken_readers:
+            raise click.BadParameter(f"{format_name!r} is not a format; formats are {', '.join(formats)}")
+    return format_name
 
 
 FORMAT = click.option(
     "--as",
-    "form",
+    "format_name",
     callback=_validate_format,
     metavar="FORMAT",
     shell_complete=completing.complete_words(_list_formats),

@@ -160,7 +160,7 @@ class Console:
         if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
             self.notify("the statement was not run")
             return
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         # Pad the text to its position in the script, so that an error names that position.
         text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
         self.last_statement = item.text
@@ -177,7 +177,7 @@ class Console:
                 self.notify(problem)
             if self.timer:
                 row_count = f"{rows:,} row{'' if rows == 1 else 's'}, " if cursor.columns else ""
-                self.notify(f"{row_count}{1000 * (time.perf_counter() - started):,.1f} ms")
+                self.notify(f"{row_count}{1000 * (time.perf_counter() - start_time):,.1f} ms")
             if cursor.failed:
                 self.fail()
 
@@ -304,8 +304,10 @@ def write_message(text: str) -> None:
 
 def _describe_located(error: Exception, item: ScriptItem, name: str) -> str:
     """Describe an error in the script ``name``, with the line of its piece unless the error shows its own position."""
-    has_place = isinstance(error, StatementError) and error.line is not None
-    return f"{name}: {describe_error(error)}" if has_place else f"{name}: line {item.line}: {describe_error(error)}"
+    shows_position = isinstance(error, StatementError) and error.line is not None
+    return (
+        f"{name}: {describe_error(error)}" if shows_position else f"{name}: line {item.line}: {describe_error(error)}"
+    )
 
 
 def describe_error(error: Exception) -> str:

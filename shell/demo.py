@@ -35,12 +35,15 @@ def run_tour(path: Path | None, embedder: str | None) -> int:
 
 
 class _Tour:
+    """The statements of the tour, run on one store."""
+
     def __init__(self, path: Path, embedder: str | None) -> None:
         self._path = path
         self._embedder = embedder
         self._width = shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns if sys.stdout.isatty() else _DEFAULT_WIDTH
 
     def run(self, *, keep_store: bool) -> int:
+        """Create the store, run the tour, and return the exit status."""
         embedder = self._embedder
         missing = find_first_missing(EMBEDDER_PACKAGES)
         if embedder is None and missing is not None:
@@ -110,6 +113,7 @@ class _Tour:
         print("  kvstore ask my-store 'QUESTION'    ask it a question")
 
     def _show(self, statement: str, *, rows: int | None = None) -> None:
+        """Print a statement as typed, and at most ``rows`` rows of its result."""
         self._print_prompt(statement)
         cursor = self._store.execute(statement)
         if cursor.columns:

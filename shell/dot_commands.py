@@ -121,6 +121,7 @@ def _set_output(console: Console, arguments: list[str]) -> None:
 
 
 def _set_once(console: Console, arguments: list[str]) -> None:
+    """Send the next result to a file."""
     console.once_path = Path(arguments[0])
 
 
@@ -150,6 +151,7 @@ def _set_pager(console: Console, arguments: list[str]) -> None:
 
 
 def _edit(console: Console, arguments: list[str]) -> None:
+    """Edit a file or the last statement, and put the result into the next prompt."""
     import click
 
     if not console.is_interactive:
@@ -171,6 +173,7 @@ def _set_keys(console: Console, arguments: list[str]) -> None:
 
 
 def _set_parameter(console: Console, arguments: list[str]) -> None:
+    """Set the value of a parameter, or print the values of one or all."""
     if len(arguments) == 2:
         console.parameters[arguments[0].removeprefix(":")] = parse_parameter_value(arguments[1])
         return
@@ -180,6 +183,7 @@ def _set_parameter(console: Console, arguments: list[str]) -> None:
 
 
 def _watch(console: Console, arguments: list[str]) -> None:
+    """Repeat the last statement at an interval, until Ctrl-C or a failure."""
     try:
         pause = float(arguments[0]) if arguments else _WATCH_SECONDS
         times = int(arguments[1]) if len(arguments) > 1 else None
@@ -196,14 +200,16 @@ def _watch(console: Console, arguments: list[str]) -> None:
             time.sleep(pause)
 
 
-def _import(console: Console, arguments: list[str]) -> None:
+def _ingest(console: Console, arguments: list[str]) -> None:
+    """Ingest a file or folder, as sqlite3's ``.import`` would."""
     path, *options = arguments
     # Users of sqlite3 name a table here; documents is the only one that can be filled.
-    form = f" AS {identifier(options[0])}" if options and options[0].lower() != "documents" else ""
-    console.run(ScriptItem(f"INGEST {literal(path)}{form}"))
+    format_clause = f" AS {identifier(options[0])}" if options and options[0].lower() != "documents" else ""
+    console.run(ScriptItem(f"INGEST {literal(path)}{format_clause}"))
 
 
 def _dump(console: Console, arguments: list[str]) -> None:
+    """Print the statements that re-create the store, and report what they cannot."""
     with console.store.snapshot() as snapshot:
         for statement in snapshot.dump():
             print(statement, file=console.out)
@@ -238,6 +244,7 @@ def _print_settings(console: Console, arguments: list[str]) -> None:
 
 
 def _print_history(console: Console, arguments: list[str]) -> None:
+    """Print the last statements, oldest first."""
     from prompt_toolkit.history import FileHistory
 
     path = get_state_folder() / "history"
@@ -293,7 +300,7 @@ _COMMAND_LIST = (
     Command("once", "FILE", "send the next result to a file", _set_once, 1, 1, argument_kind="path"),
     Command("read", "FILE", "run the statements and commands of a file", _run_script, 1, 1, argument_kind="path"),
     Command(
-        "import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _import, 1, 2, argument_kind="path"
+        "import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _ingest, 1, 2, argument_kind="path"
     ),
     Command("dump", "", "print statements that re-create the documents, edges and aliases", _dump),
     Command(

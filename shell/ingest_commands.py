@@ -72,7 +72,7 @@ from .command_options import (
 def ingest(
     store: Path,
     paths: tuple[str, ...],
-    form: str | None,
+    format_name: str | None,
     include: tuple[str, ...],
     prune: bool,
     embedder: str | None,
@@ -109,7 +109,7 @@ def ingest(
         try:
             report = opened_store.ingest(
                 list(paths),
-                format=form,
+                format=format_name,
                 prune=prune,
                 include=include,
                 options=reader_options,
@@ -136,6 +136,7 @@ def ingest(
 
 
 def _format_counts(report: kvstore.IngestReport) -> str:
+    """Return the counts of an ingest as a line: documents by outcome, chunks and seconds."""
     from kvstore.language import format_count
 
     counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
@@ -179,7 +180,7 @@ def _format_counts(report: kvstore.IngestReport) -> str:
 def watch(
     store: Path,
     folders: tuple[Path, ...],
-    form: str | None,
+    format_name: str | None,
     include: tuple[str, ...],
     no_prune: bool,
     embedder: str | None,
@@ -204,6 +205,7 @@ def watch(
     reported_failures: set[str] = set()
 
     def report_ingest(report: kvstore.IngestReport) -> None:
+        """Print the counts of an ingest if it changed the store, and failures that were not printed yet."""
         failures = {f"{failure.place}: {failure.reason}" for failure in report.failures}
         for text in sorted(failures - reported_failures):
             report_message(text)
@@ -217,8 +219,9 @@ def watch(
     ) as opened_store:
 
         def ingest_folders() -> kvstore.IngestReport:
+            """Ingest all folders."""
             return opened_store.ingest(
-                list(folders), format=form, prune=not no_prune, include=include, options=reader_options
+                list(folders), format=format_name, prune=not no_prune, include=include, options=reader_options
             )
 
         try:

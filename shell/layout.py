@@ -160,9 +160,11 @@ class Grid:
         self.top_rule, self.head_rule, self.foot_rule = rules
 
     def compute_overhead(self, columns: int) -> int:
+        """Return the cells that the characters around ``columns`` columns take."""
         return len(self.left) + len(self.right) + len(self.separator) * (columns - 1)
 
     def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
+        """Yield a horizontal rule, or nothing if the style has none there."""
         left, line, crossing, right = rule
         if line:
             yield left + crossing.join(line * (width + 2) for width in widths) + right
@@ -170,6 +172,7 @@ class Grid:
     def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
     ) -> Iterator[str]:
+        """Yield the lines of a row, whose cells are given as their wrapped lines."""
         for index in range(max(map(len, cells))):
             pieces = []
             for lines, width, is_right_aligned in zip(cells, widths, right_aligned, strict=True):

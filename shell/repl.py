@@ -17,7 +17,7 @@ from prompt_toolkit import Application, PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, ThreadedCompleter
-from prompt_toolkit.completion import Completion as Choice
+from prompt_toolkit.completion import Completion as PromptCompletion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
@@ -118,9 +118,7 @@ def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True)
 
 
 class _PromptWarmup:
-    """Background work while the user looks at the first prompt, so that neither the prompt nor the first key waits for
-    it.
-    """
+    """Background work while the user looks at the first prompt, so that neither prompt nor first key waits for it."""
 
     def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
         self._console = console
@@ -163,9 +161,7 @@ def _is_runnable(text: str) -> bool:
 
 
 def _normalize_command(text: str) -> str:
-    """Return the typed text, with a dot added to ``quit``, ``exit`` and ``help``, which other shells accept without
-    one.
-    """
+    """Return the typed text, with a dot before ``quit``, ``exit`` and ``help``, which other shells accept without."""
     word = text.strip().rstrip(";").lower()
     return f".{word}" if word in ("quit", "exit", "help") else text
 
@@ -199,7 +195,7 @@ class Toolbar:
         self._text = f"{console.path.name}  opening"
 
     def refresh(self) -> None:
-        """Read the store's figures again; typing never waits for this."""
+        """Read the counts of documents and entities again; typing never waits for this."""
         store = self._console.store
         parts = [store.path.name]
         if store.readonly:
@@ -207,16 +203,17 @@ class Toolbar:
         if store.in_transaction:
             parts.append("transaction open")
         try:
-            figures = store.statistics()
+            statistics = store.statistics()
             parts += [
-                language.format_count(int(figures["documents"]), "document"),
-                language.format_count(int(figures["entities"]), "entity"),
+                language.format_count(int(statistics["documents"]), "document"),
+                language.format_count(int(statistics["entities"]), "entity"),
             ]
         except KvstoreError as error:
             parts.append(str(error))
         self._text = "  ".join(parts)
 
     def get_text(self) -> str:
+        """Return the line as it is drawn, with the input mode of vi keys."""
         vi = f"{get_app().vi_state.input_mode.value}  " if self._console.keys == "vi" else ""
         return vi + mask_line(self._text)
 
@@ -239,6 +236,7 @@ class StatementLexer(Lexer):
 
 
 def _get_style(kind: str, text: str) -> str:
+    """Return the style class of a token, or an empty string for plain text."""
     if kind == "word":
         word = text.upper()
         return "class:keyword" if word in language.get_keywords() or word in SQL_WORDS else ""
@@ -251,15 +249,18 @@ class StoreCompleter(Completer):
     def __init__(self, catalog: LiveCatalog) -> None:
         self._catalog = catalog
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Choice]:
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[PromptCompletion]:
         text_before = document.text_before_cursor
         try:
             completions = complete(text_before, self._catalog)
         except KvstoreError:
             return  # the statement, not the completion, reports a closed or damaged store
-        for choice in completions:
-            yield Choice(
-                choice.text, choice.start - len(text_before), display=mask_line(choice.text), display_meta=choice.kind
+        for completion in completions:
+            yield PromptCompletion(
+                completion.text,
+                completion.start - len(text_before),
+                display=mask_line(completion.text),
+                display_meta=completion.kind,
             )
 
 

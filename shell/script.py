@@ -50,8 +50,8 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
         except UnicodeDecodeError as error:
             line_number = line + (buffer + block[: error.start].decode(errors="replace")).count("\n")
             raise ScriptError(f"line {line_number} is not UTF-8; save the script as UTF-8") from None
-        stop = len(buffer) if at_end else buffer.rfind("\n") + 1
-        for item, position_after in _iter_items(buffer[:stop], position, line, at_end):
+        lines_end = len(buffer) if at_end else buffer.rfind("\n") + 1
+        for item, position_after in _iter_items(buffer[:lines_end], position, line, at_end):
             yield item
             position = position_after
         # Drop finished lines; the unfinished line is kept, so that columns stay right.
@@ -75,10 +75,10 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
     ``line`` is the number of the first line of ``text``.
     """
-    counted_to = 0
+    counted_end = 0
     while (start := _find_start(text, position)) is not None:
-        line += text.count("\n", counted_to, start)
-        counted_to = start
+        line += text.count("\n", counted_end, start)
+        counted_end = start
         line_start = text.rfind("\n", 0, start) + 1
         column = start - line_start + 1
         if text[start] in COMMAND_MARKS and not text[line_start:start].strip():
@@ -90,8 +90,8 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
         line_end = len(text) if line_end < 0 else line_end
         if find_unquoted_question(text[start:line_end]) is not None:
             # It cannot become valid. It ends with its line, so that its error affects no other statement.
-            stop = text.find(";", start, line_end)
-            position = line_end if stop < 0 else stop + 1
+            semicolon = text.find(";", start, line_end)
+            position = line_end if semicolon < 0 else semicolon + 1
             yield ScriptItem(text[start:position], line, column), position
             continue
         for token in tokens(text, start):

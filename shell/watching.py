@@ -105,8 +105,10 @@ class PollingWatcher:
         """Return the modification time and size of every file."""
         states: FileStates = {}
         for top in self._folders:
-            for folder, inner, names in os.walk(top):
-                inner[:] = [name for name in inner if os.path.realpath(os.path.join(folder, name)) != self._excluded]
+            for folder, inner_names, names in os.walk(top):
+                inner_names[:] = [
+                    name for name in inner_names if os.path.realpath(os.path.join(folder, name)) != self._excluded
+                ]
                 for name in names:
                     path = os.path.join(folder, name)
                     try:
@@ -166,6 +168,7 @@ def _identify_folder(folder: Path) -> tuple[int, int] | None:
 
 
 def _yield_nothing() -> Iterator[set[Any]]:
+    """Yield an empty set of changes at intervals, as the library does without a change."""
     while True:
         time.sleep(_WAKE_SECONDS)
         yield set()
