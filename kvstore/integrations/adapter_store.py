@@ -41,7 +41,7 @@ class QuestionStore:
         self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
-        """Return the clauses ``vector`` and ``options`` of a question; its option ``fill`` is ``none`` without one."""
+        """Return the clauses ``vector`` and ``options`` of a question; ``fill`` is ``none`` if it has no vector."""
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
         lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)

@@ -35,8 +35,11 @@ class NetworkName:
 
 @dataclass(frozen=True, slots=True)
 class NetworkEdge:
-    """A join of two names: the ``trees`` in which ``source`` is directly under ``target``, or else their ``links``
-    and the number of ``passages`` that mention both, with their ``score``."""
+    """A join of two names.
+
+    ``trees`` are those in which ``source`` is directly under ``target``. If there is none, ``links`` are the links
+    between the names, ``passages`` is the number of passages that mention both, and ``score`` is their score.
+    """
 
     source: str
     target: str
@@ -79,11 +82,11 @@ def build_network_around(
     breadth: int = MAX_NEIGHBOURS,
     known_neighbours: Sequence[Neighbour] | None = None,
 ) -> EntityNetwork:
-    """Return the network around a name, up to distance ``depth``, of at most ``limit`` names; with ``tree`` only of
-    that tree.
+    """Return the network of at most ``limit`` names around a name, up to the distance ``depth``.
 
-    ``breadth`` is the maximum number of neighbors that the name itself adds. ``known_neighbours`` are its neighbors, if
-    the caller has already read the first max(``breadth``, :data:`MAX_SCANNED_NEIGHBOURS`) of them.
+    With ``tree``, the network contains only that tree. ``breadth`` is the maximum number of neighbors that the name
+    itself adds. ``known_neighbours`` are its neighbors, if the caller has already read the first max(``breadth``,
+    :data:`MAX_SCANNED_NEIGHBOURS`) of them.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
@@ -120,9 +123,10 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return a store's trees (or one of them) with the other joins of their names, of at most ``limit`` names (None:
-    all). The names with the most edges come first, each with its surroundings. A store without trees has its most
-    mentioned names.
+    """Return the network of a store's trees, or of one of them, with the other joins of their names.
+
+    The network has at most ``limit`` names (None: all). The names with the most edges come first, each with its
+    surroundings. A store without trees has its most mentioned names.
 
     Raises InputError for an unknown tree.
     """
@@ -205,6 +209,7 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
 
 
 def _get_neighbours(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
+    """Return a name's neighbors, which are read once."""
     if name not in cache:
         cache[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBOURS))
     return cache[name]

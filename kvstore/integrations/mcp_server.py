@@ -135,6 +135,7 @@ def serve(tools: StoreTools) -> None:
 
 
 def _describe_tool(tool: StoreTool) -> Any:
+    """Return the description of a tool in the protocol."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -161,6 +162,7 @@ async def _run_request(tools: StoreTools, call: Callable[[], Any]) -> Any:
 
 
 def _read_resource(tools: StoreTools, uri: str) -> str:
+    """Return the text of the document with this URI. Raises InputError and DocumentNotFoundError."""
     if not uri.startswith(SCHEME):
         raise InputError(f"the URI of a document must be {SCHEME}KEY, with the key percent-encoded")
     text = tools.read_text(unquote(uri.removeprefix(SCHEME)))
@@ -172,6 +174,7 @@ def _read_resource(tools: StoreTools, uri: str) -> str:
 
 
 def _build_prompt(tools: StoreTools, name: str, arguments: dict[str, str]) -> str:
+    """Return the text of a prompt. Raises InputError for an unknown prompt or argument."""
     if name != "answer" or set(arguments) != {"question"}:
         raise InputError("the only prompt is answer, and its only argument is question")
     return tools.build_prompt(arguments["question"])

@@ -26,8 +26,7 @@ _CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cyt
 
 
 def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
-    """Return the text of a file. Raises InputError for an unknown format, and for more names than a picture can
-    hold."""
+    """Return the text of a file. Raises InputError for an unknown format, or too many names for a picture."""
     render = FORMATS.get(file_format)
     if render is None:
         raise InputError(
@@ -62,11 +61,13 @@ def _describe_edge(edge: NetworkEdge) -> str:
 
 
 def _render_svg(network: EntityNetwork, title: str) -> str:
+    """Return the picture of the network."""
     names, edges = _to_drawing(network)
     return draw_network(title, names, edges, lay_out_names(names, edges), _build_remark(network)) + "\n"
 
 
 def _build_remark(network: EntityNetwork) -> str:
+    """Return how many names the network omits, or an empty string."""
     return f"{network.left_out:,} more names are not shown" if network.left_out else ""
 
 
@@ -134,6 +135,8 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => grap
 
 
 def _render_dot(network: EntityNetwork, title: str) -> str:
+    """Return the network in the DOT language of Graphviz."""
+
     def iter_lines() -> Iterator[str]:
         yield f"digraph {_quote_dot(title)} {{"
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
@@ -160,15 +163,16 @@ def _quote_dot(text: str) -> str:
 
 #: The attributes of a join: name, type in GraphML and GEXF, and a function that returns the value.
 _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
-    ("tree", "boolean", lambda join: str(join.solid).lower()),
-    ("trees", "string", lambda join: ", ".join(join.trees)),
-    ("links", "string", lambda join: ", ".join(join.links)),
-    ("passages", "int", lambda join: str(join.passages)),
-    ("score", "double", lambda join: f"{join.score:g}"),
+    ("tree", "boolean", lambda edge: str(edge.solid).lower()),
+    ("trees", "string", lambda edge: ", ".join(edge.trees)),
+    ("links", "string", lambda edge: ", ".join(edge.links)),
+    ("passages", "int", lambda edge: str(edge.passages)),
+    ("score", "double", lambda edge: f"{edge.score:g}"),
 )
 
 
 def _render_graphml(network: EntityNetwork, title: str) -> str:
+    """Return the network as GraphML."""
     ids = {name.name: f"n{number}" for number, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
@@ -195,6 +199,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
 
 
 def _render_gexf(network: EntityNetwork, title: str) -> str:
+    """Return the network as GEXF 1.3."""
     ids = {name.name: str(number) for number, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
@@ -231,6 +236,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
 
 
 def _render_json(network: EntityNetwork, title: str) -> str:
+    """Return the network as a JSON object with nodes and links, as D3 reads it."""
     content = {
         "title": title,
         "nodes": [{"name": name.name, "distance": name.distance} for name in network.names],

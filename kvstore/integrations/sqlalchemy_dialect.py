@@ -26,6 +26,7 @@ _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 def _parse_flag(text: str) -> bool:
+    """Parse a Boolean option. Raises KeyError."""
     return _FLAGS[text.lower()]
 
 
@@ -141,6 +142,7 @@ def _get_session(connection: Any) -> kvstore.Store:
 
 
 def _describe_table(connection: Any, name: str) -> kvstore.Table:
+    """Return the description of a table. Raises NoSuchTableError."""
     try:
         return _get_session(connection).describe_table(name)
     except InputError:

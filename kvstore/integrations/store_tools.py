@@ -109,7 +109,7 @@ class StoreTools:
 
     def describe_error(self, error: KvstoreError) -> str:
         """Return an error as a client reads it: keys and names that it suggests are quoted as in a result."""
-        # The place of an error in a statement is shown below it.
+        # The message of a StatementError shows the position of the error in a line of its own.
         text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
         return self.truncate_result(text)
 
@@ -316,6 +316,7 @@ class StoreTools:
     # The store
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a statement. Raises QueryInterruptedError if it takes too long."""
         return self._store.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
     def _build_statement(
@@ -339,6 +340,7 @@ class StoreTools:
         return dict(rows)
 
     def _render_where(self) -> str:
+        """Return the condition of the allowed documents, to append to another condition; empty if all are allowed."""
         return "" if self._where is None else f" AND (\n{self._where}\n)"
 
     def _select_allowed(self, keys: Iterable[str | None]) -> set[str]:
@@ -348,8 +350,10 @@ class StoreTools:
         return {key for (key,) in self._query(query, [keys_json])}
 
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
+        """True if all documents are allowed, or the stored document with this key is."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
 
     def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
+        """Raise DocumentNotFoundError unless a document exists and is allowed."""
         if key not in transaction or not self._is_allowed(transaction, key):
             raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")

@@ -56,10 +56,12 @@ class StoreTool:
 
 
 def _build_text_schema(description: str) -> dict[str, Any]:
+    """Return the JSON schema of a text argument."""
     return {"type": "string", "description": description}
 
 
 def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_RESULTS) -> dict[str, Any]:
+    """Return the JSON schema of an integer argument."""
     return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
 
 
@@ -193,5 +195,6 @@ def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
 
 
 def check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
+    """Raise InputError if an argument is longer than ``max_chars`` characters."""
     if len(value) > max_chars:
         raise InputError(f"{name} has {len(value):,} characters, but at most {max_chars:,} are allowed; shorten it")

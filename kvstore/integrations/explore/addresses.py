@@ -18,8 +18,8 @@ def build_path(address: str, name: str) -> str:
     """
     if name in ("", ".", ".."):
         return f"{address}?{urlencode({'name': name})}"
-    steps = name.split("/")
-    return address + quote(name, safe="" if {"", ".", ".."}.intersection(steps) else "/")
+    parts = name.split("/")
+    return address + quote(name, safe="" if {"", ".", ".."}.intersection(parts) else "/")
 
 
 def build_document_address(key: str, start: int | None = None, end: int | None = None) -> str:
@@ -28,10 +28,10 @@ def build_document_address(key: str, start: int | None = None, end: int | None =
     >>> build_document_address("tea", 3, 9)
     '/doc/tea?start=3&end=9#mark'
     """
-    return build_path("/doc/", key) if start is None or end is None else build_places_address(key, [(start, end)])
+    return build_path("/doc/", key) if start is None or end is None else build_spans_address(key, [(start, end)])
 
 
-def build_places_address(key: str, spans: Iterable[tuple[int, int]]) -> str:
+def build_spans_address(key: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the URL of a document's page with marked spans."""
     arguments = [pair for start, end in spans for pair in (("start", str(start)), ("end", str(end)))]
     return add_query(build_path("/doc/", key), arguments) + "#mark"

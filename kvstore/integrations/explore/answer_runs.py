@@ -89,16 +89,18 @@ def _locate_sentences(
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
     for count, sentence in enumerate(sentences, start=1):
-        match = next(filter(None, (_find_place(sentence, citation, texts) for citation in citations)), None)
+        match = next(filter(None, (_find_sentence(sentence, citation, texts) for citation in citations)), None)
         document, spans = (first_document, citation_spans) if match is None else match
         yield AnswerRun(sentence, numbers if count == len(sentences) else (), document, spans)
 
 
-def _find_place(
+def _find_sentence(
     sentence: str, citation: kvstore.Citation, texts: DocumentTexts
 ) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Return the document and spans of a sentence within a citation, or None. Punctuation and spaces may differ,
-    letters may not."""
+    """Return the document and spans of a sentence in a citation, or None if the citation does not have its letters.
+
+    Punctuation and spaces may differ.
+    """
     sentence_letters = "".join(_LETTER_PATTERN.findall(sentence))
     if len(sentence_letters) < _MIN_LETTERS:
         return None

@@ -86,25 +86,27 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
         if page.is_named:
             routes.append(Route(page.address + "{name:path}", _make_endpoint(store, page, None)))
 
-    async def answer_missing(request: Request, _: Exception) -> Response:
+    async def respond_not_found(request: Request, _: Exception) -> Response:
         return _render_error(store, request, 404, "There is no page at this URL.")
 
-    application = Starlette(routes=routes, exception_handlers={404: answer_missing})
+    application = Starlette(routes=routes, exception_handlers={404: respond_not_found})
     return Guard(application, token, port)
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
     """Return the handler of a page in the form that ``suffix`` names; None: the form is determined for each request."""
 
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(_answer_request, store, page, suffix, request)
+    async def respond(request: Request) -> Response:
+        return await run_in_threadpool(_build_response, store, page, suffix, request)
 
-    return answer
+    return respond
 
 
-def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
-    # A streamed page is read until it has been sent: its session ends then.
-    """Build the response to a request, in a session of its own. An error of kvstore becomes a page, or JSON."""
+def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
+    """Build the response to a request, in a session of its own. An error of kvstore becomes a page, or JSON.
+
+    The session of a streamed page ends when the page has been sent.
+    """
     with ExitStack() as stack:
         try:
             session = stack.enter_context(store.open_session())
@@ -158,6 +160,7 @@ def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) ->
 
 
 def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
+    """Yield the pieces, then close ``stack``, also if the stream ends early."""
     with stack:
         yield from pieces
 

@@ -47,6 +47,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
+    """Yield the pieces of an answer until it ends or fails."""
     try:
         yield from pieces
     except KvstoreError:
@@ -63,7 +64,7 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """Return an answer as JSON data."""
-    cited_spans = {span for citation in answer.citations for span in _list_places(citation.spans)}
+    cited_spans = {span for citation in answer.citations for span in _list_span_keys(citation.spans)}
     return {
         "text": answer.text,
         "paragraphs": [
@@ -93,16 +94,17 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
     }
 
 
-def _list_places(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
+def _list_span_keys(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
+    """Return the document, start and end of each span."""
     return [(span.document, span.start, span.end) for span in spans]
 
 
 def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     """Group spans by document, in the order of first occurrence."""
-    places_by_document: dict[str, list[list[int]]] = {}
+    ranges_by_document: dict[str, list[list[int]]] = {}
     for span in spans:
-        places_by_document.setdefault(span.document, []).append([span.start, span.end])
-    return [{"document": document, "places": places} for document, places in places_by_document.items()]
+        ranges_by_document.setdefault(span.document, []).append([span.start, span.end])
+    return [{"document": document, "places": ranges} for document, ranges in ranges_by_document.items()]
 
 
 def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class ChunkMap:
         return len(self.owners)
 
     def _project(self, vectors: npt.NDArray[np.float32]) -> _Points:
+        """Return the coordinates of vectors on the two axes, shape (vectors, 2)."""
         return np.asarray((vectors - self._mean) @ self._axes, np.float32)
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:

@@ -68,13 +68,13 @@ def _iter_columns(
     first_ranks: dict[tuple[Any, ...], int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             evidence = request.within(partial(store.retrieve, question, using=name, top=top, where=where or None))
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue
-        milliseconds = 1000 * (time.perf_counter() - started)
+        milliseconds = 1000 * (time.perf_counter() - start_time)
         hits = []
         for hit in evidence.hits:
             passage = hit.document, hit.start, hit.end, hit.kind

@@ -42,7 +42,7 @@ class _BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         self._update_timer()
         if len(self._waiting) > MAX_WAITING:
-            next(iter(self._waiting))._give_up()
+            next(iter(self._waiting))._abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -57,16 +57,18 @@ class _BoundedProtocol(H11Protocol):
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._stop_timer()
         elif self._timer is None:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+            self._timer = self.loop.call_later(HEAD_SECONDS, self._abort)
             self._waiting[self] = None
 
     def _stop_timer(self) -> None:
+        """Stop the timer: no request is expected now."""
         self._waiting.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _give_up(self) -> None:
+    def _abort(self) -> None:
+        """Close the connection without a response."""
         self._stop_timer()
         self.transport.abort()
 
@@ -76,25 +78,25 @@ def connection_factory() -> Callable[..., asyncio.Protocol]:
     return partial(_BoundedProtocol, waiting={})
 
 
-class _OneASecond(logging.Filter):
+class _RateLimitFilter(logging.Filter):
     """A filter that passes one record per second."""
 
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._next = 0.0
+        self._next_time = 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """True if no record has passed in the last second."""
         now = time.monotonic()
         with self._lock:
-            if now < self._next:
+            if now < self._next_time:
                 return False
-            self._next = now + 1
+            self._next_time = now + 1
         return True
 
 
-class _OneLine(logging.Formatter):
+class _OneLineFormatter(logging.Formatter):
     """A one-line formatter: an error is its last line, or the whole traceback if KVSTORE_TRACEBACK is set."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -109,10 +111,10 @@ class _OneLine(logging.Formatter):
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"one a second": {"()": _OneASecond}},
-    "formatters": {"one line": {"()": _OneLine}},
+    "filters": {"rate limit": {"()": _RateLimitFilter}},
+    "formatters": {"one line": {"()": _OneLineFormatter}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "filters": ["one a second"], "formatter": "one line"},
+        "stderr": {"class": "logging.StreamHandler", "filters": ["rate limit"], "formatter": "one line"},
     },
     "loggers": {
         "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},

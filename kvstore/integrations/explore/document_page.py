@@ -97,6 +97,7 @@ def _read_content(request: PageRequest) -> PageContent:
 
 
 def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
+    """Return all rows of a statement with the key as its only parameter."""
     return fetch_named_rows(store.query(sql, (key,), max_rows=None))
 
 
@@ -133,12 +134,14 @@ def _split_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpa
 
 
 def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequence[ByteSpan]) -> int:
+    """Return the index of the part to show: the requested one, else the one with the first mark."""
     if request.get_text("part"):
         return request.get_number("part", 0, maximum=len(parts) - 1)
     return _find_part(min(mark[0] for mark in marks), parts) if marks else 0
 
 
 def _find_part(byte: int, parts: Sequence[ByteSpan]) -> int:
+    """Return the index of the part that contains a byte; the last part if the byte is after all parts."""
     return next((number for number, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
 
 
@@ -147,9 +150,9 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
     headings: list[dict[str, Any]] = []
     previous: list[str] = []
     for chunk in chunks:
-        path = [step for step in (chunk["heading"] or "").split(" > ") if step]
+        path = [title for title in (chunk["heading"] or "").split(" > ") if title]
         num_same = next(
-            (n for n, (old, new) in enumerate(zip(previous, path, strict=False)) if old != new),
+            (level for level, (old, new) in enumerate(zip(previous, path, strict=False)) if old != new),
             min(len(previous), len(path)),
         )
         for level in range(num_same, len(path)):

@@ -158,19 +158,21 @@ def _find_blocks(text: bytes, part: ByteSpan) -> list[_Element]:
 
 
 def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
-    """Return links to names; of those with the same start the longest. Names written in lower case get the class
-    ``common``."""
+    """Return links to names that do not overlap; of names with the same start, the longest is linked.
+
+    Names written in lower case get the class ``common``.
+    """
     links: list[_Element] = []
-    end, linked_names = 0, set()
-    for name, start, stop in sorted(names, key=lambda mention: (mention[1], -mention[2])):
-        if start < end:
+    previous_end, linked_names = 0, set()
+    for name, start, end in sorted(names, key=lambda mention: (mention[1], -mention[2])):
+        if start < previous_end:
             continue
         tabindex = "" if name not in linked_names else ' tabindex="-1"'
         linked_names.add(name)
-        kind = "name common" if text[start:stop].islower() else "name"
+        kind = "name common" if text[start:end].islower() else "name"
         opening = f'<a class="{kind}" href="{escape(build_entity_address(name))}"{tabindex}>'
-        links.append(_Element(start, stop, opening, "</a>"))
-        end = stop
+        links.append(_Element(start, end, opening, "</a>"))
+        previous_end = end
     return links
 
 
@@ -188,7 +190,11 @@ def _render_pieces(
             element = layer[positions[number]] if positions[number] < len(layer) else None
             next_elements.append(element if element is not None and element.start <= start else None)
         num_same = next(
-            (n for n, (is_, was) in enumerate(zip(next_elements, open_elements, strict=True)) if is_ is not was),
+            (
+                depth
+                for depth, (new, old) in enumerate(zip(next_elements, open_elements, strict=True))
+                if new is not old
+            ),
             len(layers),
         )
         yield from (element.closing for element in reversed(open_elements[num_same:]) if element is not None)
@@ -201,5 +207,5 @@ def _render_pieces(
 
 
 def _escape_piece(piece: bytes) -> str:
-    # An HTML parser would convert a carriage return to a line feed.
+    """Escape a part of the text for HTML. A parser would convert an unescaped carriage return to a line feed."""
     return escape(piece.decode(errors="replace")).replace("\r", "&#13;")

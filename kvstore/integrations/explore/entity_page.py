@@ -13,7 +13,7 @@ from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The default number of neighbors, and the maximum number of listed documents.
-_NUM_NEIGHBOURS, _MAX_PLACES = 24, 12
+_NUM_NEIGHBOURS, _MAX_DOCUMENTS = 24, 12
 #: The maximum number of names in a picture.
 MAX_NAMES = 150
 
@@ -37,24 +37,24 @@ def build_content(request: PageRequest) -> PageContent:
         "properties": properties,
         "neighbours": [asdict(neighbour) for neighbour in neighbours[:limit]],
         "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.edges],
-        "places": _list_places(store, request.name),
+        "places": _list_documents(store, request.name),
         "communities": [_load_community(store, key) for key in properties.get("communities", ())],
         "topics": _list_topics(store, request.name),
         "most_names": MAX_NAMES,
     }
 
 
-def _list_places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
+def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """Return the documents that mention a name, each once, the most relevant first."""
-    places_by_document: dict[str, dict[str, Any]] = {}
-    for mention in store.lookup(name, limit=8 * _MAX_PLACES):
-        if mention.document is not None and mention.document not in places_by_document:
-            places_by_document[mention.document] = {
+    entries_by_document: dict[str, dict[str, Any]] = {}
+    for mention in store.lookup(name, limit=8 * _MAX_DOCUMENTS):
+        if mention.document is not None and mention.document not in entries_by_document:
+            entries_by_document[mention.document] = {
                 "document": mention.document,
                 "heading": mention.parent,
                 "text": mention.text,
             }
-    entries = list(places_by_document.values())[:_MAX_PLACES]
+    entries = list(entries_by_document.values())[:_MAX_DOCUMENTS]
     mentions = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
     for entry, document in zip(entries, store.get_many([item["document"] for item in entries]), strict=True):
         entry["title"] = document and document.title
@@ -63,6 +63,7 @@ def _list_places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
 
 
 def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
+    """Return the description of a community as JSON data."""
     description = store.describe("community", key)
     return {"key": key, **{name: description[name] for name in ("level", "title", "entities", "strongest", "text")}}
 
@@ -84,6 +85,7 @@ def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
 
 
 def _has_entity(store: kvstore.Store, name: str) -> bool:
+    """True if the store has an entity with this name."""
     try:
         store.neighbours(name, 1)
     except EntityNotFoundError:

@@ -57,6 +57,8 @@ HEADERS = {
 
 
 class _Rejection(NamedTuple):
+    """The status of the response to a rejected request, and the reason that it shows."""
+
     status: int
     reason: str
 
@@ -95,7 +97,7 @@ class Guard:
             await self._application(scope, receive, _add_headers(send))
 
     def _check_request(self, scope: Any) -> _Rejection | None:
-        """Return why a request must be rejected: it is not from the user who started the explorer. Else return None."""
+        """Return why a request is rejected, or None if it can be from the user who started the explorer."""
         hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _Rejection(403, "The explorer only answers at 127.0.0.1 and localhost with its port.")
@@ -114,13 +116,13 @@ class Guard:
         cookies = (
             pair.strip().partition("=") for value in _get_header_values(scope, b"cookie") for pair in value.split(";")
         )
-        return any(name == self.cookie and _is_same(value, self._secret) for name, _, value in cookies)
+        return any(name == self.cookie and _matches_secret(value, self._secret) for name, _, value in cookies)
 
     async def _exchange_token(self, scope: Any, receive: Any, send: Any) -> None:
         """Exchange the token for a cookie."""
         form = scope["query_string"] if scope["method"] != "POST" else await _read_body(receive)
         token = dict(parse_qsl(form.decode("latin-1"))).get("token", "")
-        if not _is_same(token.strip(), self._token):
+        if not _matches_secret(token.strip(), self._token):
             await _send_page(scope, send, 403, _render_page("That is not the token of this explorer", _TOKEN_FORM))
             return
         # Not a redirect: after a link from another site, the browser would not send the cookie with it.
@@ -139,6 +141,7 @@ _TOKEN_FORM = (
 
 
 def _render_page(title: str, main: str, head: str = "") -> str:
+    """Format a page; ``main`` and ``head`` are HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
@@ -147,11 +150,13 @@ def _render_page(title: str, main: str, head: str = "") -> str:
     )
 
 
-def _is_same(value: str, expected: str) -> bool:
-    return secrets.compare_digest(value.encode(), expected.encode())
+def _matches_secret(value: str, secret: str) -> bool:
+    """True if a value is the secret; the time taken does not reveal where they differ."""
+    return secrets.compare_digest(value.encode(), secret.encode())
 
 
 def _get_header_values(scope: Any, name: bytes) -> list[str]:
+    """Return the values of all headers with this name, which is in lower case."""
     return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
 
 
@@ -167,6 +172,7 @@ async def _read_body(receive: Any) -> bytes:
 
 
 async def _send_page(scope: Any, send: Any, status: int, page: str, headers: Iterable[tuple[str, str]] = ()) -> None:
+    """Send a page as the whole response, with the security headers and ``headers``."""
     page_headers = HEADERS | {
         "content-security-policy": build_content_policy(hash_source(_STYLE)),
         "content-type": "text/html; charset=utf-8",

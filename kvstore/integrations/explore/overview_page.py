@@ -12,8 +12,7 @@ _NUM_RECENT = 8
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return counts, indexes with their lag, the load of the filter's pages, and the most recently changed
-    documents."""
+    """Return counts, indexes with their lag, the load of the filter's pages, and the last changed documents."""
     store = request.store
     loads = [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()]
     recent = store.query(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...extensions.extras import import_extra
-from .addresses import build_document_address, build_entity_address, build_page_address, build_places_address
+from .addresses import build_document_address, build_entity_address, build_page_address, build_spans_address
 
 import_extra("jinja2", "explore", "the explorer")
 
@@ -33,6 +33,7 @@ def get_template(name: str) -> Any:
 
 @cache
 def _make_environment() -> Any:
+    """Return the environment of the templates: their loader, functions and filters."""
     environment = Environment(
         loader=PackageLoader(__package__ or "", "templates"),
         autoescape=True,
@@ -45,7 +46,7 @@ def _make_environment() -> Any:
         "passage_text": render_passage,
         "entity_address": build_entity_address,
         "page_address": build_page_address,
-        "places_address": build_places_address,
+        "places_address": build_spans_address,
         "static": _build_static_address,
     }
     environment.filters |= {
@@ -82,6 +83,7 @@ def _format_size(count: int) -> str:
 
 
 def _format_percent(share: float) -> str:
+    """Format a share as a percentage without decimals."""
     return f"{100 * share:.0f} %"
 
 

@@ -73,20 +73,21 @@ def serve(
             with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
                 if browser:
                     _open_browser(address, Path(folder))
-                _run(server, listener, store)
+                _run_server(server, listener, store)
     finally:
         # Closing waits for readers; a reader that cannot be stopped ends with the process.
-        closing = threading.Thread(target=_close, args=(store,), daemon=True)
+        closing = threading.Thread(target=_close_store, args=(store,), daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
 
 
-def _close(store: FollowedStore) -> None:
+def _close_store(store: FollowedStore) -> None:
+    """Close the store, unless a transaction keeps it open."""
     with suppress(TransactionError):
         store.close()
 
 
-def _run(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) -> None:
+def _run_server(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) -> None:
     """Run the server until Ctrl-C."""
     failures: list[BaseException] = []
 

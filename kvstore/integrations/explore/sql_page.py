@@ -53,7 +53,7 @@ def build_content(request: PageRequest) -> PageContent:
         ]
     if not statement:
         return content
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     try:
         # One extra row shows whether there are more.
         cursor = request.store.query(
@@ -64,7 +64,7 @@ def build_content(request: PageRequest) -> PageContent:
             raise
         return content | {"problem": str(error)}
     rows = cursor.fetchall()
-    milliseconds = 1000 * (time.perf_counter() - started)
+    milliseconds = 1000 * (time.perf_counter() - start_time)
     message = cursor.message
     total: int | None = len(rows)
     if not request.in_full and len(rows) > _MAX_SHOWN_ROWS:
@@ -124,10 +124,12 @@ def _to_text(value: Any) -> str:
 
 
 def _truncate(text: str) -> str:
+    """Return the beginning of a value that a cell shows."""
     return text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…"
 
 
 def _render_csv(request: PageRequest) -> Iterator[str]:
+    """Return the rows as lines of CSV. Raises InputError without a statement."""
     content = build_content(request)
     if not content["sql"]:
         raise InputError("there is no statement; give one with sql=")

@@ -212,6 +212,7 @@ class KvstoreRecordManager(RecordManager):
 
 
 def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+    """Split items into batches that fit in one statement."""
     remaining = iter(items)
     while batch := list(islice(remaining, _BATCH_SIZE)):
         yield batch

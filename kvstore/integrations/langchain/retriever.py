@@ -43,6 +43,7 @@ class KvstoreRetriever(BaseRetriever):
     _question_store: QuestionStore = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
+        """Open the store."""
         super().model_post_init(context)
         self._question_store = QuestionStore(
             type(self).__name__, self.path, self.store, make_embedder(self.embedding), create=self._makes_store

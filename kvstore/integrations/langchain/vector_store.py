@@ -114,6 +114,7 @@ class KvstoreVectorStore(VectorStore):
     def _add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
+        """Put documents of this namespace, and return their ids."""
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 
@@ -190,19 +191,23 @@ class KvstoreVectorStore(VectorStore):
             return stored_documents.build_documents(state, [hits[row] for row, _ in selected], evidence=False)
 
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
+        """Return the nearest documents to a vector, with their cosine similarities."""
         with self.store.snapshot() as state:
             return self._pair_scores(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
 
     @staticmethod
     def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
+        """Return the nearest hits to a vector."""
         return state.search("", using="vector", top=k, where=filter, vector=vector)
 
     @staticmethod
     def _pair_scores(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:
+        """Return the documents of hits, each with its score."""
         documents = stored_documents.build_documents(state, hits, evidence=False)
         return [(document, hit.score) for document, hit in zip(documents, hits, strict=True)]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """Return the function by which LangChain converts a cosine similarity to a relevance from 0 to 1."""
         return lambda cosine: min(1.0, max(0.0, cosine))
 
     @classmethod

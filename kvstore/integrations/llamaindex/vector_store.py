@@ -80,6 +80,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _open_store(
         self, embedder: FrameworkEmbedder | str | None, *, store: Store | None = None, create: bool = True
     ) -> Store:
+        """Open the store, or take ``store``. Raises the errors of :func:`resolve_store`."""
         self._store, self._owns_store = resolve_store(
             "KvstoreVectorStore", self._path, store, embedder, self._settings, create=create
         )
@@ -136,6 +137,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         self._delete_where({CONTENT: {"$exists": True}})
 
     def _delete_where(self, where: FilterMapping) -> None:
+        """Delete the nodes that match a condition, if the store exists."""
         if self._store is not None:
             self._store.delete_where(where)
 
@@ -215,10 +217,12 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
 
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
+    """Return the condition that a field is one of the ids, or None without ids."""
     return None if ids is None else {name: {"$in": list(ids)}}
 
 
 def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
+    """Return the vector of a query. Raises InputError if it has none."""
     if query.query_embedding is None:
         raise InputError(f"a query in the mode {query.mode.value!r} needs a vector; give it a query_embedding")
     vector: Sequence[float] = query.query_embedding
@@ -226,6 +230,7 @@ def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
 
 
 def _get_question(query: VectorStoreQuery) -> str:
+    """Return the text of a query. Raises InputError if it has none."""
     if query.query_str is None:
         raise InputError(f"a query in the mode {query.mode.value!r} needs a text; give it a query_str")
     text: str = query.query_str
