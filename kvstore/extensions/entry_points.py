@@ -19,7 +19,7 @@ from ..errors import PluginError
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-Made = TypeVar("Made")
+Converted = TypeVar("Converted")
 
 #: The kinds of plugins, and the entry point groups in which packages declare them.
 GROUPS = {
@@ -49,7 +49,7 @@ class Plugin:
         return f"the {self.kind} {self.name!r} of the package {self.package} {self.version}"
 
 
-class PluginGroup(Generic[Made]):
+class PluginGroup(Generic[Converted]):
     """The plugins of one kind.
 
     ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object of a
@@ -58,14 +58,18 @@ class PluginGroup(Generic[Made]):
     """
 
     def __init__(
-        self, kind: str, *, get_reserved_names: Callable[[], Collection[str]], convert: Callable[[Plugin, Any], Made]
+        self,
+        kind: str,
+        *,
+        get_reserved_names: Callable[[], Collection[str]],
+        convert: Callable[[Plugin, Any], Converted],
     ) -> None:
         self._kind = kind
         self._get_reserved_names = get_reserved_names
         self._convert = convert
-        self._loaded: dict[str, tuple[Plugin, Made | None]] = {}
+        self._loaded: dict[str, tuple[Plugin, Converted | None]] = {}
 
-    def get(self, name: str) -> Made | None:
+    def get(self, name: str) -> Converted | None:
         """Return the plugin with this name, or None. Raises PluginError if it is broken."""
         if name in self._get_reserved_names() or name not in _get_entry_points()[self._kind]:
             return None
@@ -74,7 +78,7 @@ class PluginGroup(Generic[Made]):
             raise PluginError(f"{plugin} cannot be used: {plugin.problem}; mend the package, or uninstall it")
         return value
 
-    def load_usable(self) -> dict[str, Made]:
+    def load_usable(self) -> dict[str, Converted]:
         """Return all working plugins by name."""
         loaded = ((name, self._load(name)) for name in _get_entry_points()[self._kind])
         return {name: value for name, (_, value) in loaded if value is not None}
@@ -87,7 +91,8 @@ class PluginGroup(Generic[Made]):
             for point in points
         ]
 
-    def _load(self, name: str) -> tuple[Plugin, Made | None]:
+    def _load(self, name: str) -> tuple[Plugin, Converted | None]:
+        """Return a plugin and its object, which is None if the plugin has a problem. A plugin is loaded once."""
         if name not in self._loaded:
             points = _get_entry_points()[self._kind][name]
             plugin, value = Plugin(self._kind, name, *_get_package(points[0])), None
@@ -100,7 +105,11 @@ class PluginGroup(Generic[Made]):
             self._loaded[name] = plugin, value
         return self._loaded[name]
 
-    def _convert_entry_point(self, plugin: Plugin, points: Collection[EntryPoint]) -> Made:
+    def _convert_entry_point(self, plugin: Plugin, points: Collection[EntryPoint]) -> Converted:
+        """Import and convert the object of a plugin; ``points`` are all entry points of its name.
+
+        Raises PluginError for a name that is reserved or ambiguous, and any exception of the package.
+        """
         if plugin.name in self._get_reserved_names():
             raise PluginError("kvstore itself has one of this name")
         if len(points) > 1:
@@ -127,6 +136,7 @@ def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
 
 @cache
 def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
+    """Return the entry points of each kind by name, and the packages and groups that cannot be used."""
     from importlib.metadata import distributions
 
     kinds = {group: kind for kind, group in GROUPS.items()}
@@ -162,6 +172,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
 
 
 def _mentions_kvstore(distribution: Distribution) -> bool:
+    """True if a package declares an entry point in a group of kvstore."""
     try:
         return f"[{_GROUP_PREFIX}" in (distribution.read_text("entry_points.txt") or "")
     except (OSError, ValueError):  # missing, or not readable as text
@@ -174,8 +185,8 @@ def _get_package(point: EntryPoint) -> tuple[str, str]:
 
 
 def _read_package(distribution: Distribution) -> tuple[str, str]:
-    # Incomplete metadata gives None, or raises.
+    """Return the name and the version of a package."""
     try:
         return str(distribution.metadata["Name"]), str(distribution.version)
-    except Exception:
+    except Exception:  # incomplete metadata
         return "unknown", ""

@@ -1,7 +1,7 @@
 """Rows as columns of other libraries: tables of Apache Arrow, data frames of pandas.
 
 In: names of columns, rows of SQL values, and the types of the columns if they are known. Out: a ``pyarrow.Table`` or a
-    ``pandas.DataFrame`` with the same names, rows and values, and NULL as null. A column with several kinds of values
+    ``pandas.DataFrame`` with the same names, rows and values, and NULL as null. A column with several types of values
     becomes text in Arrow, which has one type per column, and is unchanged in pandas. Whole numbers stay whole in a
     column with NULL.
 """
@@ -30,7 +30,7 @@ class Columnar:
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
-        """Return the rows as a ``pyarrow.Table``. A column with several kinds of values becomes text.
+        """Return the rows as a ``pyarrow.Table``. A column with several types of values becomes text.
 
         Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
         """
@@ -51,8 +51,8 @@ def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types:
     column_types = types or [None] * len(columns)
     return pa.table(
         [
-            _build_arrow_column(pa, column_values, kind)
-            for column_values, kind in zip(values, column_types, strict=True)
+            _build_arrow_column(pa, column_values, declared)
+            for column_values, declared in zip(values, column_types, strict=True)
         ],
         names=list(columns),
     )
@@ -66,8 +66,8 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
     # Keyed by number first, because two columns can have the same name.
     frame = pd.DataFrame(
         {
-            index: _build_series(pd, column_values, kind)
-            for index, (column_values, kind) in enumerate(zip(values, column_types, strict=True))
+            index: _build_series(pd, column_values, declared)
+            for index, (column_values, declared) in enumerate(zip(values, column_types, strict=True))
         }
     )
     frame.columns = list(columns)
@@ -88,6 +88,7 @@ def to_plain_text(value: Any) -> str | None:
 
 
 def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return the values of each column. Raises ValueError if the rows differ in length from the columns."""
     values: list[list[Any]] = [[] for _ in columns]
     for row in rows:
         for column_values, value in zip(values, row, strict=True):
@@ -96,18 +97,20 @@ def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> li
 
 
 def _find_types(values: Iterable[Any]) -> frozenset[type]:
+    """Return the Python types of the values other than None."""
     return frozenset(type(value) for value in values if value is not None)
 
 
 def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
-    kinds = _find_types(values)
-    if not kinds:
+    """Build a ``pyarrow.Array``; ``declared`` is the SQL type, which is used only if all values are NULL."""
+    value_types = _find_types(values)
+    if not value_types:
         name = ARROW_TYPES.get(declared or "")
         return pa.array(values, type=None if name is None else pa.type_for_alias(name))
-    if len(kinds) > 1 and kinds <= {bool, int, float}:
-        number = float if float in kinds else int
-        return pa.array([None if value is None else number(value) for value in values])
-    if len(kinds) == 1:
+    if len(value_types) > 1 and value_types <= {bool, int, float}:
+        number_type = float if float in value_types else int
+        return pa.array([None if value is None else number_type(value) for value in values])
+    if len(value_types) == 1:
         try:
             return pa.array(values)
         except pa.ArrowException:  # lists or mappings of different shapes
@@ -116,14 +119,15 @@ def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any
 
 
 def _build_series(pd: Any, values: list[Any], declared: str | None) -> Any:
-    kinds = _find_types(values)
-    if not kinds:
+    """Build a ``pandas.Series``; ``declared`` is the SQL type, which is used only if there are no rows."""
+    value_types = _find_types(values)
+    if not value_types:
         return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))
     has_nulls = any(value is None for value in values)
-    if kinds == {int}:
+    if value_types == {int}:
         return pd.Series(values, dtype="Int64" if has_nulls else "int64")
-    if kinds == {bool}:
+    if value_types == {bool}:
         return pd.Series(values, dtype="boolean" if has_nulls else "bool")
-    if kinds <= {int, float}:
+    if value_types <= {int, float}:
         return pd.Series(values, dtype="float64")
-    return pd.Series(values, dtype=None if kinds == {str} else "object")
+    return pd.Series(values, dtype=None if value_types == {str} else "object")

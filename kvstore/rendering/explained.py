@@ -1,5 +1,4 @@
-"""A picture of how a question was answered: its steps from top to bottom, with their results and times, and the
-evidence.
+"""A picture of how a question was answered: its steps from top to bottom, with results and times, and the evidence.
 
 In: the question, steps, and optional hits. Out: SVG. A step is a dot on a line with its name, its detail and its number
     of results. If times are known, a bar compares the time of each step with the longest one.
@@ -84,6 +83,7 @@ def draw_explanation(
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:
+    """Draw a step whose name is at the height ``y``; ``lines`` are those of its detail."""
     parts = [
         svg.render_text(
             _LEFT_MARGIN,
@@ -113,6 +113,7 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
 
 
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:
+    """Draw a hit whose title is at the height ``y``, with a bar for its score."""
     end = _WIDTH - _RIGHT_MARGIN
     text_width = _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20
     bar_width = max(1.0, _BAR_WIDTH * abs(hit.score) / max_score)
@@ -136,4 +137,5 @@ def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]
 
 
 def _format_milliseconds(value: float) -> str:
+    """Format a time with at least two digits."""
     return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"

@@ -69,6 +69,7 @@ def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _decode_escaped(data: bytes) -> str:
+    """Decode a part of a text, and escape it for HTML."""
     return escape(data.decode(errors="replace"))
 
 
@@ -90,6 +91,7 @@ def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remar
 
 
 def _render_cell(value: Any) -> str:
+    """Format a cell of a table. A long value is truncated."""
     if isinstance(value, int | float):
         return f"<td>{value:.6g}</td>" if isinstance(value, float) else f"<td>{value}</td>"
     text = "NULL" if value is None else f"X'{value.hex()}'" if isinstance(value, bytes) else value
@@ -102,8 +104,10 @@ def _render_cell(value: Any) -> str:
 
 
 def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
-    """Format lines (level, name, note) as nested lists: an outline with each line before those below it. Level 0 is the
-    outermost."""
+    """Format an outline as nested lists.
+
+    ``rows`` are lines (level, name, note), each before the lines below it. Level 0 is the outermost.
+    """
     pieces: list[str] = []
     depth = -1
     for level, name, note in rows:
@@ -118,6 +122,7 @@ def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
 
 
 def _render_name(name: str, note: str) -> str:
+    """Format a name, and a note in small letters unless it is empty."""
     note_markup = f' <small dir="auto">{escape(note)}</small>' if note else ""
     return f"<bdi>{escape(name)}</bdi>{note_markup}"
 
@@ -156,6 +161,10 @@ def _render_branch(
     rendered: set[str],
     distance: int,
 ) -> Iterator[str]:
+    """Format ``rows`` as a list, each with its own relatives unless its name is already in ``rendered``.
+
+    ``distance`` is the number of steps from the entity to the relatives of ``rows``.
+    """
     yield "<ul>"
     for row in rows:
         yield f"<li>{_render_name(row[3], row[5] if ' is under ' not in row[5] else '')}"

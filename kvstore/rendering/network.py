@@ -1,5 +1,4 @@
-"""A picture of a network of names: boxes with names, solid arrows from a child to its parent, other joins as dashed
-lines.
+"""A picture of a network of names: names in boxes, arrows from child to parent, and dashed lines for other joins.
 
 In: names with their distances from the center, and joins. Out: SVG, or only the positions.
 """
@@ -80,11 +79,13 @@ def _draw_legend_line(kind: str, x: float, y: float, attributes: str) -> str:
 
 
 def _measure_name(name: DrawnName) -> float:
+    """Return the width of a name's box in pixels."""
     bold_factor = 1.08 if name.distance == 0 else 1.0
     return bold_factor * svg.measure_text(svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH), _FONT_SIZE) + 22
 
 
 def _draw_box(x: float, y: float, name: DrawnName) -> str:
+    """Draw the box of a name around its center."""
     width = _measure_name(name)
     is_center = name.distance == 0
     corner = f'x="{svg.format_number(x - width / 2)}" y="{svg.format_number(y - _BOX_HEIGHT / 2)}"'

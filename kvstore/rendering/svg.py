@@ -39,6 +39,7 @@ def measure_text(text: str, size: float) -> float:
 
 
 def _measure_character(character: str) -> float:
+    """Return the approximate width of a character as a share of the font size."""
     if character in _NARROW_CHARACTERS:
         return 0.34
     if character in _BROAD_CHARACTERS or unicodedata.east_asian_width(character) in "WF":
@@ -52,7 +53,8 @@ def truncate(text: str, size: float, width: float) -> str:
     """Return the beginning of a text that fits a width, with an ellipsis if it is truncated."""
     if measure_text(text, size) <= width:
         return text
-    remaining_width, length = width - size, 0
+    remaining_width = width - size  # without the ellipsis
+    length = 0
     for character in text:
         remaining_width -= size * _measure_character(character)
         if remaining_width < 0:
@@ -77,14 +79,17 @@ def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]
 
 
 def render_text(
-    x: float, y: float, words: str, kind: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
+    x: float, y: float, line: str, style: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
 ) -> str:
-    """Format a line of text, whose direction is that of its first strong character, as in a page."""
+    """Format a line of text, whose direction is that of its first strong character, as in a page.
+
+    ``style`` is a class of the picture without its prefix: ``ink``, ``quiet`` or ``on-accent``.
+    """
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
     weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'
     position_attributes = f'x="{format_number(x)}" y="{format_number(y)}" font-size="{format_number(size)}"'
     return (
-        f'<text class="kv-{kind}" {position_attributes}{anchor_attribute}{weight_attribute}>{escape_text(words)}</text>'
+        f'<text class="kv-{style}" {position_attributes}{anchor_attribute}{weight_attribute}>{escape_text(line)}</text>'
     )
 
 
@@ -95,9 +100,9 @@ def format_number(value: float) -> str:
 
 def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
     """Format the whole picture: a background and the parts. ``title`` is for screen readers."""
-    w, h = format_number(width), format_number(height)
-    size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}"'
-    background = f'<rect class="kv-ground" width="{w}" height="{h}" rx="8"/>'
+    svg_width, svg_height = format_number(width), format_number(height)
+    size = f'width="{svg_width}" height="{svg_height}" viewBox="0 0 {svg_width} {svg_height}"'
+    background = f'<rect class="kv-ground" width="{svg_width}" height="{svg_height}" rx="8"/>'
     title_element = f"<title>{escape_text(title)}</title>"
     opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT_FAMILY}">'
     return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *parts, "</svg>"])
