@@ -256,4 +256,5 @@ def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
 
 
 def _make_chunk(units: list[Unit], section: int) -> Chunk:
+    """Return the chunk of consecutive units of a section."""
     return Chunk(units[0].start, units[-1].end, section, units)

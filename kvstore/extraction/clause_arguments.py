@@ -133,4 +133,5 @@ class ClauseArguments:
         )
 
     def _is_relative_pronoun(self, index: int) -> bool:
+        """True if a word is a relative pronoun, or can be one."""
         return self._words[index].tag in ("WDT", "WP") or self._words[index].lemma in ("which", "that", "who", "whom")

@@ -63,9 +63,11 @@ class Factuality:
         return POSSIBLE_WEIGHT if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
 
     def _get_auxiliaries(self, index: int) -> set[str]:
+        """Return the auxiliaries of a verb in lower case."""
         return {self._words[child].text.lower() for child in self._sentence.find_dependents(index, "aux")}
 
     def _is_negated(self, index: int) -> bool:
+        """True if a word, or one of its adverbs, is negated."""
         for child in self._sentence.find_dependents(index, "advmod", "det", "cc"):
             word = self._words[child]
             if word.text.lower() in _NEGATIONS or word.lemma in _NEGATIONS:
@@ -75,4 +77,5 @@ class Factuality:
         return False
 
     def _is_conditional(self, index: int) -> bool:
+        """True if a conjunction or an adverb makes a verb conditional."""
         return bool(self._sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS)

@@ -358,6 +358,7 @@ class NounPhrases:
         return last
 
     def _is_negated(self, index: int) -> bool:
+        """True if a noun has a negation, as in "no boat"."""
         return bool(self._sentence.get_dependent_lemmas(index, "det", "cc", "advmod") & _NEGATIONS)
 
     @staticmethod

@@ -77,11 +77,13 @@ def _push_name(
 
 
 def _get_heading_name(title: str, english: bool) -> str | None:
+    """Return the name that a heading states, or None."""
     forms = get_title_forms(title)
     return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], english) else None
 
 
 def _get_item_name(title: str) -> str | None:
+    """Return the name that a list item states before its explanation, or None."""
     term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", title)).strip(" .,:")
     return term if _is_name(term) else None
 

@@ -86,6 +86,7 @@ class _ChunkProse:
         self.text += piece
 
     def get_unit_at(self, offset: int) -> Unit:
+        """Return the unit that contains a character of the text."""
         return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
 
 
@@ -161,4 +162,5 @@ def _is_prose(piece: str) -> bool:
 
 
 def _make_name(form: str) -> Name:
+    """Return a name, or a term if the form begins with a lower-case letter."""
     return Name(form, "name" if form[:1].isupper() else "term")

@@ -113,6 +113,7 @@ def _build_words(span: Span) -> list[Word]:
 
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:
+    """Convert a token of spaCy; ``head`` is the index of its head, ``is_first`` that it begins a sentence."""
     text, tag = token.text, token.tag_
     is_nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
     is_proper = is_nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))

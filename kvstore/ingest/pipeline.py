@@ -250,6 +250,7 @@ class _IngestRun:
             visit.failed = True
 
     def _count_skipped(self, reason: str) -> None:
+        """Count a skipped part of a file in the report."""
         self.report.skipped_by[reason] += 1
         self.report.skipped += 1
 
@@ -421,6 +422,7 @@ class _IngestRun:
         return vanished
 
     def _add_failure(self, place: str, error: Exception) -> None:
+        """Add a failure to the report; ``place`` names the file or document."""
         self.report.failures.append(make_failure(place, error))
 
     def _build_progress(self, done: int, total: int, current: str) -> IngestProgress:

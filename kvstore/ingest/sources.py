@@ -180,6 +180,7 @@ class _FileSearch:
         return self._has_include or self._format is not None or find_format(relative) is not None
 
     def _count_skipped(self, relative: str) -> None:
+        """Count a file that is not taken, by the reason."""
         self.skipped[describe_skipped(relative)] += 1
 
     def _add_address(self, address: str) -> None:

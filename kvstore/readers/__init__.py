@@ -182,6 +182,7 @@ def check_format(format: str) -> None:
 
 
 def _get_format(format: str) -> _Format:
+    """Return a format by its name. Raises InputError for an unknown one."""
     if format in _FORMATS:
         return _FORMATS[format]
     row_reader = _get_row_readers().get(format)
@@ -197,6 +198,7 @@ def _get_format(format: str) -> _Format:
 
 
 def _build_plugin_format(plugin: PluginReader) -> _Format:
+    """Return the format of a reader of another package."""
     return _Format("", "", plugin.suffixes, plugin.rows, trusted_bytes=0, reader=plugin.read)
 
 

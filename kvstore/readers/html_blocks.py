@@ -357,6 +357,7 @@ def _ends_in_lowercase(node: LexborNode) -> bool:
 
 
 def _begins_with_capital(node: LexborNode) -> bool:
+    """True if the text at the start of a node begins with an upper-case letter."""
     return _get_edge_text(node, at_end=False)[:1].isupper()
 
 
@@ -394,6 +395,7 @@ def _get_excerpt(node: LexborNode) -> str:
 
 
 def _get_classes(node: LexborNode) -> list[str]:
+    """Return the classes of an element in lower case."""
     return (node.attributes.get("class") or "").lower().split()
 
 

@@ -91,6 +91,7 @@ class LatexSource(MacroTable):
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in footnotes if text)]
 
     def _parse_blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
+        """Parse a part of the source that is nested ``depth`` levels deep."""
         return _LatexText(self, text, depth).parse_blocks()
 
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
@@ -148,6 +149,7 @@ class _LatexText(LatexCursor):
         self._blocks.extend(map(make_paragraph, self._inline.take_paragraphs()))
 
     def _add_blocks(self, *blocks: MarkdownBlock) -> None:
+        """End the current paragraph and add blocks."""
         self._flush_paragraph()
         self._blocks.extend(blocks)
 

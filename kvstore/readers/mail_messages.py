@@ -100,6 +100,7 @@ class _MailPart(EmailMessage):
         self._part_numbers = count(1)
 
     def attach(self, payload: Any) -> None:
+        """Add a part. Raises _InvalidMailError if the message has too many parts or nests them too deep."""
         payload.depth = self.depth + 1
         payload._part_numbers = self._part_numbers
         if next(self._part_numbers) > _MAX_PARTS:
@@ -113,6 +114,7 @@ class _MailPolicy(policy.EmailPolicy):
     """The policy of the standard library, with limits on field lengths; each value is parsed once."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Split the lines of a field into name and value. Raises _InvalidMailError if the value is too long."""
         name, value = super().header_source_parse(sourcelines)
         is_address_list = name.lower() in _ADDRESS_FIELDS
         limit = _MAX_ADDRESS_LIST_CHARACTERS if is_address_list else _MAX_FIELD_CHARACTERS
@@ -124,6 +126,7 @@ class _MailPolicy(policy.EmailPolicy):
         return name, value
 
     def header_fetch_parse(self, name: str, value: Any) -> Any:
+        """Parse the value of a field; the addresses of a very long list are parsed one by one."""
         if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS_CHARACTERS:
             return ", ".join(_parse_address(name, address) for address in _ADDRESS_PATTERN.findall(value))
         return _parse_field(name, value)

@@ -118,6 +118,7 @@ def build_row_documents(
 
 
 def _count_cells(number: int) -> str:
+    """Return a number of cells with its noun."""
     return "1 cell" if number == 1 else f"{number} cells"
 
 

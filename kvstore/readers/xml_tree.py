@@ -103,6 +103,7 @@ class _TreeParser:
         self._builder.start(_format_name(name), {_format_name(key): value for key, value in attributes.items()})
 
     def _end_element(self, name: str) -> None:
+        """End the current element of the tree."""
         self._depth -= 1
         self._builder.end(_format_name(name))
 

@@ -44,6 +44,7 @@ def _strip_accents(match: re.Match[str]) -> str:
 
 
 def _is_base_character(character: str) -> bool:
+    """True if a character is not a combining diacritical mark."""
     return not "\u0300" <= character <= "\u036f"
 
 

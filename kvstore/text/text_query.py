@@ -262,6 +262,7 @@ class _Parser:
         return False
 
     def _expect_close(self) -> None:
+        """Read a closing parenthesis. Raises InputError if the next token is another one."""
         if not self._accept(")"):
             raise self._make_expectation_error("')'")
 
@@ -277,6 +278,7 @@ class _Parser:
 
 
 def _shorten(text: str) -> str:
+    """Return the beginning of a text for a message."""
     return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 

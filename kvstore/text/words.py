@@ -146,6 +146,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
 
     @lru_cache(maxsize=_MAX_CACHED_STEMS)
     def stem(word: str) -> str:
+        """Return the stem of a word."""
         with lock:
             return str(stem_word(word))
 
@@ -257,8 +258,9 @@ def find_technical_tokens(text: str) -> list[str]:
 
 
 def find_reference_numbers(text: str) -> list[str]:
-    """Return the reference numbers in a text in normal form, in order: numbers with marks, such as an invoice, order,
-    version or date.
+    """Return the reference numbers in a text in normal form, in order.
+
+    These are numbers with marks, such as the number of an invoice or an order, a version or a date.
 
     >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
@@ -356,6 +358,7 @@ def count_heading_terms(title: str | None, headings: Iterable[str], stem: Callab
 
 @lru_cache(maxsize=64)  # adjacent chunks share headings
 def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
+    """Count the terms of several texts."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(count_terms(fold_case(text), stem, frozenset(), True))
