@@ -46,6 +46,7 @@ class BackgroundOpening:
             self._thread.start()
 
     def _run(self) -> None:
+        """Open the store, and keep it or the error."""
         try:
             with pause_garbage_collection():
                 self._future.set_result(self._open_store())

@@ -158,6 +158,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     from kvstore.integrations.explore.serving import serve
 
     def announce(address: str) -> None:
+        """Print the URL of the explorer."""
         print(address, flush=True)
         report_message("the explorer runs at this URL until Ctrl-C; anyone with the URL can read the store")
 

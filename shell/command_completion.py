@@ -59,12 +59,14 @@ def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback
     """Return a function that offers the words with the typed prefix. ``get_words`` is called only on request."""
 
     def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer the words that begin with the typed text."""
         return [_make_item(word) for word in get_words() if word.startswith(incomplete)]
 
     return complete_word
 
 
 def _make_item(value: str, **options: Any) -> CompletionItem:
+    """Return a completion of click, which is imported only on request."""
     from click.shell_completion import CompletionItem
 
     return CompletionItem(value, **options)

@@ -42,31 +42,37 @@ _DEFAULT_CONFIG = """\
 
 
 def _set_mode(console: Console, value: str) -> None:
+    """Set the format of results. Raises ValueError."""
     if value not in MODES:
         raise ValueError(f"there is no mode {value}; modes are {', '.join(MODES)}")
     console.mode = value
 
 
 def _set_timer(console: Console, value: str) -> None:
+    """Set whether the time of each statement is printed. Raises ValueError."""
     console.timer = parse_switch(value)
 
 
 def _set_prompt(console: Console, value: str) -> None:
+    """Set the prompt."""
     console.prompt = value + " "
 
 
 def _set_warn(console: Console, value: str) -> None:
+    """Set whether destructive statements are confirmed. Raises ValueError."""
     if not parse_switch(value):
         console.confirm = None
 
 
 def _set_keys(console: Console, value: str) -> None:
+    """Set the key bindings. Raises ValueError."""
     if value not in KEYS:
         raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
     console.keys = value
 
 
 def _set_pager(console: Console, value: str) -> None:
+    """Set the command that shows long results, or none."""
     console.pager = None if value.lower() == "off" else value
 
 

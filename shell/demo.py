@@ -62,12 +62,14 @@ class _Tour:
         return 0
 
     def _ingest(self) -> None:
+        """Show how files are ingested."""
         self._print_heading("1. Ingest: a folder of files becomes a store")
         self._show(f"INGEST {literal(os.fspath(sample.folder()))}")
         self._show(f"INGEST {literal(os.fspath(sample.hierarchy()))} AS pairs")
         self._show("SHOW STATS", rows=8)
 
     def _show_names(self) -> None:
+        """Show names, their mentions and their trees."""
         self._print_heading("2. Names: where a name is mentioned, and what is above and below it")
         query = (
             "SELECT name, mentions FROM entities JOIN nodes ON nodes.entity = name\n"
@@ -79,6 +81,7 @@ class _Tour:
         self._show("EXPAND DEPTH 2 LIMIT 20")
 
     def _ask(self) -> None:
+        """Show questions, an explanation, and a query in SQL."""
         self._print_heading("3. Questions: an answer, with citations")
         questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]
         for question in questions[:2]:
@@ -92,6 +95,7 @@ class _Tour:
         )
 
     def _change_document(self) -> None:
+        """Show an update and its effect on an answer."""
         self._print_heading("6. Updates: a document changes, and so does the answer, in one commit")
         key, old, new, question = sample.UPDATE
         self._show(f"ASK {literal(question)}")
@@ -104,6 +108,7 @@ class _Tour:
         self._show("CHECK")
 
     def _print_farewell(self, keep_store: bool) -> None:
+        """Print what to try next."""
         self._print_heading("Next steps")
         if keep_store:
             print(f"  kvstore shell {self._path}         query this store; .help lists the commands")
@@ -126,10 +131,13 @@ class _Tour:
 
     @staticmethod
     def _print_prompt(statement: str) -> None:
+        """Print a statement as it is typed in the shell."""
         print(f"\nkvstore> {statement};")
 
     def _print_heading(self, text: str) -> None:
+        """Print the heading of a part of the tour."""
         print(f"\n== {text}")
 
     def _print_warning(self, text: str) -> None:
+        """Print a warning to standard error."""
         print(text, file=sys.stderr)

@@ -82,6 +82,7 @@ def find_command(name: str) -> Command:
 
 
 def _print_help(console: Console, arguments: list[str]) -> None:
+    """Print the description of one command, or of all."""
     commands = [find_command(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
     for line in format_definitions(pairs, console.width):
@@ -92,15 +93,18 @@ def _print_help(console: Console, arguments: list[str]) -> None:
 
 
 def _quit(console: Console, arguments: list[str]) -> None:
+    """Leave the shell."""
     raise Leave
 
 
 def _print_tables(console: Console, arguments: list[str]) -> None:
+    """Print the names of the tables."""
     for table in console.store.tables():
         print(table.name, file=console.out)
 
 
 def _print_schema(console: Console, arguments: list[str]) -> None:
+    """Print tables as CREATE TABLE statements."""
     store = console.store
     for table in map(store.describe_table, arguments) if arguments else store.tables():
         columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)
@@ -108,6 +112,7 @@ def _print_schema(console: Console, arguments: list[str]) -> None:
 
 
 def _set_mode(console: Console, arguments: list[str]) -> None:
+    """Set the format of results, or print it."""
     if not arguments:
         console.notify(f"mode {console.mode}")
         return
@@ -117,6 +122,7 @@ def _set_mode(console: Console, arguments: list[str]) -> None:
 
 
 def _set_output(console: Console, arguments: list[str]) -> None:
+    """Write results to a file, or to standard output."""
     console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 
@@ -126,24 +132,29 @@ def _set_once(console: Console, arguments: list[str]) -> None:
 
 
 def _run_script(console: Console, arguments: list[str]) -> None:
+    """Run the statements of a file."""
     console.run_script(arguments[0])
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
+    """Set whether the time of each statement is printed; without an argument, switch."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 
 
 def _set_bail(console: Console, arguments: list[str]) -> None:
+    """Set whether a script stops at the first error."""
     console.bail = parse_switch(arguments[0])
 
 
 def _set_prompt(console: Console, arguments: list[str]) -> None:
+    """Set the prompts of the first line and of further lines."""
     console.prompt = arguments[0] if arguments else "kvstore> "
     console.continuation = arguments[1] if len(arguments) > 1 else None
 
 
 def _set_pager(console: Console, arguments: list[str]) -> None:
+    """Set the command that shows long results, or print it."""
     if arguments:
         pager_command = " ".join(arguments)
         console.pager = {"off": None, "on": get_default_pager()}.get(pager_command.lower(), pager_command)
@@ -165,6 +176,7 @@ def _edit(console: Console, arguments: list[str]) -> None:
 
 
 def _set_keys(console: Console, arguments: list[str]) -> None:
+    """Set the key bindings, or print them."""
     if arguments:
         if arguments[0] not in KEYS:
             raise ValueError(f"there are no key bindings {arguments[0]}; use {' or '.join(KEYS)}")
@@ -218,6 +230,7 @@ def _dump(console: Console, arguments: list[str]) -> None:
 
 
 def _open_store(console: Console, arguments: list[str]) -> None:
+    """Open another store in place of the current one."""
     readonly = "--readonly" in arguments
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:
@@ -227,6 +240,7 @@ def _open_store(console: Console, arguments: list[str]) -> None:
 
 
 def _print_settings(console: Console, arguments: list[str]) -> None:
+    """Print the settings of the shell."""
     rows = {
         "store": console.store.path,
         "readonly": console.store.readonly,
@@ -257,6 +271,7 @@ def _print_history(console: Console, arguments: list[str]) -> None:
 
 
 def _echo(console: Console, arguments: list[str]) -> None:
+    """Print the arguments."""
     print(*arguments, file=console.out)
 
 

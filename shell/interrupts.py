@@ -37,17 +37,20 @@ class DeferredInterrupts:
         """Return a function that calls ``callback`` for every step, or raises a kept interrupt instead."""
 
         def run_step(step: Step) -> None:
+            """Call the callback unless an interrupt is kept."""
             self._raise_pending()
             callback(step)
 
         return run_step
 
     def _raise_pending(self) -> None:
+        """Raise a kept interrupt."""
         if self._is_pending:
             self._is_pending = False
             raise KeyboardInterrupt
 
     def _defer(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Keep an interrupt that Python cannot raise; pass any other error on."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._is_pending = True
         else:

@@ -348,6 +348,7 @@ def _render_branch(
 
 
 def _limit_width(text: str, width: int | None) -> str:
+    """Truncate a text to a width, if there is one."""
     return text if width is None else truncate(text, width)
 
 

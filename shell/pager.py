@@ -45,6 +45,7 @@ class PagedStream:
         return len(text)
 
     def _flush_pending(self) -> None:
+        """Write the kept text to the pager, or to the terminal if there is no pager."""
         pending, self._pending = self._pending, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:

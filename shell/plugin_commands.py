@@ -27,11 +27,13 @@ class CommandGroup(click.Group):
         return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_check_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command of kvstore or of an installed package, or None."""
         return super().get_command(ctx, cmd_name) or self.installed.get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name. Raises UsageError, with a suggestion if there is one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

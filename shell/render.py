@@ -89,10 +89,12 @@ def _render_lines(
 
 
 def _render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield the lines of an ASCII table."""
     return layout.render_table(columns, rows, width, layout.TABLE)
 
 
 def _render_box(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield the lines of a table with box-drawing characters."""
     return layout.render_table(columns, rows, width, layout.BOX)
 
 
@@ -123,6 +125,7 @@ def _render_csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int |
 
 
 def _format_field(value: Any) -> str:
+    """Format a value as a field; NULL is empty."""
     return "" if value is None else layout.format_plain(value)
 
 
@@ -142,6 +145,7 @@ def _render_objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Itera
 
 
 def _to_json_value(value: Any) -> Any:
+    """Return a value that JSON can express: bytes and numbers that are not finite become text."""
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
         return _format_field(value)
     return value
@@ -158,14 +162,17 @@ def _parse_metadata(value: Any) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 
 def _render_jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield each row as a JSON object."""
     return _render_objects(columns, rows)
 
 
 def _render_json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield the lines of a JSON array of the rows."""
     previous = "["
     for line in _render_objects(columns, rows):
         yield from [previous] if previous == "[" else []
@@ -191,10 +198,12 @@ _MARKDOWN_ESCAPES = str.maketrans(
 
 
 def _render_markdown_row(row: PrintedRow) -> str:
+    """Format a row of a Markdown table."""
     return "| " + " | ".join(_format_field(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
 
 
 def _render_line(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield each row as lines of a name and a value."""
     return layout.render_vertical(columns, rows, width)
 
 

@@ -222,6 +222,7 @@ class StatementLexer(Lexer):
     """A lexer that colors the language's own tokens, and masks control characters."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        """Return a function that returns the styled text of a line."""
         lines: list[StyleAndTextTuples] = [[]]
         if document.text.startswith(COMMAND_MARKS):
             lines = [[("class:command", mask_lines(line))] for line in document.lines]
@@ -250,6 +251,7 @@ class StoreCompleter(Completer):
         self._catalog = catalog
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[PromptCompletion]:
+        """Yield the completions of the text before the cursor."""
         text_before = document.text_before_cursor
         try:
             completions = complete(text_before, self._catalog)
@@ -271,6 +273,7 @@ class LiveCatalog(StoreCatalog):
         super().__init__(lambda: console.store)
 
     def paths(self, prefix: str) -> Sequence[str]:
+        """Return the files and folders whose path begins with a prefix."""
         folder, slash, start = prefix.rpartition("/")
         try:
             entries = sorted(os.scandir(os.path.expanduser(folder + slash) or "."), key=lambda entry: entry.name)
@@ -282,7 +285,9 @@ class LiveCatalog(StoreCatalog):
         return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in visible_entries]
 
     def commands(self) -> Mapping[str, str]:
+        """Return the dot commands with the kinds of their arguments."""
         return {command.name: command.argument_kind for command in COMMANDS.values()}
 
     def modes(self) -> Sequence[str]:
+        """Return the formats of results."""
         return list(MODES)

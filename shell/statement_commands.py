@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 def _list_strategies() -> list[str]:
+    """Return the names of the strategies, for completion."""
     from kvstore import language
 
     return language.list_strategy_names()
@@ -85,6 +86,7 @@ def shell(
     parameter_values = parse_parameters(parameters)
 
     def open_store() -> kvstore.Store:
+        """Open the store with the options of the command."""
         return open_store_at(
             store,
             create=not readonly,

@@ -468,14 +468,14 @@ def test_ctrl_c_during_an_ingest_reports_what_is_committed(
     from kvstore.ingest import pipeline
 
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
-    original = pipeline._IngestRun._take_document
+    original = pipeline._IngestRun._process_document
 
     def interrupted(self: Any, found: Any, visit: Any) -> None:
         original(self, found, visit)
         if self.report.documents == most:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline._IngestRun, "_take_document", interrupted)
+    monkeypatch.setattr(pipeline._IngestRun, "_process_document", interrupted)
     for most, kept in ((1, "1 document is committed and kept (1 chunk)"), (0, "nothing was committed")):
         if most == 0:
             monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 9)
@@ -495,13 +495,13 @@ def test_ctrl_c_where_python_cannot_raise_it_is_not_forgotten(
         def __del__(self) -> None:
             raise KeyboardInterrupt
 
-    original = pipeline._IngestRun._take_document
+    original = pipeline._IngestRun._process_document
 
     def interrupted(self: Any, found: Any, visit: Any) -> None:
         original(self, found, visit)
         Interrupted()
 
-    monkeypatch.setattr(pipeline._IngestRun, "_take_document", interrupted)
+    monkeypatch.setattr(pipeline._IngestRun, "_process_document", interrupted)
     told = "interrupted; nothing was committed; "
     status, out, error = kv("ingest", "s", "docs", "--embedder", "hashing")
     assert (status, out) == (130, "")
