@@ -106,7 +106,7 @@ __all__ = [
 
 #: The module and the attribute of each public name. Names are imported on first use, so importing kvstore is nearly
 #: free.
-_HOMES = {
+_LAZY_ATTRIBUTES = {
     "Alias": ".structures.names.aliases:Alias",
     "Answer": ".answering.answer:Answer",
     "AnswerPieces": ".answering.answer:AnswerPieces",
@@ -166,11 +166,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .process.collection_pause import pause_collection, promote_objects
 
-    module, _, attribute = _HOMES[name].partition(":")
+    module, _, attribute = _LAZY_ATTRIBUTES[name].partition(":")
     with pause_collection():  # imported objects live on
         value = getattr(import_module(module, __name__), attribute)
         promote_objects()

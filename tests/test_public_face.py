@@ -77,7 +77,7 @@ def test_lazy_names_are_those_of_type_checkers(module: ModuleType) -> None:
         if isinstance(node, ast.ImportFrom)
         for name in node.names
     }
-    assert imported == module._HOMES
+    assert imported == module._LAZY_ATTRIBUTES
     assert set(module.__all__) >= imported.keys()
     assert all(getattr(module, name) is not None for name in module.__all__)
 
