@@ -31,11 +31,11 @@ class Overview:
     def retrieve(self, query: Query) -> Evidence:
         spans = []
         for key, sentence in (("ada", "She was born in 1815."), ("ada", "Ada"), ("babbage", "Charles")):
-            record = query.view.documents.find_by_key(key)
+            record = query.state.documents.find_by_key(key)
             assert record is not None
-            text = query.view.documents.read_text(record.id).decode()
+            text = query.state.documents.read_text(record.id).decode()
             start = text.index(sentence, len("# Charles Babbage")) if sentence != "Ada" else text.index("Ada", 16)
-            chunks = query.view.chunks.get_many(record.chunk_ids())
+            chunks = query.state.chunks.get_many(record.chunk_ids())
             chunk = next(c.ordinal for c in chunks if c.start <= start < c.end)
             spans.append(TextSpan(key, chunk, start, text.index(".", start) + 1))
         text = " ".join(TEXTS[span.document][span.start : span.end] for span in spans)

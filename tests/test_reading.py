@@ -43,6 +43,9 @@ MOST_ROUNDS = {
     "drift": 17,
 }
 
+#: The most rounds of a question to ``raptor``, by mode.
+RAPTOR_MOST_ROUNDS = {"auto": 3, "leaves": 3, "cover": 3, "collapsed": 8, "traversal": 14}
+
 PEOPLE = ["Nora Quill", "Otto Brandt", "Ines Falk", "Ada Moss", "Karl Thorn", "Lena Voss", "Emil Ross", "Ruth Hale"]
 PLACES = ["Blue Harbour", "Red Mill", "Old Quay", "North Lock", "Salt Yard"]
 TRADES = ["built boats", "sold rope", "mended sails", "kept the light", "wrote songs"]
@@ -81,6 +84,40 @@ def test_a_strategy_reads_in_few_rounds(town: kvstore.Store, strategy: str) -> N
     row = bench_reads.measure_strategy(town, strategy, QUESTIONS)
     assert row["most_rounds"] <= MOST_ROUNDS[strategy]
     assert row["rounds"] > 1 < row["reads"]
+
+
+@pytest.mark.parametrize("with_topics", [False, True])
+@pytest.mark.parametrize("mode", RAPTOR_MOST_ROUNDS)
+def test_raptor_reads_in_few_rounds(town: kvstore.Store, mode: str, with_topics: bool) -> None:
+    if with_topics:
+        town.create_index("topics", {"size": 4})
+        town.refresh("topics")
+        town.put("newer", "Nora Quill built boats at the Salt Yard.")
+    row = bench_reads.measure_strategy(town, "raptor", [*QUESTIONS, "What are the main topics?"], {"mode": mode})
+    assert row["most_rounds"] <= RAPTOR_MOST_ROUNDS[mode]
+    if mode not in ("auto", "leaves"):  # these read the texts of their hits on first use
+        assert row["outside"] < 3, "only the query's preparation reads outside a round"
+    assert row["rounds"] > 1 < row["reads"]
+
+
+def test_reranking_takes_two_rounds(town: kvstore.Store) -> None:
+    rounds = []
+    for reranker in ("none", "combination"):
+        with town.snapshot() as snapshot:
+            chosen, query = prepare_query(
+                snapshot._session, snapshot._state, QUESTIONS[0], using="hybrid", reranker=reranker
+            )
+            assert chosen.retrieve(query).hits
+            rounds.append(query.reading.rounds)
+    assert rounds[1] <= rounds[0] + 3, "counts of terms, then scores, and the sort keys of ties"
+
+
+def test_the_view_of_a_query_is_a_deprecated_name_of_its_state(town: kvstore.Store) -> None:
+    with town.snapshot() as snapshot:
+        _, query = prepare_query(snapshot._session, snapshot._state, QUESTIONS[0], using="hybrid")
+        with pytest.warns(FutureWarning, match=r"Query\.view is deprecated.*Query\.reading or use Query\.state"):
+            state = query.view
+        assert state is query.state is snapshot._state
 
 
 def test_joint_requests_are_one_round(town: kvstore.Store) -> None:

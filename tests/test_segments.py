@@ -38,7 +38,7 @@ class Given:
     def retrieve(self, query: Query) -> Evidence:
         found = []
         for key, number, score in self.ranking:
-            record = query.view.documents.find_by_key(key)
+            record = query.state.documents.find_by_key(key)
             assert record is not None
             found.append((list(record.chunk_ids())[number], score))
         return evidence_of(query, self.name, found, "given", len(found))

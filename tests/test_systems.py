@@ -113,12 +113,12 @@ class LongWords:
     options: Mapping[str, Option | Choice] = {"first": Choice("long", ("long", "short"), "which words come first")}
 
     def retrieve(self, query: Query) -> Evidence:
-        lengths = query.view.get_part(LENGTHS)
+        lengths = query.state.get_part(LENGTHS)
         with query.trace.step("measure words") as step:
             sign = 1 if get_choice_option(query, self, "first") == "long" else -1
-            longest = {c: sign * max(lengths.of(chunk.document), default=0) for c, chunk in query.view.chunks.scan()}
+            longest = {c: sign * max(lengths.of(chunk.document), default=0) for c, chunk in query.state.chunks.scan()}
             step.count = len(longest)
-        ranking = best(query.view, list(longest), np.array(list(longest.values()), float), query.reach)
+        ranking = best(query.state, list(longest), np.array(list(longest.values()), float), query.reach)
         return evidence_of(query, self.name, ranking, "long words", len(longest))
 
 

@@ -14,7 +14,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,21 +91,23 @@ class _CountingReader(StateReader):
         return answers
 
 
-def measure_strategy(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> dict[str, Any]:
+def measure_strategy(
+    store: kvstore.Store, strategy: str, questions: Sequence[str], options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Measure the number of reads of a strategy for some questions, and its time."""
     rounds, requests, reads, reads_outside, times = [], [], [], [], []
     for question in questions:
         with store.snapshot() as snapshot:
             view = MeasuredView(snapshot._state.lmdb)
             state = State(view, snapshot._state.settings, snapshot._state.open_indexes)
-            chosen, query = prepare_query(snapshot._session, state, question, using=strategy)
-            query.reading = reader = _CountingReader(query.view, view)
+            chosen, query = prepare_query(snapshot._session, state, question, using=strategy, options=options)
+            query.reading = reader = _CountingReader(query.state, view)
             chosen.retrieve(query)
         rounds.append(reader.rounds)
         requests.append(reader.requests)
         reads_outside.append(view.reads - reader.reads)
         reads.append(view.reads)
-        times.append(min(_time_question(store, strategy, question) for _ in range(3)))
+        times.append(min(_time_question(store, strategy, question, options) for _ in range(3)))
     return {
         "strategy": strategy,
         "rounds": round(statistics.mean(rounds), 1),
@@ -117,9 +119,9 @@ def measure_strategy(store: kvstore.Store, strategy: str, questions: Sequence[st
     }
 
 
-def _time_question(store: kvstore.Store, strategy: str, question: str) -> float:
+def _time_question(store: kvstore.Store, strategy: str, question: str, options: Mapping[str, Any] | None) -> float:
     started = time.process_time()
-    store.retrieve(question, using=strategy)
+    store.retrieve(question, using=strategy, options=options)
     return 1000 * (time.process_time() - started)
 
 

@@ -116,7 +116,7 @@ class Asker:
                 return evidence, yield_nothing(abstained)
             overview = None
             if is_overview(question, evidence.hits):
-                overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
+                overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)
 
         prepared = _PreparedAnswer(question, strategy, clauses, query, evidence, scored_passages, confidence, overview)
         return evidence, self._generate_answer(prepared, language_model)
@@ -157,7 +157,7 @@ class Asker:
         """Request segments in addition to chunks, with about as many tokens as fit in a prompt."""
         # A conservative estimate: a word or punctuation mark is about two tokens of a model.
         tokens = self._session.prompt_tokens // 2
-        if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.view.settings.chunk_tokens:
+        if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
             query.segments, query.segment_tokens = "beside", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
@@ -233,7 +233,7 @@ class Asker:
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
 
-        return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.view), self._build_relevance(query))
+        return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), self._build_relevance(query))
 
     def _build_relevance(self, query: Query) -> Relevance:
         """Return the scorer of statements for a question; it uses words only if the store has no embedder."""
@@ -243,7 +243,7 @@ class Asker:
         from .confidence import compute_question_rarities
         from .extractive import Relevance
 
-        state = query.view
+        state = query.state
         stem = get_stemmer(state.settings.stemmer)
         rarities = compute_question_rarities(query.question, state)
         if state.settings.embedder.startswith("none:"):

@@ -161,7 +161,7 @@ def estimate_confidence(
     """
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
-    state, hits = query.view, hits[:_MAX_CHUNKS]
+    state, hits = query.state, hits[:_MAX_CHUNKS]
     # The file name replaces a missing title.
     titles = [hit.title or PurePosixPath(hit.document).name for hit in hits]
     passages = [PassageWords(f"{title} {hit.heading} {hit.text}") for title, hit in zip(titles, hits, strict=True)]
@@ -209,9 +209,9 @@ def estimate_confidence(
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Return for each hit the cosine of its nearest chunk with the question, at least 0."""
-    hit_chunks = [list_chunk_ids(hit, query.view) for hit in hits]
+    hit_chunks = [list_chunk_ids(hit, query.state) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
-    cosines = iter(compute_cosines(query.view, chunk_ids, query.vector).tolist())
+    cosines = iter(compute_cosines(query.state, chunk_ids, query.vector).tolist())
     return [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
 
 

@@ -99,7 +99,7 @@ def prepare_query(
             allowed, step.detail = filter_documents(state, where, parameters)
             step.count = len(allowed)
         query.restrict(allowed)
-    query.question, respellings = respell_question(question, query.view)
+    query.question, respellings = respell_question(question, query.state)
     if respellings:
         query.original_question = question
         with query.trace.step("respell question") as step:
@@ -126,7 +126,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     if getattr(strategy, "overview", False) or not is_overview_question(query.question):
         return evidence
     overview_names = [
-        name for name in list_overview_strategies() if _find_missing_index(query.view, get_strategy(name)) is None
+        name for name in list_overview_strategies() if _find_missing_index(query.state, get_strategy(name)) is None
     ]
     if not overview_names:
         return evidence

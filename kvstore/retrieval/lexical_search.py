@@ -16,7 +16,7 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.postings import make_corruption_error
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
-from ..text.words import find_technical_tokens, get_stemmer, list_content_terms, segment_words, split_underscores
+from ..text.words import find_technical_tokens, list_content_terms, segment_words, split_underscores
 
 #: Parameters of BM25: how much repetitions of a word count, and how strongly long chunks are penalized.
 K1 = 1.2
@@ -57,13 +57,6 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
         (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
     ]
     return QuestionWords([*find_technical_tokens(text), *list_content_terms(text, stem)], compounds)
-
-
-def find_question_terms(state: State, text: str) -> list[str]:
-    """Return the terms of a question to search, each once: words, technical tokens, and the parts of joined words that
-    no chunk contains as a whole."""
-    words = parse_question_words(text, get_stemmer(state.settings.stemmer))
-    return words.list_lookup_terms(state.postings.count_chunks_by_term([compound for compound, _ in words.compounds]))
 
 
 class TermWeights(NamedTuple):
@@ -153,8 +146,3 @@ def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
     """Return the ids of the best chunks, ascending, and their scores."""
     chunks, scores = search.best()
     return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
-
-
-def score_by_terms(state: State, terms: Sequence[str], chunks: Ids) -> Scores:
-    """Return the BM25 scores of chunks for some terms, 0 for chunks without any of them."""
-    return score_by_weights(state, read_term_weights(state, terms), chunks)

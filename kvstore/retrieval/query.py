@@ -6,6 +6,7 @@ scores.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -48,12 +49,12 @@ class Query:
     ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
     are too few. ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
 
-    A strategy reads through ``reading``; ``view`` is for a system's own structures. Both show only data stated by the
+    A strategy reads through ``reading``; ``state`` is for a system's own structures. Both show only data stated by the
     ``allowed`` documents and the user, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str
-    view: State
+    state: State
     embed: Callable[[str], Matrix]
     top: int = 8
     depth: int = 1
@@ -74,16 +75,26 @@ class Query:
     _loaded_chunks: dict[int, LoadedChunk] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.trace = Trace(self.view.lmdb)
-        self.reading = StateReader(self.view)
+        self.trace = Trace(self.state.lmdb)
+        self.reading = StateReader(self.state)
 
     def restrict(self, allowed: AllowedDocuments) -> None:
         """Restrict the query to some documents: it reads a state without data of any other."""
         from ..structures.restricted_state import RestrictedState
 
         self.allowed = allowed
-        self.view = RestrictedState(self.view, allowed)
-        self.reading = StateReader(self.view)
+        self.state = RestrictedState(self.state, allowed)
+        self.reading = StateReader(self.state)
+
+    @property
+    def view(self) -> State:
+        """Return ``state`` under its deprecated name, with a FutureWarning; removed in kvstore 0.5."""
+        warnings.warn(
+            "Query.view is deprecated and is removed in kvstore 0.5; send requests to Query.reading or use Query.state",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.state
 
     def narrow(self, top: int, within: int | None) -> Query:
         """Return the same query with other limits; it shares the trace and everything read so far."""
@@ -112,7 +123,7 @@ class Query:
     def _embed_text(self, text: str) -> Matrix:
         with self.trace.step("embed question") as step:
             vector = self.embed(text)
-            step.detail, step.count = self.view.settings.embedder, len(vector)
+            step.detail, step.count = self.state.settings.embedder, len(vector)
         return vector
 
     @property
@@ -268,14 +279,14 @@ def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within:
     values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         query.top,
-        query.top if query.within is None else query.within / query.view.settings.chunk_tokens,
+        query.top if query.within is None else query.within / query.state.settings.chunk_tokens,
         within,
         values["penalty"],
         values["decay"],
         int(values["longest"]),
     )
     with query.trace.step("take segments") as step:
-        segments = select_segments(query.view, ranking, plan)
+        segments = select_segments(query.state, ranking, plan)
         step.detail, step.count = describe_segments(ranking, plan, segments), len(segments)
         best_chunks = query.load_chunks([segment.best_chunk for segment in segments])
         return build_segment_hits(best_chunks, segments, paths)

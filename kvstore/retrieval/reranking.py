@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from ..errors import RerankerError, suggest
 from ..models.reranker import CrossEncoderReranker
-from ..structures.documents.documents import build_heading_path
 from ..structures.ranking import Ranking, assign_ranks, best
-from .dense_search import compute_cosines
-from .lexical_search import find_question_terms, score_by_terms
+from ..text.words import get_stemmer
+from .dense_search import CosineRequest
+from .lexical_search import build_term_weights, parse_question_words
+from .loaded_chunks import LoadedChunk
 from .query import Query
+from .word_search import WordScoreRequest, build_count_request
 
 RerankFunction = Callable[[Query, Ranking], Ranking]
 
@@ -69,10 +71,11 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
         return []
     vector = query.vector
     with query.trace.step("rerank") as step:
-        state = query.view
-        chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
-        cosines = compute_cosines(state, chunks, vector)
-        word_scores = score_by_terms(state, find_question_terms(state, query.question), chunks)
+        reading, chunks = query.reading, np.array([chunk for chunk, _ in candidates], np.uint64)
+        words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
+        counts = reading.fetch(build_count_request(words))
+        weights = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts)
+        cosines, word_scores = reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))
         rank_scores = 1 / np.array([rank for _, rank in assign_ranks(candidates)])
         scores = (
             DENSE_WEIGHT * _normalize_scores(cosines)
@@ -80,7 +83,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
             + RANK_WEIGHT * rank_scores
         )
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
-    return best(query.view, chunks, scores, len(chunks))
+    return best(query.reading, chunks, scores, len(chunks))
 
 
 def _normalize_scores(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
@@ -99,23 +102,16 @@ class QueryReranker:
         candidates = ranking[: query.candidate_count]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]
-            scores = self.score_texts(query.question, [_format_chunk(query, chunk) for chunk in chunks])
+            scores = self.score_texts(query.question, list(map(_format_chunk, query.load_chunks(chunks))))
             step.detail, step.count = f"{self._model.name} on the candidates", len(chunks)
-        return best(query.view, chunks, scores, len(chunks))
+        return best(query.reading, chunks, scores, len(chunks))
 
     def score_texts(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return how well each text answers a question, shape (texts,); higher is better."""
         return self._model.scores(question, texts)
 
 
-def _format_chunk(query: Query, chunk: int) -> str:
+def _format_chunk(chunk: LoadedChunk) -> str:
     """Return the text of a chunk with its title and headings."""
-    documents = query.view.documents
-    chunk_record = query.view.chunks.get(chunk)
-    record = documents.get(chunk_record.document)
-    headings = dict.fromkeys(
-        [record.title or "", *build_heading_path(documents.get_outline(record.id), chunk_record.section)]
-    )
-    return "\n".join(
-        [*filter(None, headings), documents.read_text_slice(record.id, chunk_record.start, chunk_record.end)]
-    )
+    headings = dict.fromkeys([chunk.document.title or "", *chunk.headings])
+    return "\n".join([*filter(None, headings), chunk.text])

@@ -1,0 +1,244 @@
+"""Requests of ``raptor`` for a summary: the sentences to select from, and the parts that group the selected ones.
+
+In: limits on what is read, or documents and topics found before. Out: sentences of all that may answer, with the
+documents or the topics that contain them; parts of documents; topics; and the positions of chunks.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...retrieval.cover import CoverSentence, collect_cover_sentences
+from ...structures.documents.chunks import AbstractRecord
+from ...structures.documents.documents import DocumentRecord, build_heading_path
+from ...structures.indexes.index_reading import bind_index
+from ...structures.ranking import sort_chunks
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...text.blocks import format_summary_sentence
+from ...text.greedy_cover import extract_sentence_words
+from .topic_index import TOPICS
+from .topics import Topics
+
+
+class DocumentCandidates(NamedTuple):
+    """Documents by key, their sentences by document key and offset, and a description of what was read."""
+
+    documents: list[DocumentRecord]
+    sentences: list[CoverSentence]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSentences(ReadRequest[DocumentCandidates]):
+    """A request for the sentences of the documents with text that may answer: all, or those of ``near_chunks``.
+
+    If the documents have more than ``max_bytes``, the sentences of their abstracts are read instead: of the leaf
+    abstracts or, if there are more than ``max_abstracts`` of these, of the abstracts over whole documents.
+    """
+
+    near_chunks: Sequence[int] | None
+    max_bytes: int
+    max_abstracts: int
+
+    def fetch(self, state: State) -> DocumentCandidates:
+        if self.near_chunks is None:
+            records: Iterable[DocumentRecord] = state.documents.scan()
+        else:
+            chunks = state.chunks.get_many(self.near_chunks)
+            records = state.documents.get_many(chunk.document for chunk in chunks).values()
+        documents = sorted((record for record in records if record.groups), key=lambda record: record.key)
+        if sum(record.size for record in documents) <= self.max_bytes:
+            ids = [chunk for record in documents for chunk in record.chunk_ids()]
+            return DocumentCandidates(documents, collect_cover_sentences(state, ids), "every sentence")
+        leaves = sum(len(record.groups) for record in documents) <= self.max_abstracts
+        ranges_by_document = {
+            record.id: [
+                span
+                for number in _list_abstracts(record, leaves=leaves)
+                for span in state.abstracts.get(number).summary
+            ]
+            for record in documents
+        }
+        source = f"the abstracts over {'chunks' if leaves else 'documents'}: the full texts are too long"
+        return DocumentCandidates(documents, _read_sentences(state, ranges_by_document), source)
+
+
+class TopicCandidates(NamedTuple):
+    """Sentences by document key and offset, the topics of each of their chunks, finest first, a description of what was
+    read, and the number of documents or topics read."""
+
+    sentences: list[CoverSentence]
+    topics_by_chunk: dict[int, list[int]]
+    source: str
+    source_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSentences(ReadRequest[TopicCandidates | None]):
+    """A request for the sentences of all documents with the topics of each; None if there are no topics.
+
+    If the documents have more than ``max_bytes``, the sentences are those of the summaries of at most ``max_topics``
+    topics, and those of at most ``max_newer_chunks`` chunks that were added after the topics were built.
+    """
+
+    max_bytes: int
+    max_topics: int
+    max_newer_chunks: int
+
+    def fetch(self, state: State) -> TopicCandidates | None:
+        topics = bind_index(state, TOPICS)
+        if topics is None:
+            return None
+        if state.counters.text_bytes <= self.max_bytes:
+            sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
+            source, count = "every sentence", state.counters.documents
+        else:
+            largest = topics.select_largest(self.max_topics)
+            sentences = self._read_summaries(state, topics, largest)
+            source, count = "the summaries of topics, and newer chunks: the full texts are too long", len(largest)
+        chunks = list(dict.fromkeys(sentence.chunk for sentence in sentences))
+        topics_by_chunk = dict(zip(chunks, topics.find_topics_by_chunk(chunks), strict=True))
+        return TopicCandidates(sentences, topics_by_chunk, source, count)
+
+    def _read_summaries(self, state: State, topics: Topics, numbers: Sequence[int]) -> list[CoverSentence]:
+        topics.load_topics(numbers)
+        ranges_by_document: dict[int, set[tuple[int, int]]] = {}
+        for number in numbers:
+            for span in topics.list_summary_spans(number):
+                ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
+        newer_chunks = sort_chunks(state, topics.list_newer_chunks())[: self.max_newer_chunks]
+        sentences = [
+            *_read_sentences(state, ranges_by_document),
+            *collect_cover_sentences(state, newer_chunks),
+        ]
+        keys = state.documents.get_keys(sentence.document for sentence in sentences)
+        return sorted(sentences, key=lambda sentence: (keys[sentence.document], sentence.start))
+
+
+class DocumentPart(NamedTuple):
+    """A part of a document: its first and last chunk, by ordinal, and the headings around it."""
+
+    first: int
+    last: int
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
+    """A request for the parts of documents, ``limit`` in all, split along their abstracts, the longest part first.
+
+    The parts of each document are in order of the text. If an abstract has more children than there is room for parts,
+    adjacent children are merged.
+    """
+
+    documents: Sequence[DocumentRecord]
+    limit: int
+
+    def fetch(self, state: State) -> list[list[DocumentPart]]:
+        outlines = state.documents.get_outlines(record.id for record in self.documents)
+        parts: list[list[DocumentPart]] = []
+        for record, sections in zip(self.documents, self._split_documents(state), strict=True):
+            ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
+            parts.append(
+                [
+                    DocumentPart(
+                        ordinals[first], ordinals[last], " > ".join(build_heading_path(outlines[record.id], section))
+                    )
+                    for first, last, section in sections
+                ]
+            )
+        return parts
+
+    def _split_documents(self, state: State) -> list[list[tuple[int, int, int]]]:
+        """Return the first chunk, the last chunk and the section of each part of each document."""
+        parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
+        heap = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(self.documents)]
+        heapq.heapify(heap)
+        part_count = len(heap)
+        while heap:
+            _, number, abstract = heapq.heappop(heap)
+            record = state.abstracts.get(abstract)
+            children = state.abstracts.get_many(record.children) if record.level else [record]
+            group_count = min(len(children), self.limit - part_count + 1)
+            part_count += max(1, group_count) - 1
+            if group_count < 2:
+                parts[number].append((record.first_chunk, record.last_chunk, record.section))
+            elif group_count == len(children):
+                for child, node in zip(record.children, children, strict=True):
+                    heapq.heappush(heap, (node.first_chunk - node.last_chunk - 1, number, child))
+            else:
+                groups = _split_evenly(children, group_count)
+                parts[number] += [(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups]
+        return [sorted(document_parts) for document_parts in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCut(ReadRequest[dict[int, str | None]]):
+    """A request for the titles of topics, of which the largest are replaced by their children while there are at most
+    ``limit``."""
+
+    roots: Sequence[int]
+    limit: int
+
+    def fetch(self, state: State) -> dict[int, str | None]:
+        topics = bind_index(state, TOPICS)
+        if topics is None:
+            return {}
+        cut = set(self.roots)
+        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in cut]
+        heapq.heapify(heap)
+        while heap:
+            _, topic = heapq.heappop(heap)
+            children = topics.list_children(topic)
+            if children and len(cut) - 1 + len(children) <= self.limit:
+                cut = (cut - {topic}) | set(children)
+                for child in children:
+                    heapq.heappush(heap, (-int(topics.tree.sizes[child]), child))
+        topics.load_topics(sorted(cut))
+        return {topic: topics.get_title(topic) or None for topic in sorted(cut)}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
+    """A request for the document key and the ordinal of chunks, by chunk."""
+
+    chunks: Sequence[int]
+
+    def fetch(self, state: State) -> dict[int, tuple[str, int]]:
+        records = state.chunks.get_many(self.chunks)
+        keys = state.documents.get_keys(record.document for record in records)
+        return {
+            chunk: (keys[record.document], record.ordinal) for chunk, record in zip(self.chunks, records, strict=True)
+        }
+
+
+def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:
+    """Split a sequence into ``count`` runs of about the same length."""
+    bounds = [len(children) * number // count for number in range(count + 1)]
+    return [children[start:end] for start, end in pairwise(bounds)]
+
+
+def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
+    """Return the abstracts over the chunks of a document, or the one over the whole document."""
+    numbers = list(record.iter_abstract_ids())
+    return numbers[: len(record.groups)] if leaves else numbers[-1:]
+
+
+def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
+    """Return the sentences at byte ranges of documents, in order of the text."""
+    sentences = []
+    for document, spans in ranges_by_document.items():
+        text = state.documents.read_text(document)
+        ids = list(state.documents.get(document).chunk_ids())
+        starts = [chunk.start for chunk in state.chunks.get_many(ids)]
+        for start, end in sorted(spans):
+            sentence = format_summary_sentence(text[start:end].decode())
+            chunk = ids[bisect_right(starts, start) - 1]
+            sentences.append(CoverSentence(document, chunk, start, end, sentence, extract_sentence_words(sentence)))
+    return sentences

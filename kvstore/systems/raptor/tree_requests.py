@@ -1,0 +1,359 @@
+"""Requests of ``raptor`` to the trees of a state: nodes with their cosines with the question, and their hits.
+
+In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
+a topic; its vector is the sum of its chunks' vectors. If the state is restricted, there are no topics, since topics
+include text of other documents.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.evidence import Hit, TextSpan
+from ...retrieval.loaded_chunks import ChunkReadRequest
+from ...structures.documents.chunks import GROUP_SIZE, AbstractRecord
+from ...structures.documents.documents import build_heading_path
+from ...structures.indexes.index_reading import bind_index
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from .ordered_chunks import StoredSpan
+from .topic_index import TOPICS
+from .topics import Topics
+
+#: The maximum number of chunks of a topic that is shown; larger ones are too general and are only traversed.
+_MAX_TOPIC_CHUNKS = 2_000
+#: The number of decimals of a cosine; further ones depend on the order of summation.
+_DECIMALS = 6
+#: The level of chunks, which is below that of leaf abstracts, and the level of the finest topics, above all abstracts.
+_CHUNK_LEVEL = -1
+_FIRST_TOPIC_LEVEL = 1_000
+
+#: The key of a document and the ordinal of a chunk in it, by which nodes of equal cosine are sorted.
+NodePosition = tuple[str, int]
+#: The kind of a node and its id: of a chunk, of an abstract, or the number of a topic.
+_NodeId = tuple[Literal["chunk", "abstract", "topic"], int]
+
+
+class TreeNode(NamedTuple):
+    """A node and its cosine with the question; ``position`` is that of its first chunk, None for a topic."""
+
+    id: _NodeId
+    level: int
+    cosine: float
+    position: NodePosition | None
+
+
+class NodesAboveChunks(NamedTuple):
+    """Chunks and the nodes above them that can be shown, and the number of all nodes."""
+
+    nodes: list[TreeNode]
+    node_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodesAbove(ReadRequest[NodesAboveChunks]):
+    """A request for chunks and all nodes above them, with their cosines with a unit vector."""
+
+    chunks: Sequence[int]
+    vector: Matrix
+
+    def fetch(self, state: State) -> NodesAboveChunks:
+        reader = _NodeReader(state)
+        ids: dict[_NodeId, None] = {}
+        for chunk, abstracts, topics in zip(
+            self.chunks, reader.find_abstracts(self.chunks), reader.find_topics(self.chunks), strict=True
+        ):
+            ids[("chunk", chunk)] = None
+            ids.update(dict.fromkeys(("abstract", number) for number in abstracts))
+            ids.update(dict.fromkeys(("topic", number) for number in topics))
+        shown_ids = [id for id in ids if id[0] != "topic" or not reader.is_broad(id[1])]
+        return NodesAboveChunks(reader.score_nodes(shown_ids, self.vector), len(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class RootsAbove(ReadRequest[list[TreeNode]]):
+    """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document."""
+
+    chunks: Sequence[int]
+    vector: Matrix
+
+    def fetch(self, state: State) -> list[TreeNode]:
+        reader = _NodeReader(state)
+        topics_by_chunk = reader.find_topics(self.chunks)
+        without_topics = [chunk for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True) if not topics]
+        records = dict(zip(without_topics, state.chunks.get_many(without_topics), strict=True))
+        documents = state.documents.get_many(record.document for record in records.values())
+        ids: dict[_NodeId, None] = {}
+        for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True):
+            ids.update(dict.fromkeys(("topic", topic) for topic in topics if reader.is_root_topic(topic)))
+            root = None if topics else documents[records[chunk].document].root
+            if root is not None:
+                ids[("abstract", root)] = None
+        return reader.score_nodes(list(ids), self.vector)
+
+
+@dataclass(frozen=True, slots=True)
+class NodesBelow(ReadRequest[list[TreeNode]]):
+    """A request for the children of nodes, each once, in the order of their parents."""
+
+    parents: Sequence[TreeNode]
+    vector: Matrix
+
+    def fetch(self, state: State) -> list[TreeNode]:
+        reader = _NodeReader(state)
+        reader.load_abstracts(number for (kind, number), *_ in self.parents if kind == "abstract")
+        ids = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
+        return reader.score_nodes(list(ids), self.vector)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPositions(ReadRequest[list[NodePosition]]):
+    """A request for the positions of the first sentences of topics."""
+
+    topics: Sequence[int]
+
+    def fetch(self, state: State) -> list[NodePosition]:
+        spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, 1)
+        return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHits(ReadRequest[list[Hit | None]]):
+    """A request for nodes as hits, with rank 0; None for a node of which nothing can be shown."""
+
+    nodes: Sequence[TreeNode]
+
+    def fetch(self, state: State) -> list[Hit | None]:
+        reader = _NodeReader(state)
+        hits = {
+            **reader.build_chunk_hits([node for node in self.nodes if node.id[0] == "chunk"]),
+            **reader.build_abstract_hits([node for node in self.nodes if node.id[0] == "abstract"]),
+            **reader.build_topic_hits([node for node in self.nodes if node.id[0] == "topic"]),
+        }
+        return [hits.get(node.id) for node in self.nodes]
+
+
+class _NodeReader:
+    """Reads the nodes of a state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
+        self._abstracts: dict[int, AbstractRecord] = {}
+
+    @property
+    def _bound_topics(self) -> Topics:
+        assert self._topics is not None, "a node is a topic only if there are topics"
+        return self._topics
+
+    def load_abstracts(self, abstracts: Iterable[int]) -> None:
+        """Read the records of abstracts that are not read yet."""
+        missing = list(dict.fromkeys(number for number in abstracts if number not in self._abstracts))
+        self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
+
+    def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
+        """Return the abstracts above each chunk, nearest first."""
+        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]
+        unfinished = paths
+        while unfinished:
+            self.load_abstracts(path[-1] for path in unfinished)
+            parents = [(path, self._abstracts[path[-1]].parent) for path in unfinished]
+            unfinished = []
+            for path, parent in parents:
+                if parent is not None:
+                    path.append(parent)
+                    unfinished.append(path)
+        return paths
+
+    def find_topics(self, chunks: Sequence[int]) -> list[list[int]]:
+        """Return the topics above each chunk: first those of similar content, then those of related content."""
+        if self._topics is None:
+            return [[] for _ in chunks]
+        pairs = zip(self._topics.find_topics_by_chunk(chunks), self._topics.find_related_by_chunk(chunks), strict=True)
+        return [[*similar, *related] for similar, related in pairs]
+
+    def is_root_topic(self, topic: int) -> bool:
+        """True if a topic has no parent."""
+        return self._bound_topics.tree.get_parent(topic) is None
+
+    def is_broad(self, topic: int) -> bool:
+        """True if a topic has too many chunks to be shown."""
+        topics = self._bound_topics
+        max_count = topics.tree.sizes[topic] + len(topics.list_newer_chunks())  # known without reading the chunks
+        return bool(max_count > _MAX_TOPIC_CHUNKS) and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
+
+    def list_children(self, id: _NodeId) -> list[_NodeId]:
+        """Return the children of a node; an abstract must be loaded."""
+        kind, number = id
+        if kind == "topic":
+            topics = self._bound_topics.list_children(number)
+            if topics:
+                return [("topic", topic) for topic in topics]
+            return [("chunk", chunk) for chunk in self._bound_topics.list_chunks(number)]
+        if kind == "abstract":
+            record = self._abstracts[number]
+            if record.level:
+                return [("abstract", child) for child in record.children]
+            return [("chunk", chunk) for chunk in range(record.first_chunk, record.last_chunk + 1)]
+        return []
+
+    def score_nodes(self, ids: Sequence[_NodeId], vector: Matrix) -> list[TreeNode]:
+        """Return nodes with their cosines with a unit vector."""
+        self.load_abstracts(number for kind, number in ids if kind == "abstract")
+        chunk_groups, positions = self._locate_nodes([id for id in ids if id[0] != "topic"])
+        sums = self._sum_chunks(chunk_groups)
+        topics = [number for kind, number in ids if kind == "topic"]
+        if topics:
+            sums = np.concatenate((sums, self._sum_topics(topics)))
+        lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+        cosines = np.round(sums @ vector.astype(np.float64) / np.where(lengths == 0, 1, lengths), _DECIMALS).tolist()
+        in_documents, in_topics = iter(zip(cosines, positions, strict=False)), iter(cosines[len(positions) :])
+        return [
+            TreeNode(id, self._get_level(id), *((next(in_topics), None) if id[0] == "topic" else next(in_documents)))
+            for id in ids
+        ]
+
+    def _get_level(self, id: _NodeId) -> int:
+        kind, number = id
+        if kind == "topic":
+            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[number])
+        return _CHUNK_LEVEL if kind == "chunk" else self._abstracts[number].level
+
+    def _locate_nodes(self, ids: Sequence[_NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
+        """Return the chunks below each chunk or abstract, ascending, and the position of the first of them."""
+        chunks = [number for kind, number in ids if kind == "chunk"]
+        chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))
+        documents_of_nodes = [
+            (chunk_records[number] if kind == "chunk" else self._abstracts[number]).document for kind, number in ids
+        ]
+        documents = self._state.documents.get_many(documents_of_nodes)
+        chunk_ids = {
+            document: list(documents[document].chunk_ids())
+            for (kind, _), document in zip(ids, documents_of_nodes, strict=True)
+            if kind == "abstract"
+        }
+        groups: list[list[int]] = []
+        positions: list[NodePosition] = []
+        for (kind, number), document in zip(ids, documents_of_nodes, strict=True):
+            if kind == "chunk":
+                group, ordinal = [number], chunk_records[number].ordinal
+            else:
+                ids_in_document, abstract = chunk_ids[document], self._abstracts[number]
+                ordinal = bisect_left(ids_in_document, abstract.first_chunk)
+                group = ids_in_document[ordinal : bisect_right(ids_in_document, abstract.last_chunk)]
+            groups.append(group)
+            positions.append((documents[document].key, ordinal))
+        return groups, positions
+
+    def _sum_chunks(self, chunk_groups: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
+        """Return the sums of the vectors of groups of adjacent chunks, shape (groups, dimension)."""
+        chunks = sorted(set(chain.from_iterable(chunk_groups)))
+        rows = {chunk: row for row, chunk in enumerate(chunks)}
+        vectors = self._read_vectors(chunks)
+        sums = np.empty((len(chunk_groups), self._state.vectors.dimension))
+        for total, group in zip(sums, chunk_groups, strict=True):
+            first = rows[group[0]]
+            vectors[first : first + len(group)].sum(axis=0, dtype=np.float64, out=total)
+        return sums
+
+    def _read_vectors(self, chunks: Sequence[int]) -> Matrix:
+        return self._state.vectors.gather(self._state.chunks.get_vector_locations(chunks))
+
+    def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return the sums of the vectors of the chunks below topics, shape (topics, dimension)."""
+        bound_topics = self._bound_topics
+        distinct, inverse = np.unique(bound_topics.tree.branching[list(topics)], return_inverse=True)
+        summands = list(map(bound_topics.find_summands, distinct.tolist()))
+        stored_topics = list(dict.fromkeys(topic for numbers, _ in summands for topic in numbers))
+        chunks = list(dict.fromkeys(chunk for _, numbers in summands for chunk in numbers))
+        rows = np.array([*bound_topics.read_vector_sums(stored_topics), *self._read_vectors(chunks)])
+        topic_rows = {topic: row for row, topic in enumerate(stored_topics)}
+        chunk_rows = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
+        row_groups = [
+            [*map(topic_rows.__getitem__, topic_part), *map(chunk_rows.__getitem__, chunk_part)]
+            for topic_part, chunk_part in summands
+        ]
+        starts = np.cumsum([0, *map(len, row_groups[:-1])])
+        totals: npt.NDArray[np.float64] = np.add.reduceat(rows[[*chain(*row_groups)]], starts, axis=0, dtype=np.float64)
+        return totals[inverse]
+
+    def build_chunk_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
+        """Return the hits of chunks."""
+        loaded_chunks = ChunkReadRequest([node.id[1] for node in nodes]).fetch(self._state)
+        hits = {}
+        for node, loaded in zip(nodes, loaded_chunks, strict=True):
+            record, document = loaded.record, loaded.document
+            path, heading = f"cosine {node.cosine:.3f}", " > ".join(loaded.headings)
+            fields = (document.key, record.ordinal, loaded.text, path, record.start, record.end)
+            hits[node.id] = Hit(0, node.cosine, *fields, heading, document.title)
+        return hits
+
+    def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
+        """Return the hits of abstracts."""
+        self.load_abstracts(node.id[1] for node in nodes)
+        abstracts = [self._abstracts[node.id[1]] for node in nodes]
+        documents = self._state.documents.get_many(abstract.document for abstract in abstracts)
+        outlines = self._state.documents.get_outlines(documents)
+        chunk_groups, positions = self._locate_nodes([node.id for node in nodes])
+        hits = {}
+        for node, abstract, chunks, (_, first) in zip(nodes, abstracts, chunk_groups, positions, strict=True):
+            document = documents[abstract.document]
+            starts = [chunk.start for chunk in self._state.chunks.get_many(chunks)]
+            spans = tuple(
+                TextSpan(document.key, first + bisect_right(starts, start) - 1, start, end)
+                for start, end in abstract.summary
+            )
+            number = document.get_abstract_ordinal(node.id[1])
+            path = f"abstract {number}, of chunks {first} to {first + len(chunks) - 1}: cosine {node.cosine:.3f}"
+            heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
+            text = self._state.abstracts.read_text(abstract)
+            hits[node.id] = _build_summary_hit(node.cosine, text, path, heading, document.title, spans)
+        return hits
+
+    def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
+        """Return the hits of topics that can be shown."""
+        shown_nodes = [node for node in nodes if not self.is_broad(node.id[1])]
+        hits = {}
+        for node, spans in zip(shown_nodes, self.read_topic_spans([node.id[1] for node in shown_nodes]), strict=True):
+            topics, topic = self._bound_topics, node.id[1]
+            if spans:
+                related = " on related content" if topics.is_related(topic) else ""
+                path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
+                text, title = topics.get_text(topic), topics.get_title(topic) or None
+                hits[node.id] = _build_summary_hit(node.cosine, text, path, "", title, spans)
+        return hits
+
+    def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
+        """Return the summary sentences of topics that still exist, of each at most ``limit``."""
+        if not topics:
+            return []
+        self._bound_topics.load_topics(topics)
+        stored_spans = [self._bound_topics.list_summary_spans(topic)[:limit] for topic in topics]
+        spans = iter(convert_spans(self._state, [*chain(*stored_spans)]))
+        return [tuple(next(spans) for _ in topic_spans) for topic_spans in stored_spans]
+
+
+def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
+    """Convert stored spans to spans as hits have them."""
+    keys = state.documents.get_keys(span.document for span in spans)
+    chunks = state.chunks.get_many(span.chunk for span in spans)
+    return [
+        TextSpan(keys[span.document], chunk.ordinal, span.start, span.end)
+        for span, chunk in zip(spans, chunks, strict=True)
+    ]
+
+
+def _build_summary_hit(
+    score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
+) -> Hit:
+    first = spans[0]
+    fields = (first.document, first.ordinal, text, path, first.start, first.end)
+    return Hit(0, score, *fields, heading, title, "summary", spans)
