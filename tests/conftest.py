@@ -1,4 +1,4 @@
-"""What the tests share: stores that are checked when a test is over."""
+"""Shared fixtures: stores that are checked at the end of a test, and model servers."""
 
 from __future__ import annotations
 

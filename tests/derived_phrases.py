@@ -29,7 +29,7 @@ class Phrases(Derivation):
 
 
 class PhraseCounts:
-    """How many phrases a document has: a structure that follows from the parts."""
+    """The number of phrases of each document: a structure computed from derived parts."""
 
     name = "phrase_counts"
     version = 1

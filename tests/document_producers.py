@@ -61,7 +61,7 @@ def producer(suffix: str, name: str, needs: str | None = None) -> Callable[[Prod
     return register
 
 
-def packed(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+def pack_zip(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A ZIP archive of parts."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
@@ -70,14 +70,14 @@ def packed(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFL
     return stream.getvalue()
 
 
-def unpacked(data: bytes) -> dict[str, bytes]:
+def unpack_zip(data: bytes) -> dict[str, bytes]:
     """The parts of a ZIP archive."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def saved(save: Callable[[io.BytesIO], object]) -> bytes:
-    """What is saved to a stream."""
+def save_to_bytes(save: Callable[[io.BytesIO], object]) -> bytes:
+    """Return the bytes that a function writes to a stream."""
     stream = io.BytesIO()
     save(stream)
     return stream.getvalue()
@@ -140,7 +140,7 @@ def _() -> bytes:
         '<content src="text/part0000_split_001.html#x"/></navPoint></navPoint></navMap></ncx>'
     )
     manifest += '<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/><item id="c" href="cover.jpeg" media-type="image/jpeg"/>'
-    return packed({
+    return pack_zip({
         "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("content.opf"),
         "content.opf": opf("2.0", manifest, '<itemref idref="i0"/><itemref idref="i1"/><itemref idref="i2"/>', ' toc="ncx"'),
         "toc.ncx": ncx, "cover.jpeg": b"\xff\xd8\xff", **parts,
@@ -166,7 +166,7 @@ def _() -> bytes:
         f'<nav epub:type="toc" id="toc"><ol><li><a href="book.xhtml#_idTextAnchor000">{TITLE}</a></li></ol></nav></body></html>'
     )
     manifest = '<item id="book" href="book.xhtml" media-type="application/xhtml+xml" /><item id="toc" href="toc.xhtml" media-type="application/xhtml+xml" properties="nav" />'
-    return packed({
+    return pack_zip({
         "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("OEBPS/content.opf"),
         "META-INF/encryption.xml": '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><CipherReference URI="OEBPS/font/a.otf"/></encryption>',
         "OEBPS/content.opf": opf("3.0", manifest, '<itemref idref="book" />'), "OEBPS/book.xhtml": html, "OEBPS/toc.xhtml": nav,
@@ -188,7 +188,7 @@ def _() -> bytes:
     )
     nav = f'{head}<body epub:type="frontmatter"><nav epub:type="toc" id="toc"><h1 id="toc-title">T</h1><ol class="toc"><li id="toc-li-1"><a href="text/ch001.xhtml#lights">{TITLE}</a></li></ol></nav></body></html>'
     empty = f"{head}<body epub:type='frontmatter'><section epub:type='titlepage'></section></body></html>"
-    return packed({
+    return pack_zip({
         "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("EPUB/content.opf"),
         "EPUB/content.opf": opf("3.0", manifest, '<itemref idref="title_page_xhtml" linear="yes" /><itemref idref="nav" /><itemref idref="ch001_xhtml" />'),
         "EPUB/nav.xhtml": nav, "EPUB/text/title_page.xhtml": empty, "EPUB/text/ch001.xhtml": section,
@@ -211,7 +211,7 @@ def _() -> bytes:
         f'<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en"><head><title /><script type="text/javascript" src="x.js" /></head><body><p />{body}<em /></body></html>'
     )
     manifest = '<item id="a" href="chapter%20one.htm" media-type="text/x-oeb1-document"/>'
-    return packed({
+    return pack_zip({
         "mimetype": "application/epub+zip\n", "META-INF/container.xml": CONTAINER.format("OPS/book.opf"),
         "OPS/book.opf": opf("2.0", manifest, '<itemref idref="a"/>'), "OPS/chapter one.htm": html.encode("latin-1"),
     }, zipfile.ZIP_STORED)  # fmt: skip
@@ -274,7 +274,7 @@ def opendocument(kind: str, body: str, styles: str = "", more: str = "") -> byte
     manifest = f'<manifest:manifest {ODF}><manifest:file-entry manifest:full-path="/" manifest:media-type="{media}"/></manifest:manifest>'
     header = '<style:master-page style:name="Standard"><style:header><text:p>The running head of every page</text:p></style:header></style:master-page>'
     named = f'<?xml version="1.0" encoding="UTF-8"?><office:document-styles {ODF}><office:styles>{more}</office:styles><office:master-styles>{header}</office:master-styles></office:document-styles>'
-    return packed({"mimetype": media, "content.xml": content, "styles.xml": named, "META-INF/manifest.xml": manifest})
+    return pack_zip({"mimetype": media, "content.xml": content, "styles.xml": named, "META-INF/manifest.xml": manifest})
 
 
 def odf_table(cell: Callable[[str], str]) -> str:
@@ -386,7 +386,7 @@ def _() -> bytes:
         table.addElement(line)
     document.text.addElement(table)
     document.text.addElement(P(text=LAST))
-    return saved(document.save)
+    return save_to_bytes(document.save)
 
 
 @producer(".odt", "Docutils", "docutils")
@@ -451,7 +451,7 @@ def presentation(
             f"<p:notes {PML}><p:cSld><p:spTree>{shape(9, paragraphs(notes), 'body', 1)}{shape(10, paragraphs('7'), 'sldNum', 2)}</p:spTree></p:cSld></p:notes>"
         )
         parts["ppt/notesSlides/_rels/notesSlide1.xml.rels"] = relations(("slide", "../slides/slide1.xml"))
-    return packed({**parts, **(extra or {})})
+    return pack_zip({**parts, **(extra or {})})
 
 
 def paragraphs(*texts: str, properties: str = "") -> str:
@@ -593,7 +593,7 @@ def _() -> bytes:
     for cell, text in zip(table.iter_cells(), (text for row in TABLE for text in row), strict=True):
         cell.text = text
     slide.shapes.add_textbox(0, 0, 1, 1).text_frame.text = LAST
-    return saved(shown.save)
+    return save_to_bytes(shown.save)
 
 
 # --- sheets ----------------------------------------------------------------------------------------------------------
@@ -608,7 +608,7 @@ def workbook(rows: str, shared: str = "", prefix: str = "") -> bytes:
     kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
     x = f"{prefix}:" if prefix else ""
     space = f'xmlns{":" + prefix if prefix else ""}="{SML}"'
-    return packed({
+    return pack_zip({
         "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
         f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/><Override PartName="/xl/sharedStrings.xml" ContentType="{kind}.sharedStrings+xml"/></Types>',
         "_rels/.rels": relations(("officeDocument", "xl/workbook.xml")),
@@ -619,7 +619,7 @@ def workbook(rows: str, shared: str = "", prefix: str = "") -> bytes:
     })  # fmt: skip
 
 
-def shared_cells(string: Callable[[str], str], prefix: str = "", references: bool = True) -> tuple[str, str]:
+def share_cell_strings(string: Callable[[str], str], prefix: str = "", references: bool = True) -> tuple[str, str]:
     """Rows whose cells are shared strings, and these."""
     x = f"{prefix}:" if prefix else ""
     rows, strings = "", []
@@ -645,18 +645,18 @@ def _() -> bytes:
         reading = '<rPh sb="0" eb="2"><t>トウキョウ</t></rPh><phoneticPr fontId="1"/>' if "東京" in text else ""
         return f'<si><r><t xml:space="preserve">{escape(text[:5])}</t></r><r><rPr><b/></rPr><t xml:space="preserve">{escape(text[5:])}</t></r>{reading}</si>'
 
-    return workbook(*shared_cells(string))
+    return workbook(*share_cell_strings(string))
 
 
 @producer(".xlsx", "Google Sheets")
 def _() -> bytes:
-    return workbook(*shared_cells(lambda text: f'<si><t xml:space="preserve">{escape(text)}</t></si>'))
+    return workbook(*share_cell_strings(lambda text: f'<si><t xml:space="preserve">{escape(text)}</t></si>'))
 
 
 @producer(".xlsx", "a report generator with prefixes")
 def _() -> bytes:
     # Open XML SDK: every element with a prefix, no references of cells.
-    return workbook(*shared_cells(lambda text: f"<x:si><x:t>{escape(text)}</x:t></x:si>", "x", False), "x")
+    return workbook(*share_cell_strings(lambda text: f"<x:si><x:t>{escape(text)}</x:t></x:si>", "x", False), "x")
 
 
 @producer(".xlsx", "openpyxl", "openpyxl")
@@ -666,7 +666,7 @@ def _() -> bytes:
     book = openpyxl.Workbook()
     for row in CELLS:
         book.active.append(row)
-    return saved(book.save)
+    return save_to_bytes(book.save)
 
 
 @producer(".xlsx", "XlsxWriter", "xlsxwriter")
@@ -690,14 +690,14 @@ def _() -> bytes:
 
     book = pyexcelerate.Workbook()
     book.new_sheet("Lights", data=list(CELLS))
-    return saved(book._save)
+    return save_to_bytes(book._save)
 
 
 # --- ODS -------------------------------------------------------------------------------------------------------------
 
 
 def ods(rows: str, more: str = "") -> bytes:
-    """A spreadsheet of one sheet given by its rows; ``more``: what stands before it."""
+    """Return a spreadsheet with one sheet, given by its rows; ``more`` precedes the sheet."""
     return opendocument(
         "spreadsheet",
         f'{more}<table:table table:name="Lights"><table:table-column table:number-columns-repeated="16384"/>{rows}</table:table>',
@@ -773,7 +773,7 @@ def _() -> bytes:
             line.addElement(cell)
         table.addElement(line)
     book.spreadsheet.addElement(table)
-    return saved(book.save)
+    return save_to_bytes(book.save)
 
 
 @producer(".ods", "pandas", "pandas")
@@ -782,7 +782,7 @@ def _() -> bytes:
 
     pandas_rows = [[*row, *[None] * (3 - len(row))] for row in CELLS]
     frame = pandas.DataFrame(pandas_rows)
-    return saved(lambda stream: frame.to_excel(stream, engine="odf", header=False, index=False))
+    return save_to_bytes(lambda stream: frame.to_excel(stream, engine="odf", header=False, index=False))
 
 
 # --- ODP -------------------------------------------------------------------------------------------------------------
@@ -879,7 +879,7 @@ def _() -> bytes:
             frame.addElement(box)
             page.addElement(frame)
         shown.presentation.addElement(page)
-    return saved(shown.save)
+    return save_to_bytes(shown.save)
 
 
 # --- DOCX ------------------------------------------------------------------------------------------------------------
@@ -895,7 +895,7 @@ def word(body: str, styles: dict[str, str] | None = None, numbering: str = "", m
         f'<w:style w:type="paragraph" w:styleId="{identifier}"><w:name w:val="{name}"/></w:style>'
         for identifier, name in (styles or {}).items()
     )
-    return packed({
+    return pack_zip({
         "[Content_Types].xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
         f'<Override PartName="/word/document.xml" ContentType="{main}"/><Override PartName="/word/styles.xml" ContentType="{kind}.styles+xml"/><Override PartName="/word/numbering.xml" ContentType="{kind}.numbering+xml"/></Types>',
         "_rels/.rels": relations(("officeDocument", "word/document.xml")),
@@ -1029,7 +1029,7 @@ def _() -> bytes:
         for cell, text in zip(table.add_row().cells, row, strict=True):
             cell.text = text
     document.add_paragraph(LAST)
-    return saved(document.save)
+    return save_to_bytes(document.save)
 
 
 # --- RTF -------------------------------------------------------------------------------------------------------------
@@ -1174,8 +1174,8 @@ def mail_text(bullet: str = "* ") -> str:
     return f"{TITLE}\n\n{FIRST}\n\n{SECOND}\n\n{INNER}\n\n{items}\n\n{rows}\n\n{LAST}\n"
 
 
-def wrapped(text: str, width: int = 72, end: str = "") -> str:
-    """Lines of at most so many characters; ``end`` stands at the end of those that go on."""
+def wrap_lines(text: str, width: int = 72, end: str = "") -> str:
+    """Return the lines of a text, at most ``width`` characters long; ``end`` is added to lines that continue."""
     lines = []
     for line in text.split("\n"):
         words = line.split(" ")
@@ -1228,7 +1228,7 @@ def _() -> bytes:
 @producer(".eml", "Apple Mail")
 def _() -> bytes:
     # Flowed with spaces deleted; what is inline beside a picture.
-    text = wrapped(mail_text(), 66, "  ")
+    text = wrap_lines(mail_text(), 66, "  ")
     coded = quopri.encodestring(text.encode()).decode()
     return (
         mail_head("apple", "X-Mailer: Apple Mail (2.3774)\n")
@@ -1243,7 +1243,7 @@ def _() -> bytes:
     return (
         mail_head("gmail")
         + 'Content-Type: multipart/alternative; boundary="0000000000001"\n\n--0000000000001\nContent-Type: text/plain; charset="UTF-8"\nContent-Transfer-Encoding: base64\n\n'
-        + base64.encodebytes(wrapped(mail_text("   - "), 78).encode()).decode()
+        + base64.encodebytes(wrap_lines(mail_text("   - "), 78).encode()).decode()
         + f'\n--0000000000001\nContent-Type: text/html; charset="UTF-8"\nContent-Transfer-Encoding: quoted-printable\n\n{quopri.encodestring(html.encode()).decode()}\n--0000000000001--\n'
     ).replace("\n", "\r\n").encode()  # fmt: skip
 
@@ -1256,7 +1256,7 @@ def _() -> bytes:
             "User-Agent: Mozilla Thunderbird\nX-Mozilla-Status: 0001\nContent-Type: text/plain; charset=UTF-8; format=flowed\nContent-Transfer-Encoding: 8bit\n",
         )
         + "\n"
-        + wrapped(mail_text(), 72, " ")
+        + wrap_lines(mail_text(), 72, " ")
     ).encode()
 
 
@@ -1272,7 +1272,7 @@ def _() -> bytes:
     return head.encode() + b"\n" + base64.encodebytes(body)
 
 
-def in_mailbox(lines: list[tuple[str, bytes]], blank: bytes = b"\n") -> bytes:
+def make_mailbox(lines: list[tuple[str, bytes]], blank: bytes = b"\n") -> bytes:
     """Messages behind their lines ``From``."""
     return b"".join(line.encode() + b"\n" + message.rstrip() + b"\n" + blank for line, message in lines)
 
@@ -1283,7 +1283,7 @@ def answer(producer: str) -> bytes:
 
 def plain_mail(producer: str, text: str | None = None, more: str = "") -> bytes:
     head = mail_head(producer, f"{more}Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n")
-    return (head + "\n" + wrapped(mail_text() if text is None else text)).encode()
+    return (head + "\n" + wrap_lines(mail_text() if text is None else text)).encode()
 
 
 @producer(".mbox", "the standard library", "mailbox")
@@ -1301,7 +1301,7 @@ def _() -> bytes:
 
 @producer(".mbox", "Thunderbird")
 def _() -> bytes:
-    return in_mailbox(
+    return make_mailbox(
         [
             ("From - Fri Mar 01 10:00:00 2024", b"X-Mozilla-Status: 0001\n" + plain_mail("thunderbird-box")),
             ("From - Sat Mar 02 10:00:00 2024", answer("thunderbird")),
@@ -1311,7 +1311,7 @@ def _() -> bytes:
 
 @producer(".mbox", "Takeout")
 def _() -> bytes:
-    return in_mailbox(
+    return make_mailbox(
         [
             (
                 "From 1792@xxx Fri Mar 01 09:00:00 +0000 2024",
@@ -1325,8 +1325,8 @@ def _() -> bytes:
 @producer(".mbox", "pipermail")
 def _() -> bytes:
     # Addresses made unreadable, no MIME at all.
-    text = f"From: ada at x.org (Ada)\nDate: Fri, 01 Mar 2024 10:00:00 +0100\nSubject: [lights] Portland\nMessage-ID: <pipermail@x.org>\n\n{wrapped(mail_text())}"
-    return in_mailbox(
+    text = f"From: ada at x.org (Ada)\nDate: Fri, 01 Mar 2024 10:00:00 +0100\nSubject: [lights] Portland\nMessage-ID: <pipermail@x.org>\n\n{wrap_lines(mail_text())}"
+    return make_mailbox(
         [
             ("From ada at x.org  Fri Mar  1 10:00:00 2024", text.encode()),
             ("From b at x.org  Sat Mar  2 10:00:00 2024", answer("pipermail")),
@@ -1336,10 +1336,10 @@ def _() -> bytes:
 
 @producer(".mbox", "Dovecot")
 def _() -> bytes:
-    # The length is told, so that no line need be stuffed: one that begins with From stands as it was written.
+    # The header has the length, so lines that begin with From need no escaping.
     text = mail_text().replace(LAST, f"From the deck, nothing.\n\n{LAST}").replace("\n\nFrom", "\n\nFrom")
     message = plain_mail("dovecot", text, f"X-UID: 1\nStatus: RO\nContent-Length: {len(text.encode())}\n")
-    return in_mailbox(
+    return make_mailbox(
         [
             ("From ada@x.org  Fri Mar 01 10:00:00 2024", message),
             ("From b@x.org  Sat Mar 02 10:00:00 2024", answer("dovecot")),
@@ -1466,7 +1466,7 @@ def rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
         shown = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
             "\n".join(f"   {'* -' if n == 0 else '  -'} {cell}" for n, cell in enumerate(row)) for row in TABLE
         )
-    return f"{headed(TITLE, line)}\n{wrapped(FIRST)}\n\n{wrapped(SECOND)}\n\n{headed(INNER, '-')}\n{items}\n\n{shown}\n\n{wrapped(LAST)}\n"
+    return f"{headed(TITLE, line)}\n{wrap_lines(FIRST)}\n\n{wrap_lines(SECOND)}\n\n{headed(INNER, '-')}\n{items}\n\n{shown}\n\n{wrap_lines(LAST)}\n"
 
 
 @producer(".rst", "Docutils")
@@ -1509,20 +1509,21 @@ def _() -> bytes:
 # --- manual pages ----------------------------------------------------------------------------------------------------
 
 
-def roffed(text: str, dash: str = r"\-") -> str:
+def escape_roff(text: str, dash: str = r"\-") -> str:
     """Text with what roff takes for its own escaped."""
     text = text.replace("\\", r"\e").replace("-", dash)
-    return "\n".join((r"\&" if line[:1] in "'." else "") + line for line in wrapped(text).split("\n"))
+    return "\n".join((r"\&" if line[:1] in "'." else "") + line for line in wrap_lines(text).split("\n"))
 
 
 def manual_page(head: str, item: Callable[[str], str], paragraph: str = ".PP", section: str = ".SH") -> str:
     """The text with the macros of man."""
     name = (
-        head + f'{section} {TITLE}\n{paragraph}\n{roffed(FIRST)}\n{paragraph}\n{roffed(SECOND)}\n{section} "{INNER}"\n'
+        head
+        + f'{section} {TITLE}\n{paragraph}\n{escape_roff(FIRST)}\n{paragraph}\n{escape_roff(SECOND)}\n{section} "{INNER}"\n'
     )
     rows = "\n".join("\t".join(row) for row in TABLE)
     table = f".TS\nallbox tab(\t);\nlB lB lB\nl l l.\n{rows}\n.TE\n"
-    return name + "".join(map(item, ITEMS)) + table + f"{paragraph}\n{roffed(LAST)}\n"
+    return name + "".join(map(item, ITEMS)) + table + f"{paragraph}\n{escape_roff(LAST)}\n"
 
 
 @producer(".man", "an editor")
@@ -1561,15 +1562,15 @@ def _() -> bytes:
         f".It {row[0].replace(' ', chr(92) + ' ')} Ta {row[1]} Ta {row[2].replace(' ', chr(92) + ' ')}\n"
         for row in TABLE
     )
-    first = roffed(FIRST, "-").replace("“Nobody,” he wrote, “who", ".Dq Nobody,\nhe wrote,\n“who")
+    first = escape_roff(FIRST, "-").replace("“Nobody,” he wrote, “who", ".Dq Nobody,\nhe wrote,\n“who")
     first = "\n".join(
         line
         for part in first.split(" .Dq")
         for line in ((".Dq" + part) if part[0] == " " and "Nobody" in part[:9] else part,)
     )
     return (
-        f'.\\" $Id$\n.Dd $Mdocdate: March 1 2024 $\n.Dt LIGHTS 7\n.Os\n.Sh {TITLE}\n{first}\n.Pp\n{roffed(SECOND, "-")}\n'
-        f".Ss {INNER}\n.Bl -bullet -compact\n{items}.El\n.Bl -column Station Height Keeper\n{rows}.El\n.Pp\n{roffed(LAST, '-')}\n"
+        f'.\\" $Id$\n.Dd $Mdocdate: March 1 2024 $\n.Dt LIGHTS 7\n.Os\n.Sh {TITLE}\n{first}\n.Pp\n{escape_roff(SECOND, "-")}\n'
+        f".Ss {INNER}\n.Bl -bullet -compact\n{items}.El\n.Bl -column Station Height Keeper\n{rows}.El\n.Pp\n{escape_roff(LAST, '-')}\n"
     ).encode()
 
 
@@ -1692,7 +1693,7 @@ def _() -> bytes:
 
 def latex(text: str) -> str:
     """Text with what LaTeX takes for its own escaped."""
-    return wrapped(
+    return wrap_lines(
         re.sub(r"([&%$#_{}])", r"\\\1", text)
         .replace("“", "``")
         .replace("”", "''")
@@ -1796,7 +1797,7 @@ def asciidoc(rule: str = "|===", heading: str = "=") -> str:
     titles = f"= {TITLE}", f"== {INNER}"
     if heading == "-":
         titles = f"{TITLE}\n{'=' * len(TITLE)}", f"{INNER}\n{'-' * len(INNER)}"
-    return f"{titles[0]}\n\n{wrapped(FIRST)}\n\n{wrapped(SECOND)}\n\n{titles[1]}\n\n{items}\n\n{rule}\n{rows}\n{rule}\n\n{wrapped(LAST)}\n"
+    return f"{titles[0]}\n\n{wrap_lines(FIRST)}\n\n{wrap_lines(SECOND)}\n\n{titles[1]}\n\n{items}\n\n{rule}\n{rows}\n{rule}\n\n{wrap_lines(LAST)}\n"
 
 
 @producer(".adoc", "Asciidoctor")
@@ -1848,8 +1849,8 @@ def _() -> bytes:
 def org(todo: str = "", emphasis: str = "Elias Thornbury", rule: str = "|---+---+---|") -> str:
     items = "\n".join(f"- {item}" for item in ITEMS)
     rows = [f"| {' | '.join(row)} |" for row in TABLE]
-    first = wrapped(FIRST.replace("Elias Thornbury", emphasis))
-    return f"* {todo}{TITLE}\n{first}\n\n{wrapped(SECOND)}\n\n** {INNER}\n{items}\n\n{rows[0]}\n{rule}\n{rows[1]}\n{rows[2]}\n\n{wrapped(LAST)}\n"
+    first = wrap_lines(FIRST.replace("Elias Thornbury", emphasis))
+    return f"* {todo}{TITLE}\n{first}\n\n{wrap_lines(SECOND)}\n\n** {INNER}\n{items}\n\n{rows[0]}\n{rule}\n{rows[1]}\n{rows[2]}\n\n{wrap_lines(LAST)}\n"
 
 
 @producer(".org", "Emacs")
@@ -1892,7 +1893,7 @@ def _() -> bytes:
 
 def cues(head: str, time: Callable[[int], str], line: Callable[[str], str] = escape, number: bool = True) -> str:
     """The text in cues of four seconds, of at most so many letters."""
-    lines = [each for text in SHOWN for each in wrapped(text, 40).split("\n")]
+    lines = [each for text in SHOWN for each in wrap_lines(text, 40).split("\n")]
     shown = head
     for place in range(0, len(lines), 2):
         count = f"{place // 2 + 1}\n" if number else ""
@@ -1937,7 +1938,7 @@ def _() -> bytes:
 @producer(".vtt", "YouTube")
 def _() -> bytes:
     # Each line comes twice: while it is spoken, word by word, and above the next one.
-    lines = [each for text in SHOWN for each in wrapped(text, 40).split("\n")]
+    lines = [each for text in SHOWN for each in wrap_lines(text, 40).split("\n")]
     shown = "WEBVTT\nKind: captions\nLanguage: en\n\n"
     for place, (above, line) in enumerate(zip(["", *lines], lines, strict=False)):
         begin, end = clock(".")(3 * place), clock(".")(3 * place + 3)
@@ -2018,17 +2019,17 @@ def _() -> bytes:
 
 @producer(".zip", "zip")
 def _() -> bytes:
-    return packed({"docs/": b"", "docs/a.md": markdown(), "docs/.DS_Store": b"x"})
+    return pack_zip({"docs/": b"", "docs/a.md": markdown(), "docs/.DS_Store": b"x"})
 
 
 @producer(".zip", "Windows Explorer")
 def _() -> bytes:
-    return packed({"docs\\a.md": markdown(), "desktop.ini": b"x"})
+    return pack_zip({"docs\\a.md": markdown(), "desktop.ini": b"x"})
 
 
 @producer(".zip", "macOS")
 def _() -> bytes:
-    # Written to a stream: sizes stand behind the data; a fork of resources beside each file.
+    # Written to a stream: sizes follow the data, and each file has a resource fork.
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:
             self.data = bytearray()
@@ -2049,15 +2050,15 @@ def _() -> bytes:
 
 @producer(".zip", "7-Zip")
 def _() -> bytes:
-    return packed({"a.md": markdown()}, zipfile.ZIP_LZMA)
+    return pack_zip({"a.md": markdown()}, zipfile.ZIP_LZMA)
 
 
 @producer(".zip", "a self-extracting archive")
 def _() -> bytes:
-    return b"MZ" + bytes(1000) + packed({"a.md": markdown()}, zipfile.ZIP_BZIP2)
+    return b"MZ" + bytes(1000) + pack_zip({"a.md": markdown()}, zipfile.ZIP_BZIP2)
 
 
-def taped(parts: Mapping[str, str | bytes], kind: int = tarfile.GNU_FORMAT, **more: object) -> bytes:
+def pack_tar(parts: Mapping[str, str | bytes], kind: int = tarfile.GNU_FORMAT, **more: object) -> bytes:
     """A tar archive of parts; what ends with ``/`` is a folder."""
     stream = io.BytesIO()
     with tarfile.TarFile(fileobj=stream, mode="w", format=kind, **more) as archive:
@@ -2072,23 +2073,23 @@ def taped(parts: Mapping[str, str | bytes], kind: int = tarfile.GNU_FORMAT, **mo
 @producer(".tar", "GNU tar")
 def _() -> bytes:
     # Paths from the folder it stood in, one too long for its field.
-    return taped({"./": b"", "./docs/": b"", f"./{'long-' * 30}/a.md": markdown()})
+    return pack_tar({"./": b"", "./docs/": b"", f"./{'long-' * 30}/a.md": markdown()})
 
 
 @producer(".tar", "bsdtar on macOS")
 def _() -> bytes:
-    return taped({"docs/._a.md": b"\0\x05\x16\x07", "docs/ä.md": markdown()}, tarfile.PAX_FORMAT)
+    return pack_tar({"docs/._a.md": b"\0\x05\x16\x07", "docs/ä.md": markdown()}, tarfile.PAX_FORMAT)
 
 
 @producer(".tar", "git archive")
 def _() -> bytes:
-    return taped({"x-1.0/": b"", "x-1.0/a.md": markdown()}, tarfile.PAX_FORMAT, pax_headers={"comment": "0" * 40})
+    return pack_tar({"x-1.0/": b"", "x-1.0/a.md": markdown()}, tarfile.PAX_FORMAT, pax_headers={"comment": "0" * 40})
 
 
 @producer(".tar", "a tape of 1979")
 def _() -> bytes:
     # No magic, a regular file of the kind NUL, blocks of zeros at the end.
-    data = bytearray(taped({"a.md": markdown()}, tarfile.USTAR_FORMAT))
+    data = bytearray(pack_tar({"a.md": markdown()}, tarfile.USTAR_FORMAT))
     data[156] = 0
     data[257:265] = bytes(8)
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 32 + sum(data[156:512]))
@@ -2097,7 +2098,7 @@ def _() -> bytes:
 
 @producer(".tar", "7-Zip")
 def _() -> bytes:
-    return taped({"a.md": markdown()}, tarfile.USTAR_FORMAT).rstrip(b"\0") + bytes(1024)
+    return pack_tar({"a.md": markdown()}, tarfile.USTAR_FORMAT).rstrip(b"\0") + bytes(1024)
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
@@ -2113,7 +2114,7 @@ def _() -> bytes:
         Paragraph(TITLE, styles["Heading1"]), Paragraph(escape(FIRST), styles["BodyText"]), Paragraph(escape(latin(SECOND)), styles["BodyText"]),
         Paragraph(INNER, styles["Heading2"]), *(Paragraph(item, styles["Bullet"], bulletText="•") for item in ITEMS), Table([list(row) for row in TABLE]), Paragraph(LAST, styles["BodyText"]),
     ]  # fmt: skip
-    return saved(lambda stream: SimpleDocTemplate(stream).build(story))
+    return save_to_bytes(lambda stream: SimpleDocTemplate(stream).build(story))
 
 
 def latin(text: str) -> str:
@@ -2172,7 +2173,7 @@ def _() -> bytes:
     with skia.PDF.MakeDocument(stream) as document, document.page(595, 842) as canvas:
         font, y = skia.Font(skia.Typeface("DejaVu Sans"), 10), 50
         for text in (TITLE, FIRST, latin(SECOND), INNER, *ITEMS):
-            for line in wrapped(text, 80).split("\n"):
+            for line in wrap_lines(text, 80).split("\n"):
                 canvas.drawString(line, 50, y, font, skia.Paint())
                 y += 13
             y += 13
@@ -2181,7 +2182,7 @@ def _() -> bytes:
                 canvas.drawString(cell, 50 + 150 * column, y, font, skia.Paint())
             y += 13
         y += 13
-        for line in wrapped(LAST, 80).split("\n"):
+        for line in wrap_lines(LAST, 80).split("\n"):
             canvas.drawString(line, 50, y, font, skia.Paint())
             y += 13
     return bytes(stream.detachAsData())
@@ -2199,15 +2200,15 @@ def _() -> bytes:
     text = "\n\n".join(
         [
             TITLE,
-            *(wrapped(each, 80) for each in (FIRST, latin(SECOND))),
+            *(wrap_lines(each, 80) for each in (FIRST, latin(SECOND))),
             INNER,
             "\n".join(ITEMS),
             "\n".join(rows),
-            wrapped(LAST, 80),
+            wrap_lines(LAST, 80),
         ]
     )
     figure.text(0.05, 0.95, text.replace("$", r"\$"), va="top", size=9)
-    return saved(lambda stream: figure.savefig(stream, format="pdf"))
+    return save_to_bytes(lambda stream: figure.savefig(stream, format="pdf"))
 
 
 # --- calendars, address cards, bibliographies -------------------------------------------------------------------------
@@ -2220,7 +2221,7 @@ def content_line(text: str) -> str:
     return text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,").replace("\n", "\\n")
 
 
-def folded(lines: list[str], width: int = 75, mark: bytes = b"\r\n ", whole: bool = True) -> bytes:
+def fold_lines(lines: list[str], width: int = 75, mark: bytes = b"\r\n ", whole: bool = True) -> bytes:
     """Content lines of so many bytes at most; not ``whole``: as programs fold that do not know of letters of several."""
     written = b""
     for line in lines:
@@ -2246,7 +2247,7 @@ def calendar(*lines: str, product: str) -> list[str]:
 @producer(".ics", "Google Calendar")
 def _() -> bytes:
     lines = [f"DESCRIPTION:{content_line(SAID)}", "DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", "TRANSP:OPAQUE"]
-    return folded(calendar(*lines, product="-//Google Inc//Google Calendar 70.9054//EN"))
+    return fold_lines(calendar(*lines, product="-//Google Inc//Google Calendar 70.9054//EN"))
 
 
 @producer(".ics", "Outlook")
@@ -2256,26 +2257,28 @@ def _() -> bytes:
         'ORGANIZER;CN="Ashe, Margaret":mailto:m@example.org', f"DESCRIPTION:{content_line(SAID)}\\n",
         f"X-ALT-DESC;FMTTYPE=text/html:<html><body><p>{content_line(escape(SAID))}</p></body></html>",
     ]  # fmt: skip
-    return folded(calendar(*lines, product="-//Microsoft Corporation//Outlook 16.0 MIMEDIR//EN"), mark=b"\r\n\t")
+    return fold_lines(calendar(*lines, product="-//Microsoft Corporation//Outlook 16.0 MIMEDIR//EN"), mark=b"\r\n\t")
 
 
 @producer(".ics", "Apple Calendar")
 def _() -> bytes:
     lines = ["DTSTART;VALUE=DATE:20240301", "DURATION:P1D", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(SAID)}"]
-    return folded(calendar(*lines, product="-//Apple Inc.//macOS 14.3//EN"), 70)
+    return fold_lines(calendar(*lines, product="-//Apple Inc.//macOS 14.3//EN"), 70)
 
 
 @producer(".ics", "Thunderbird")
 def _() -> bytes:
     markup = "<br>".join(escape(SAID).split("\n"))
     lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(f'<p>{markup}</p>')}"]
-    return folded(calendar(*lines, product="-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN")).replace(b"\r\n", b"\n")
+    return fold_lines(calendar(*lines, product="-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN")).replace(
+        b"\r\n", b"\n"
+    )
 
 
 @producer(".ics", "an old script")
 def _() -> bytes:
     lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(SAID)}"]
-    return folded(calendar(*lines, product="-//x"), 61, whole=False)
+    return fold_lines(calendar(*lines, product="-//x"), 61, whole=False)
 
 
 @producer(".ics", "icalendar", "icalendar")
@@ -2294,7 +2297,7 @@ def card(version: str, *lines: str) -> list[str]:
     return ["BEGIN:VCARD", f"VERSION:{version}", *lines, "END:VCARD"]
 
 
-def quoted_line(name: str, text: str) -> str:
+def encode_quoted_printable_line(name: str, text: str) -> str:
     """A line of vCard 2.1, whose letters are written as quoted-printable with soft ends of lines."""
     lines = [quopri.encodestring(line.encode(), quotetabs=True).decode() for line in text.split("\n")]
     return f"{name};CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:" + "=0D=0A=\n".join(lines).replace("\n", "\r\n")
@@ -2303,7 +2306,7 @@ def quoted_line(name: str, text: str) -> str:
 @producer(".vcf", "Google Contacts")
 def _() -> bytes:
     lines = [f"FN:{TITLE}", "N:Portland;Lights;;;", f"NOTE:{content_line(SAID)}", "CATEGORIES:myContacts"]
-    return folded(card("3.0", *lines))
+    return fold_lines(card("3.0", *lines))
 
 
 @producer(".vcf", "Apple Contacts")
@@ -2311,25 +2314,34 @@ def _() -> bytes:
     lines = [
         f"FN:{TITLE}", f"NOTE:{content_line(SAID)}", "X-ABUID:1\\:ABPerson", "PHOTO;ENCODING=b;TYPE=JPEG:" + "QUJD" * 90
     ]  # fmt: skip
-    return folded(card("3.0", *lines))
+    return fold_lines(card("3.0", *lines))
 
 
 @producer(".vcf", "Outlook")
 def _() -> bytes:
-    lines = [quoted_line("FN", TITLE), quoted_line("NOTE", SAID), "X-MS-OL-DEFAULT-POSTAL-ADDRESS:0", "REV:20240301T1Z"]
+    lines = [
+        encode_quoted_printable_line("FN", TITLE),
+        encode_quoted_printable_line("NOTE", SAID),
+        "X-MS-OL-DEFAULT-POSTAL-ADDRESS:0",
+        "REV:20240301T1Z",
+    ]
     return "\r\n".join(card("2.1", *lines, "")).encode()
 
 
 @producer(".vcf", "Android")
 def _() -> bytes:
-    lines = [f"FN:{TITLE}", quoted_line("NOTE", SAID), "PHOTO;ENCODING=BASE64;JPEG:/9j/4AAQ\n SkZJRg==\n"]
+    lines = [
+        f"FN:{TITLE}",
+        encode_quoted_printable_line("NOTE", SAID),
+        "PHOTO;ENCODING=BASE64;JPEG:/9j/4AAQ\n SkZJRg==\n",
+    ]
     return "\n".join(card("2.1", *lines)).replace("\r", "").encode()
 
 
 @producer(".vcf", "Nextcloud")
 def _() -> bytes:
     lines = [f"FN:{TITLE}", f"NOTE;LANGUAGE=en:{content_line(SAID)}", "UID:urn:uuid:4d0c", "KIND:group"]
-    return folded(card("4.0", *lines), whole=False)
+    return fold_lines(card("4.0", *lines), whole=False)
 
 
 @producer(".vcf", "vobject", "vobject")
@@ -2343,7 +2355,7 @@ def _() -> bytes:
     return str(made.serialize()).encode()
 
 
-def in_latex(text: str) -> str:
+def escape_latex(text: str) -> str:
     """A text as programs write it that take care of LaTeX."""
     for written, command in (("&", "\\&"), ("<", "{\\textless}"), ("“", "``"), ("”", "''"), ("—", "---"), ("%", "\\%")):
         text = text.replace(written, command)
@@ -2356,15 +2368,15 @@ ACCENTS = {
 }  # fmt: skip
 
 
-def accented(text: str) -> str:
-    return "".join(ACCENTS.get(letter, letter) for letter in in_latex(text))
+def encode_accents(text: str) -> str:
+    return "".join(ACCENTS.get(letter, letter) for letter in escape_latex(text))
 
 
 @producer(".bib", "Zotero")
 def _() -> bytes:
     return (
         "\n@article{thornbury_lights_1716,\n\ttitle = {The Lights of {Portland}},\n".replace("Lights", "lights")
-        + f"\tabstract = {{{in_latex(SAID)}}},\n\tlanguage = {{en}},\n\tfile = {{PDF:/x.pdf:application/pdf}},\n}}\n"
+        + f"\tabstract = {{{escape_latex(SAID)}}},\n\tlanguage = {{en}},\n\tfile = {{PDF:/x.pdf:application/pdf}},\n}}\n"
     ).encode()
 
 
@@ -2372,7 +2384,7 @@ def _() -> bytes:
 def _() -> bytes:
     head = "Automatically generated by Mendeley Desktop 1.19\nAny changes to this file will be lost\n\n"
     return (
-        f"{head}@article{{Thornbury1716,\nabstract = {{{accented(SAID)}}},\nauthor = {{Thornbury, Elias}},\n"
+        f"{head}@article{{Thornbury1716,\nabstract = {{{encode_accents(SAID)}}},\nauthor = {{Thornbury, Elias}},\n"
         f"title = {{{{{TITLE}}}}},\nyear = {{1716}}\n}}\n"
     ).encode()
 
@@ -2380,19 +2392,19 @@ def _() -> bytes:
 @producer(".bib", "JabRef")
 def _() -> bytes:
     return (
-        f"% Encoding: UTF-8\n\n@Article{{a,\n  title    = {{{TITLE}}},\n  abstract = {{{in_latex(SAID)}}},\n"
+        f"% Encoding: UTF-8\n\n@Article{{a,\n  title    = {{{TITLE}}},\n  abstract = {{{escape_latex(SAID)}}},\n"
         "  groups   = {Lights},\n}\n\n@Comment{jabref-meta: databaseType:bibtex;}\n"
     ).encode()
 
 
 @producer(".bib", "Google Scholar")
 def _() -> bytes:
-    return f"@article{{thornbury1716lights,\n  title={{{TITLE}}},\n  abstract={{{accented(SAID)}}},\n  publisher={{}}\n}}\n".encode()
+    return f"@article{{thornbury1716lights,\n  title={{{TITLE}}},\n  abstract={{{encode_accents(SAID)}}},\n  publisher={{}}\n}}\n".encode()
 
 
 @producer(".bib", "the ACM")
 def _() -> bytes:
-    text = in_latex(SAID).replace('"', "{''}")
+    text = escape_latex(SAID).replace('"', "{''}")
     return (
         "@string{tods = {ACM Trans. Database Syst.}}\r\n@article(10.1145/1.2,\r\n"
         f'title = "{TITLE}",\r\nabstract = "{text}"\r\n)\r\n'
@@ -2404,5 +2416,5 @@ def _() -> bytes:
     import bibtexparser
     from bibtexparser.model import Entry, Field
 
-    fields = [Field("title", TITLE), Field("abstract", in_latex(SAID))]
+    fields = [Field("title", TITLE), Field("abstract", escape_latex(SAID))]
     return str(bibtexparser.write_string(bibtexparser.Library([Entry("article", "a", fields)]))).encode()

@@ -55,7 +55,7 @@ POINTS: list[tuple[str, Any, str, bool]] = [
 
 
 @contextmanager
-def watched(hear: Hear) -> Iterator[None]:
+def call_at_every_point(hear: Hear) -> Iterator[None]:
     """Let ``hear`` be called at every point; a run then passes the same points each time."""
 
     def before(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +86,7 @@ def watched(hear: Hear) -> Iterator[None]:
         yield
 
 
-def killed(work: Callable[[], None], *, after: float | None = None) -> bool:
+def run_until_killed(work: Callable[[], None], *, after: float | None = None) -> bool:
     """Run ``work`` in a child that may kill itself, or kill it ``after`` so many seconds; says whether it was killed.
 
     An error in the child is one of the test.
@@ -114,7 +114,7 @@ def killed(work: Callable[[], None], *, after: float | None = None) -> bool:
     return False
 
 
-def dying_at(place: int) -> Hear:
+def make_killer_at(place: int) -> Hear:
     """Kills this process, as nothing can prevent, at the point of this number."""
     passed = -1
 

@@ -21,7 +21,7 @@ HANG = None
 
 @dataclass
 class Planned:
-    """What the server answers: parts of a body, sent one after another."""
+    """A planned answer of the server: parts of a body, sent one after another."""
 
     parts: Sequence[bytes | None]
     status: int = 200
@@ -54,7 +54,7 @@ def refusal(status: int, said: str, **headers: str) -> Planned:
     )
 
 
-def quoted(request: dict[str, Any]) -> list[str]:
+def list_quoted_texts(request: dict[str, Any]) -> list[str]:
     """The texts of documents that a request quotes, in order."""
     user = request["messages"][1]["content"]
     return [found[1] for found in re.findall(r"<<(\w{12})\n(.*?)\n\1>>", user, re.S)]
@@ -121,7 +121,7 @@ def units_of(request: dict[str, Any]) -> Planned:
     """An answer with the sentences of each passage, in capitals."""
     passages = [
         {"number": number, "statements": [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]}
-        for number, text in enumerate(quoted(request), 1)
+        for number, text in enumerate(list_quoted_texts(request), 1)
     ]
     return stream(json.dumps({"passages": passages}))
 
@@ -130,6 +130,6 @@ def context_of(request: dict[str, Any]) -> Planned:
     """An answer with the first words of each passage, as a title and as a sentence."""
     passages = [
         {"number": number, "title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
-        for number, text in enumerate(quoted(request), 1)
+        for number, text in enumerate(list_quoted_texts(request), 1)
     ]
     return stream(json.dumps({"passages": passages}))

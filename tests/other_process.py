@@ -52,9 +52,9 @@ def public_folder() -> Iterator[Path]:
 
 @contextmanager
 def python(code: str, *arguments: object, preexec: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that runs ``code``, ``path`` being its first argument.
+    """Start a Python process that runs ``code`` with ``path`` as its first argument.
 
-    It is told to end by closing its input, and must end well, or killed by itself.
+    The process must end when its input is closed, with status 0 or killed by itself.
     """
     process = subprocess.Popen(
         [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
@@ -73,13 +73,13 @@ def python(code: str, *arguments: object, preexec: Callable[[], None] | None = N
     assert process.returncode in (0, -signal.SIGKILL), output
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     """The next line it prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def tell(process: subprocess.Popen[str], line: str = "") -> None:
+def send_line(process: subprocess.Popen[str], line: str = "") -> None:
     """Give it a line to read."""
     assert process.stdin is not None
     process.stdin.write(line + "\n")

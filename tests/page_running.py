@@ -1,11 +1,11 @@
-"""The examples of a documentation page, run from top to bottom in one folder, beside what is shown.
+"""Run the examples of a documentation page from top to bottom in one folder, and compare their output with the page.
 
-A block ``console`` is a terminal: ``$ `` begins a command, ``> `` goes on with it, and below it stands what it prints;
-inside ``kvstore shell`` a prompt begins a statement. A block ``sh`` is a script that must succeed. A block ``python``
-is a program, a block ``sql`` statements for the store that a comment ``<!-- store: PATH -->`` before it names; where
-``prints`` and a block ``text`` follow, it prints that, and so does a script. A block with ``title="PATH"`` is a file. A
-comment ``<!-- model writes: TEXT -->`` before a script says what a language model that it asks answers, and ``<!-- not
-run: REASON -->`` before any block that it is not run, and why.
+A block ``console`` is a terminal session: ``$ `` begins a command, ``> `` continues it, and its output follows; inside
+``kvstore shell`` a prompt begins a statement. A block ``sh`` is a script that must succeed. A block ``python`` is a
+program. A block ``sql`` has statements for the store that a preceding comment ``<!-- store: PATH -->`` names. If
+``prints`` and a block ``text`` follow, that is the expected output, also of a script. A block with ``title="PATH"`` is
+a file. A comment ``<!-- model writes: TEXT -->`` before a script sets the answer of the language model. A comment
+``<!-- not run: REASON -->`` excludes the next block.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """What is typed to a terminal, what is typed to the program that it starts, and the lines shown below."""
+    """A command typed in a terminal, the input typed to the program that it starts, and the expected output."""
 
     typed: str
     input: str
@@ -115,7 +115,7 @@ def commands(block: str) -> Iterator[Command]:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What the programs of a page find around them: nobody's settings, and models that were exported before."""
+    """Return the environment of the programs of a page: no user settings, and models that are already exported."""
     bin = Path(sys.executable).parent
     found = {name: value for name, value in os.environ.items() if not name.startswith(("KVSTORE_", "OPENAI_"))}
     found |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_STATE_HOME": str(home / "state")}
@@ -124,7 +124,9 @@ def environment(home: Path) -> dict[str, str]:
     return found | {"PYTHONIOENCODING": "utf-8", "COLUMNS": str(WIDTH)}
 
 
-def on_terminal(arguments: list[str], folder: Path, given: str, variables: Mapping[str, str]) -> tuple[int, list[str]]:
+def run_on_terminal(
+    arguments: list[str], folder: Path, given: str, variables: Mapping[str, str]
+) -> tuple[int, list[str]]:
     """Run a program whose output is a terminal; returns its exit status and the lines that it leaves there."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
@@ -147,7 +149,7 @@ def _read(terminal: int) -> Iterator[bytes]:
     try:
         while data := os.read(terminal, 65536):
             yield data
-    except OSError:  # whoever wrote there has ended
+    except OSError:  # the writing process has ended
         pass
     finally:
         os.close(terminal)
@@ -202,7 +204,7 @@ class Ran:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with it; None where it is as shown."""
+        """The difference from the expected output, or None if there is none."""
         if self.shown is None:
             return f"exit status {self.status}: {' '.join(self.printed[-1:])}" if self.status else None
         return different(self.shown, self.printed)
@@ -227,18 +229,18 @@ def run_page(page: str, folder: Path) -> Iterator[Ran]:
                     time.sleep(SETTLED_SECONDS)  # who types takes as long; files changed just now would be read again
                 # `$?` is that of the command before, as at a terminal.
                 typed = f"(exit {status}); {command.typed}"
-                status, printed = on_terminal(["bash", "-c", typed], folder, command.input, variables)
+                status, printed = run_on_terminal(["bash", "-c", typed], folder, command.input, variables)
                 yield Ran(command.typed, status, command.shown, printed)
         elif block.language == "sh":
             with _model_writing(block.written) as address:
                 script = block.text.replace(_MODEL_URL, address)
-                status, printed = on_terminal(["bash", "-e", "-c", script], folder, "", variables)
+                status, printed = run_on_terminal(["bash", "-e", "-c", script], folder, "", variables)
             yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
         elif block.language == "sql" and (block.store is not None or block.title is None):
             # Without a store to run them on, the shell says what is missing.
             asked = ["kvstore", "shell", *filter(None, [block.store])]
-            status, printed = on_terminal(asked, folder, block.text, variables)
+            status, printed = run_on_terminal(asked, folder, block.text, variables)
             yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
         elif block.language == "python" and (block.shown is not None or block.title is None):
-            status, printed = on_terminal([sys.executable, "-c", block.text], folder, "", variables)
+            status, printed = run_on_terminal([sys.executable, "-c", block.text], folder, "", variables)
             yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)

@@ -1,4 +1,4 @@
-"""Direct search and the strategy that weighs it with a walk: what each part of a score does, and the reasons told."""
+"""Strategy adaptive, which combines direct search with a walk: each part of a score, and the reported reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kvstore.systems.adaptive import strategy as adaptive_strategy
 from kvstore.systems.hybrid.direct_search import Weights, fit_noise, measure_separation, search_directly
 
 
-def found(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:
+def find_documents(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:
     return [hit.document for hit in store.retrieve(question, using=using, top=50, options=options).hits]
 
 
@@ -25,13 +25,13 @@ def steps(store: kvstore.Store, question: str) -> dict[str, str]:
     return {step.name: step.detail for step in store.retrieve(question, using="adaptive").steps}
 
 
-def test_consecutive_words_of_the_question_count_where_they_are_adjacent(store: kvstore.Store) -> None:
+def test_consecutive_words_of_the_question_count_if_they_are_adjacent(store: kvstore.Store) -> None:
     store.put("apart", "The lock of the harbour is old; nobody who came from the sea ever saw a spare key.")
     store.put("together", "The spare lock key is old; nobody who came from the sea ever saw the harbour of.")
     for number in range(30):
         store.put(f"other{number}", f"Nothing of the kind is here, only day {number} on the quay.")
     # One finds them with the words in order, the other only near each other.
-    assert found(store, "lock key", words=1)[:2] == ["together", "apart"]
+    assert find_documents(store, "lock key", words=1)[:2] == ["together", "apart"]
     scores = {hit.document: hit.score for hit in store.retrieve("spare lock key", using="hybrid").hits}
     plain = store.retrieve("spare lock key", using="hybrid", options={"nearness": 0, "headings": 0, "entries": 0})
     even = {hit.document: hit.score for hit in plain.hits}
@@ -81,7 +81,7 @@ class UnknowingEmbedder:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [0.0, 0.8])
-def test_dense_search_has_no_weight_where_it_does_not_know_the_language(
+def test_dense_search_has_no_weight_if_the_embedder_does_not_know_the_language(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch, known: float
 ) -> None:
     chooser = random.Random(1)
@@ -131,7 +131,7 @@ def test_how_well_cosines_separate_chunks_depends_on_no_order_and_on_no_offset_o
     assert measure_separation(cosines, lexical, fit_noise([0.3, 0.2], 2)) == 1
 
 
-def test_headings_of_a_chunk_count_beside_its_words(store: kvstore.Store) -> None:
+def test_headings_of_a_chunk_count_in_addition_to_its_words(store: kvstore.Store) -> None:
     parts = ["# Guide", "## Moving tables", "One statement does all of it, at once.", "## Other"]
     parts += ["Tables may be moving, or not."]
     store.put("guide", "\n\n".join(parts), format="markdown")
@@ -139,7 +139,7 @@ def test_headings_of_a_chunk_count_beside_its_words(store: kvstore.Store) -> Non
     assert hits[0].heading == "Guide > Moving tables"
 
 
-def test_the_entry_of_a_thing_comes_before_those_that_mention_it(store: kvstore.Store) -> None:
+def test_the_entry_of_a_thing_ranks_above_those_that_mention_it(store: kvstore.Store) -> None:
     options = ["# Options of serve", "- `--quiet`: Say nothing.", "- `--reload`: Begin again when a file changes."]
     store.put("options", "\n\n".join(options), format="markdown")
     store.put("changes", "# Changes\n\n## Version 2\n\n- New things begin again with --reload.", format="markdown")
@@ -148,9 +148,9 @@ def test_the_entry_of_a_thing_comes_before_those_that_mention_it(store: kvstore.
     for number in range(30):
         store.put(f"other{number}", f"Nothing of the kind is here, only day {number} on the quay.")
     for question, entry, mention in (("--reload", "options", "changes"), ("--port", "manual", "news")):
-        assert found(store, question, entries=0)[:2] == [mention, entry]
-        assert found(store, question)[:2] == [entry, mention]
-    assert found(store, "Is there anything on version 2?")[0] == "changes"
+        assert find_documents(store, question, entries=0)[:2] == [mention, entry]
+        assert find_documents(store, question)[:2] == [entry, mention]
+    assert find_documents(store, "Is there anything on version 2?")[0] == "changes"
 
 
 @pytest.mark.parametrize("middle", [-0.1, 0.0, 0.7])
@@ -173,10 +173,10 @@ def films(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
-def test_a_specific_name_leads_where_nothing_resembles_the_question(films: kvstore.Store) -> None:
+def test_a_specific_name_leads_if_nothing_resembles_the_question(films: kvstore.Store) -> None:
     question = "Where was the director of Blue Harbour born?"
-    assert found(films, question, "hybrid").index("quill") > 5
-    assert set(found(films, question, "adaptive")[:2]) == {"harbour", "quill"}
+    assert find_documents(films, question, "hybrid").index("quill") > 5
+    assert set(find_documents(films, question, "adaptive")[:2]) == {"harbour", "quill"}
     hit = next(hit for hit in films.retrieve(question, using="adaptive").hits if hit.document == "quill")
     assert "nora quill" in hit.path
     told = steps(films, question)["weigh walk"]
@@ -199,7 +199,7 @@ def test_a_walk_without_information_is_ignored(films: kvstore.Store, question: s
     told = steps(films, question)
     assert reason in told["weigh walk"]
     assert "personalized PageRank" not in told
-    assert found(films, question, "adaptive") == found(films, question, "hybrid")
+    assert find_documents(films, question, "adaptive") == find_documents(films, question, "hybrid")
 
 
 def test_names_in_very_many_passages_stay_in_the_question(films: kvstore.Store) -> None:
@@ -209,14 +209,14 @@ def test_names_in_very_many_passages_stay_in_the_question(films: kvstore.Store) 
     assert compared["decompose question"].startswith("compares user guide, blue harbour")
 
 
-def test_names_of_a_question_in_lower_case_are_taken_where_they_have_several_words(films: kvstore.Store) -> None:
+def test_lower_case_names_of_a_question_count_if_they_have_several_words(films: kvstore.Store) -> None:
     assert "blue harbour" in steps(films, "where was the director of blue harbour born?")["weigh walk"]
     assert "no name" in steps(films, "where is tolland?")["weigh walk"]
 
 
 def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
     question = "Where was the director of Blue Harbour born?"
-    assert found(films, question, "adaptive", walk=0) == found(films, question, "hybrid")
+    assert find_documents(films, question, "adaptive", walk=0) == find_documents(films, question, "hybrid")
     assert films.retrieve(question).strategy == "adaptive"
 
 
@@ -234,7 +234,7 @@ def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None
     question = "Why did the director disagree with Industrial Design when they spoke of the town?"
     told = steps(films, question)
     assert "industrial design is in about 9 of 163 chunks" in told["weigh walk"]  # the root of 1 and 81
-    assert found(films, question, "adaptive") == found(films, question, "hybrid")
+    assert find_documents(films, question, "adaptive") == find_documents(films, question, "hybrid")
 
 
 def test_the_chunk_most_similar_to_a_question_keeps_its_rank_next_to_a_walk(films: kvstore.Store) -> None:
@@ -242,5 +242,5 @@ def test_the_chunk_most_similar_to_a_question_keeps_its_rank_next_to_a_walk(film
         films.put(f"quill{number}", f"Nora Quill directs a play; a director was born, part {number}.")
     films.put("canyon", "Somewhere in the lower desert is the deep canyon, in which the third of them was.")
     question = "In which deep canyon of the lower desert was the director of Blue Harbour born?"
-    assert found(films, question, "hybrid")[0] == "canyon"
-    assert found(films, question, "adaptive", walk=1000)[:3] == ["harbour", "canyon", "quill"]
+    assert find_documents(films, question, "hybrid")[0] == "canyon"
+    assert find_documents(films, question, "adaptive", walk=1000)[:3] == ["harbour", "canyon", "quill"]

@@ -20,7 +20,7 @@ def contents(store: kvstore.Store) -> dict:
         return dump(snapshot._state)
 
 
-def found(store: kvstore.Store | kvstore.Transaction, name: str) -> list[tuple[str, str | None]]:
+def find_places(store: kvstore.Store | kvstore.Transaction, name: str) -> list[tuple[str, str | None]]:
     return [(row.entity, row.document) for row in store.lookup(name)]
 
 
@@ -35,7 +35,11 @@ def test_an_alias_finds_its_own_mentions_and_the_entitys_under_one_name(cities: 
     before = contents(cities)
     assert cities.lookup("Big Apple") == []
     assert cities.alias("Big  Apple", "new york")
-    assert found(cities, "big apple") == found(cities, "new york") == [("New York", "city"), ("New York", "trip")]
+    assert (
+        find_places(cities, "big apple")
+        == find_places(cities, "new york")
+        == [("New York", "city"), ("New York", "trip")]
+    )
     assert "big apple" in cities.lookup("new york")[1].text, "the sentence is the one that names it"
     assert cities.aliases() == [Alias("Big Apple", "new york", "alias")]
     assert not cities.alias("BIG APPLE", "New York"), "it stands for that already"
@@ -70,14 +74,14 @@ def test_a_merge_reads_two_known_names_as_one(store: kvstore.Store) -> None:
     store.put("two", "# John Smith\n\nJohn Smith edited it.", format="markdown")
     before = contents(store)
     assert store.merge("J. Smith", "John Smith")
-    assert found(store, "j. smith") == found(store, "john smith")
-    assert {document for _, document in found(store, "J. Smith")} == {"one", "two"}
-    assert {entity for entity, _ in found(store, "J. Smith")} == {"John Smith"}
+    assert find_places(store, "j. smith") == find_places(store, "john smith")
+    assert {document for _, document in find_places(store, "J. Smith")} == {"one", "two"}
+    assert {entity for entity, _ in find_places(store, "J. Smith")} == {"John Smith"}
     assert not store.merge("j. smith", "john smith")
     store.delete("one")
     assert store.lookup("J. Smith") == [], "nothing introduces it, and a merge does not"
     store.put("one", "# J. Smith\n\nJ. Smith wrote it.", format="markdown")
-    assert {document for _, document in found(store, "J. Smith")} == {"one", "two"}, "it survives a new ingest"
+    assert {document for _, document in find_places(store, "J. Smith")} == {"one", "two"}, "it survives a new ingest"
     assert store.unmerge("J. Smith")
     assert not store.unmerge("J. Smith")
     assert contents(store) == before
@@ -94,7 +98,7 @@ def test_expand_walks_from_all_names_of_an_entity(store: kvstore.Store) -> None:
     assert [(row.entity, row.parent) for row in store.lookup("ship")] == [("Boat", "Vehicle"), ("Boat", "Boat")]
 
 
-def test_statements_are_followed_and_taken_back_one_by_one(store: kvstore.Store) -> None:
+def test_statements_are_applied_and_undone_one_by_one(store: kvstore.Store) -> None:
     for name in ("Ada", "Countess", "Lovelace"):
         store.put(name, f"{name} wrote notes.", title=name)
     store.merge("Ada", "Countess")
@@ -102,28 +106,28 @@ def test_statements_are_followed_and_taken_back_one_by_one(store: kvstore.Store)
     store.merge("Countess", "Lovelace")
     documents = {"Ada", "Countess", "Lovelace"}
     for name in ("Byron", "Ada", "Countess", "Lovelace"):
-        assert {document for _, document in found(store, name)} == documents
-        assert {entity for entity, _ in found(store, name)} == {"Lovelace"}
+        assert {document for _, document in find_places(store, name)} == documents
+        assert {entity for entity, _ in find_places(store, name)} == {"Lovelace"}
     store.delete("Lovelace")
-    assert {entity for entity, _ in found(store, "Byron")} == {"Countess"}, "the last name that is known"
+    assert {entity for entity, _ in find_places(store, "Byron")} == {"Countess"}, "the last name that is known"
     store.delete("Countess")
-    assert {entity for entity, _ in found(store, "Byron")} == {"Ada"}
+    assert {entity for entity, _ in find_places(store, "Byron")} == {"Ada"}
     store.put("Lovelace", "Lovelace wrote notes.", title="Lovelace")
-    assert {entity for entity, _ in found(store, "Byron")} == {"Lovelace"}, "by way of a name that is not known"
+    assert {entity for entity, _ in find_places(store, "Byron")} == {"Lovelace"}, "by way of a name that is not known"
     store.unmerge("countess")
-    assert {entity for entity, _ in found(store, "Byron")} == {"Ada"}
+    assert {entity for entity, _ in find_places(store, "Byron")} == {"Ada"}
     assert store.alias("Byron", "Lovelace"), "stated again, it stands for another"
-    assert found(store, "Ada") == [("Ada", "Ada")]
-    assert found(store, "byron") == [("Lovelace", "Lovelace")]
+    assert find_places(store, "Ada") == [("Ada", "Ada")]
+    assert find_places(store, "byron") == [("Lovelace", "Lovelace")]
 
 
-def test_an_alias_whose_entity_is_gone_stands_for_itself(cities: kvstore.Store) -> None:
+def test_an_alias_of_a_deleted_entity_names_itself(cities: kvstore.Store) -> None:
     cities.alias("Big Apple", "New York")
     cities.delete("city")
-    assert found(cities, "big apple") == [("Big Apple", "trip")]
+    assert find_places(cities, "big apple") == [("Big Apple", "trip")]
     assert cities.lookup("New York") == [], "an absent name returns nothing"
     cities.put("city", CITY, format="markdown")
-    assert found(cities, "big apple") == [("New York", "city"), ("New York", "trip")]
+    assert find_places(cities, "big apple") == [("New York", "city"), ("New York", "trip")]
 
 
 def test_an_invalid_alias_is_refused(cities: kvstore.Store) -> None:
@@ -151,7 +155,7 @@ def test_an_invalid_alias_is_refused(cities: kvstore.Store) -> None:
     assert contents(cities) == before
 
 
-def test_a_transaction_sees_its_aliases_and_what_they_stand_for(store: kvstore.Store) -> None:
+def test_a_transaction_sees_its_aliases_and_their_entities(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         with pytest.raises(errors.EntityNotFoundError):
             transaction.alias("NYC", "New York")
@@ -159,7 +163,7 @@ def test_a_transaction_sees_its_aliases_and_what_they_stand_for(store: kvstore.S
         transaction.put("trip", TRIP)
         assert transaction.alias("NYC", "New York")
         assert not transaction.alias("nyc", "new york")
-        assert set(found(transaction, "NYC")) == {("New York", "city"), ("New York", "trip")}
+        assert set(find_places(transaction, "NYC")) == {("New York", "city"), ("New York", "trip")}
         assert transaction.drop_alias("NYC")
         assert transaction.aliases() == []
         assert transaction.merge("NYC", "New York"), "a document introduces it too"
@@ -173,14 +177,14 @@ def test_many_aliases_of_one_entity_are_one_entity(cities: kvstore.Store) -> Non
         for number in range(50):
             transaction.alias(f"Town {number}", "New York" if number < 2 else f"Town {number // 2}")
     cities.put("tour", "Town 7 comes before town 31, and Town 48 after both.")
-    assert {document for _, document in found(cities, "town 20")} == {"city", "tour"}
+    assert {document for _, document in find_places(cities, "town 20")} == {"city", "tour"}
     assert cities.statistics()["aliases"] == 50
     for number in (49, *range(49)):
         assert cities.drop_alias(f"Town {number}")
         assert not cities.drop_alias(f"Town {number}")
         if number in (49, 0):
             assert cities.check() == [], "the others still stand"
-    assert [document for _, document in found(cities, "New York")] == ["city"]
+    assert [document for _, document in find_places(cities, "New York")] == ["city"]
 
 
 def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:

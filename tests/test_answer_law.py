@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_process import python, said, tell
+from other_process import python, read_line, send_line
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -75,15 +75,15 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def other() -> Iterator[subprocess.Popen[str]]:
-    """A process that opens one store after the other, as it is told: it takes longer to begin than to do its turns."""
+    """A process that opens one store after the other on request; starting a process takes longer than its work."""
     with python(OTHER, "-") as process:
         yield process
 
 
 def order(process: subprocess.Popen[str], *action: Any) -> None:
-    """Have it do something."""
-    tell(process, json.dumps(action))
-    assert said(process) == "done"
+    """Send a request to the other process."""
+    send_line(process, json.dumps(action))
+    assert read_line(process) == "done"
 
 
 def words(rng: random.Random) -> dict[str, Any]:
@@ -249,7 +249,7 @@ class History:
         order(self.other, "close")
 
     def fresh(self) -> kvstore.Store:
-        """A new store of what is left, given in shuffled order; what cannot be stated anew is taken back from both."""
+        """Return a new store of the remaining documents, in shuffled order; both lose statements that it lacks."""
         self._take_files(self.store)
         given: list[tuple[str, Any]] = [("put", key) for key in self.documents]
         given += [("edge", edge) for edge in self.edges] + [("files", None)]
@@ -285,8 +285,8 @@ class History:
         return store
 
 
-def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterator[tuple[str, Any]]:
-    """What a store holds and answers, under names that say what was asked; ids, times and temperatures left out."""
+def collect_content_and_answers(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterator[tuple[str, Any]]:
+    """Return the content and the answers of a store, by request; without ids, times and temperatures."""
     assert store.check() == []
     with store.snapshot() as snapshot:
         for table, rows in dump(snapshot._state).items():
@@ -294,7 +294,7 @@ def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterat
         store.export(folder / "export.jsonl")
         yield "EXPORT", (folder / "export.jsonl").read_text(encoding="utf-8").splitlines()
         (folder / "export.jsonl").unlink()
-        yield from selected(store)
+        yield from select_all_tables(store)
         names = snapshot.names(limit=1000)
         yield "names", names
         for name in [*names, *NAMES]:
@@ -311,24 +311,27 @@ def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterat
         for question in questions:
             for strategy in EXACT:
                 for clauses in ({"top": 3}, {"top": 12, "depth": 2}, {"top": 5, "where": "key < 'e'", "within": 60}):
-                    yield f"{question} {strategy} {clauses}", answered(snapshot, question, using=strategy, **clauses)
-                segments = answered(snapshot, question, using=strategy, as_segments=True, within=90)
+                    yield (
+                        f"{question} {strategy} {clauses}",
+                        ask_without_times(snapshot, question, using=strategy, **clauses),
+                    )
+                segments = ask_without_times(snapshot, question, using=strategy, as_segments=True, within=90)
                 yield f"{question} {strategy} as segments", segments
-                reranked = answered(snapshot, question, using=strategy, top=4, reranker="combination")
+                reranked = ask_without_times(snapshot, question, using=strategy, top=4, reranker="combination")
                 yield f"{question} {strategy} reranked", reranked
             for mode in ("cover", "collapsed", "traversal"):
-                read = answered(snapshot, question, using="raptor", options={"mode": mode}, within=90)
+                read = ask_without_times(snapshot, question, using="raptor", options={"mode": mode}, within=90)
                 yield f"{question} raptor {mode}", read
             answer = snapshot.ask(question)
             yield f"ASK {question}", (answer.text, answer.citations)
 
 
-def answered(snapshot: kvstore.Snapshot, question: str, **clauses: Any) -> Evidence:
+def ask_without_times(snapshot: kvstore.Snapshot, question: str, **clauses: Any) -> Evidence:
     """Evidence without the times of its steps."""
     return replace(snapshot.retrieve(question, **clauses), steps=[])
 
 
-def selected(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
+def select_all_tables(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
     """Every table that SELECT reads, its ids by what they stand for."""
     chunks = {row[0]: row[1:] for row in store.execute("SELECT id, document, ordinal FROM chunks")}
     abstracts = {row[0]: row[1:] for row in store.execute("SELECT id, document, ordinal FROM abstracts")}
@@ -338,7 +341,7 @@ def selected(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
         **{table: {"chunk": chunks} for table in ("mentions", "units", "unit_mentions")},
     }
     tables = [row[0] for row in store.execute("SHOW TABLES")]
-    # What tells of files, pages and times of changes is no content.
+    # Files, pages and times of changes are not content.
     for table in sorted({*tables} - {"filter_pages", "indexes"}):
         cursor = store.execute(f"SELECT * FROM {table}")
         named = [
@@ -353,34 +356,36 @@ def selected(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
 
 
 def agree(found: Any, expected: Any) -> bool:
-    """Whether two answers are the same, scores as far as they are promised."""
+    """True if two answers are the same, with scores compared as far as they are promised."""
     if found == expected:
         return True
     if isinstance(expected, Evidence):
         found, expected = asdict(found), asdict(expected)
-    return bool(found == rounded(expected))
+    return bool(found == round_scores(expected))
 
 
-def rounded(value: Any) -> Any:
+def round_scores(value: Any) -> Any:
     """Scores as far as they are promised."""
     if isinstance(value, dict):
-        return {key: pytest.approx(item, abs=1e-6) if key == "score" else rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list) else value
+        return {
+            key: pytest.approx(item, abs=1e-6) if key == "score" else round_scores(item) for key, item in value.items()
+        }
+    return [round_scores(item) for item in value] if isinstance(value, list) else value
 
 
 def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]) -> None:
     """Live through a history and compare what comes of it, two questions being asked."""
     history = History(folder, seed, language, other)
     patched = pytest.MonkeyPatch()
-    # A file that changed a moment ago is read again next time, and is not recorded; here times tell changes apart.
+    # A recently changed file is not recorded but read again next time; here times distinguish changes.
     patched.setattr(file_visit, "SETTLED_SECONDS", 0.0)
     try:
         for _ in range(history.rng.randint(5, 25)):
             history.step()
         questions = history.rng.sample(QUESTIONS, 2)
         with history.fresh() as fresh:
-            expected = dict(found_in(fresh, folder, questions))
-        found = dict(found_in(history.store, folder, questions))
+            expected = dict(collect_content_and_answers(fresh, folder, questions))
+        found = dict(collect_content_and_answers(history.store, folder, questions))
         assert found.keys() == expected.keys()
         for asked, value in expected.items():
             assert agree(found[asked], value), f"seed {seed}: {asked}: {found[asked]} where {value} is expected"

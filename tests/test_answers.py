@@ -348,7 +348,7 @@ def test_source_code_that_is_found_first_is_quoted_with_sentences(store: kvstore
 
 @pytest.mark.parametrize("gap", ["\n\n", "\n"])
 def test_the_relevant_lines_of_a_long_file_are_shown(store: kvstore.Store, gap: str) -> None:
-    """Whether or not empty lines part its sections, and though sentences on such things are found before it."""
+    """With and without empty lines between sections, and even if earlier sentences are about similar things."""
     store.set("least_confidence", 0)
     sections = [f"{name}:\n  workers: {number}\n  level: info" for number, name in enumerate(("web", "mail", "search"))]
     sections += [
@@ -372,7 +372,7 @@ def test_an_answer_without_a_sentence_names_the_nearest_passages(ask: Callable[.
 
 
 def test_a_file_without_a_title_is_named_by_its_name(store: kvstore.Store) -> None:
-    """Where a question names what the name of a file has, the question's name is not one that the store lacks."""
+    """If a question contains words of the name of a file, its name does not count as missing from the store."""
     text = "Disputes are settled in the courts of the county of Port Ellen, by a judge."
     store.put("statutes/Bell-Charter-1.1", text)
     named = store.explain("ASK 'Where does the Bell Charter settle disputes?'")
@@ -411,7 +411,7 @@ def test_a_number_in_the_question_restricts_answers_to_texts_with_it(make_store:
     bills = {"2025-014": "1,882.20", "2025-021": "3,691.20", "2025-027": "3,014.40", "2025-033": "13,526.40"}
     for number, total in bills.items():
         text = f"Invoice\n\nTo: Mrs Durrant\n\nLaunching 168.00\nTotal {total}\n\nPayable within 14 days.\n"
-        if number == "2025-027":  # nothing but its name tells which it is
+        if number == "2025-027":  # only its name identifies it
             store.put(f"bills/{number}.txt", text)
         else:
             store.put(

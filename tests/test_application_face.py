@@ -1,4 +1,4 @@
-"""What applications need of a store: filling up, searching by vector alone, conditions as dictionaries, own chunks."""
+"""Requirements of applications: filling up, search by vector only, conditions as dictionaries, own chunks."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_whole_document_stays_whole(store: kvstore.Store) -> None:
     assert store.describe_document("tea")["cut"] == "by rule"
 
 
-def test_a_document_is_chunked_at_the_given_spans(store: kvstore.Store) -> None:
+def test_a_document_is_split_at_the_spans_of_the_caller(store: kvstore.Store) -> None:
     spans = [(LONG.index("Tea is"), LONG.index(" Robert")), (LONG.index("took"), LONG.index("Some")), (101, len(LONG))]
     assert store.put("tea", LONG, format="markdown", chunks=spans)
     expected = [LONG[start:end].replace("\r\n", "\n") for start, end in spans]

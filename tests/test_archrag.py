@@ -47,12 +47,12 @@ def themed(make_store: MakeStore) -> Store:
     return store
 
 
-def asked(store: Any, question: str = QUESTION, **clauses: Any) -> Evidence:
+def ask(store: Any, question: str = QUESTION, **clauses: Any) -> Evidence:
     found: Evidence = store.retrieve(question, using="archrag", **clauses)
     return found
 
 
-def told(evidence: Evidence) -> list[tuple[Any, ...]]:
+def describe_evidence(evidence: Evidence) -> list[tuple[Any, ...]]:
     """What does not depend on numbers that are handed out."""
     return [
         (hit.document, hit.ordinal, hit.text, hit.path, round(hit.score, 6), hit.kind, hit.spans)
@@ -65,13 +65,13 @@ def step_of(evidence: Evidence, name: str) -> str:
 
 
 def state_of(store: Store) -> tuple[str, str]:
-    """How the file stands."""
+    """Return the state of the index file."""
     rows = {row[0]: row for row in store.execute("SHOW INDEXES").fetchall()}
     return rows["community_graph"][1], rows["community_graph"][4]
 
 
 def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(themed: Store) -> None:
-    evidence = asked(themed)
+    evidence = ask(themed)
     chunks = [hit for hit in evidence.hits if hit.kind == "chunk"]
     assert len(evidence.hits) == 8 and {hit.document.partition("-")[0] for hit in chunks[:4]} == {"orchard"}
     assert evidence.hits[: len(chunks)] == chunks
@@ -90,30 +90,30 @@ def test_the_index_is_asked_for(make_store: MakeStore) -> None:
     store = make_store()
     store.put("one", "Port Ellery is a harbour.")
     with pytest.raises(InputError, match="CREATE INDEX communities"):
-        asked(store)
+        ask(store)
     store.create_index("communities")
-    assert [hit.document for hit in asked(store, "What is Port Ellery?").hits] == ["one"]
+    assert [hit.document for hit in ask(store, "What is Port Ellery?").hits] == ["one"]
     for wrong in ("k = 0", "share = -1", "reports = 1", "depth = 1"):
         with pytest.raises(InputError, match="archrag"):
             store.execute(f"RETRIEVE 'x' USING archrag WITH ({wrong})")
 
 
 def test_reports_and_layers_can_be_left_out(themed: Store) -> None:
-    evidence = asked(themed, options={"reports": 0})
+    evidence = ask(themed, options={"reports": 0})
     assert {hit.kind for hit in evidence.hits} == {"chunk"} and len(evidence.groups) == 1
-    only_names = asked(themed, options={"levels": 0})
+    only_names = ask(themed, options={"levels": 0})
     assert {hit.kind for hit in only_names.hits} == {"chunk"}
     hybrid = [hit.document for hit in themed.retrieve(QUESTION, using="hybrid").hits]
-    assert [hit.document for hit in asked(themed, options={"share": 0, "reports": 0}).hits] == hybrid
-    assert len(asked(themed, top=1).hits) == 1
+    assert [hit.document for hit in ask(themed, options={"share": 0, "reports": 0}).hits] == hybrid
+    assert len(ask(themed, top=1).hits) == 1
 
 
 def test_within_and_where_hold_for_passages_and_reports(themed: Store) -> None:
     from kvstore.text.words import count_text_tokens
 
-    evidence = asked(themed, within=120)
+    evidence = ask(themed, within=120)
     assert evidence.hits and sum(count_text_tokens(hit.text) for hit in evidence.hits) <= 120
-    evidence = asked(themed, where="key LIKE 'harbour-%'")
+    evidence = ask(themed, where="key LIKE 'harbour-%'")
     assert evidence.hits
     assert {span.document.partition("-")[0] for hit in evidence.hits for span in hit.spans} == {"harbour"}
 
@@ -138,7 +138,7 @@ def test_with_links_the_same_is_found_as_without(themed: Store, make_store: Make
         linked.create_index("communities", SMALL)
     assert "by links" in state_of(linked)[1] and "all compared" in state_of(themed)[1]
     for question in (QUESTION, OVERVIEW):
-        assert told(asked(linked, question)) == told(asked(themed, question))
+        assert describe_evidence(ask(linked, question)) == describe_evidence(ask(themed, question))
 
 
 def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
@@ -152,7 +152,7 @@ def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
 def test_without_its_index_file_a_store_answers_the_same_or_names_the_file(
     themed: Store, make_store: MakeStore
 ) -> None:
-    whole = told(asked(themed))
+    whole = describe_evidence(ask(themed))
     path = themed.path / "community_graph.index"
     sound = path.read_bytes()
     vectors = index_file.read(path, path.stem, lambda token: True)[1]["vectors"].tobytes()
@@ -166,18 +166,18 @@ def test_without_its_index_file_a_store_answers_the_same_or_names_the_file(
         if damaged is not None:
             path.write_bytes(damaged)
         themed = make_store()
-        evidence = asked(themed)
+        evidence = ask(themed)
         detail = step_of(evidence, "descend layers")
-        assert told(evidence) == whole and "built in memory" in detail and "REFRESH" in detail
+        assert describe_evidence(evidence) == whole and "built in memory" in detail and "REFRESH" in detail
         # It is not known what the file said once something has changed since.
         themed.close()
         themed = make_store()
         themed.put("more", "Nothing of note.")
         with pytest.raises(IndexUnavailableError, match="REFRESH INDEX communities"):
-            asked(themed)
+            ask(themed)
         themed.delete("more")
         themed.refresh("communities")
-        assert told(asked(themed)) == whole
+        assert describe_evidence(ask(themed)) == whole
         sound = path.read_bytes()
         place = sound.index(vectors)
         inside = sound[:place] + bytes(len(vectors)) + sound[place + len(vectors) :]
@@ -188,21 +188,21 @@ def test_without_its_index_file_a_store_answers_the_same_or_names_the_file(
         path.unlink()
         themed.close()
         with pytest.raises(IndexUnavailableError, match="its file is missing"):
-            asked(make_store())
+            ask(make_store())
 
 
-def test_a_snapshot_goes_on_while_a_newer_file_takes_the_place_of_its_own(themed: Store) -> None:
+def test_a_snapshot_remains_usable_while_a_newer_file_replaces_its_own(themed: Store) -> None:
     with themed.snapshot() as snapshot:
-        before = asked(snapshot)
+        before = ask(snapshot)
         themed.delete("railway-1")
         themed.refresh("communities")
-        again = asked(snapshot)
+        again = ask(snapshot)
         assert "built in memory" in step_of(again, "descend layers")
-        assert told(again) == told(before)
-    assert "built in memory" not in step_of(asked(themed), "descend layers")
+        assert describe_evidence(again) == describe_evidence(before)
+    assert "built in memory" not in step_of(ask(themed), "descend layers")
 
 
-def test_a_file_that_is_as_new_as_the_communities_is_not_made_again(themed: Store) -> None:
+def test_a_file_as_new_as_the_communities_is_not_rebuilt(themed: Store) -> None:
     path = themed.path / "community_graph.index"
     number = path.stat().st_ino
     themed.refresh("communities")
@@ -220,7 +220,7 @@ def test_a_file_that_is_as_new_as_the_communities_is_not_made_again(themed: Stor
 
 def test_a_new_document_is_found_and_a_deleted_one_is_not_without_refresh(themed: Store) -> None:
     themed.put("new", "Lake Tarn was joined with the xylographic Society of Brunnen in the orchard.")
-    evidence = asked(themed, "What is xylographic and was joined with Lake Tarn?")
+    evidence = ask(themed, "What is xylographic and was joined with Lake Tarn?")
     assert evidence.hits[0].document == "new"
     themed.refresh("communities")
     themed.delete("new")
@@ -232,12 +232,12 @@ def test_a_new_document_is_found_and_a_deleted_one_is_not_without_refresh(themed
     # A whole theme gone: its entities and communities lead nowhere, others come in their place.
     for key in [key for key in themed.keys("") if key.startswith("orchard")]:
         themed.delete(key)
-    evidence = asked(themed)
+    evidence = ask(themed)
     assert evidence.hits and "orchard" not in {hit.document.partition("-")[0] for hit in evidence.hits}
     assert not any(name in repr(evidence.hits) for name in THEMES["orchard"])
     for key in list(themed.keys("")):
         themed.delete(key)
-    assert asked(themed).hits == []
+    assert ask(themed).hits == []
 
 
 def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
@@ -255,7 +255,7 @@ def assert_changes(make_store: MakeStore, name: str, changes: list[tuple[str, st
         if kind == "put":
             texts[key] = f"{theme_text(theme, number)} Mark{change}x was here with Token{change}x."
             store.put(key, texts[key])
-            assert key in {hit.document for hit in asked(store, f"Who was here with Token{change}x?").hits}
+            assert key in {hit.document for hit in ask(store, f"Who was here with Token{change}x?").hits}
         elif kind == "delete" and key in texts:
             del texts[key]
             store.delete(key)
@@ -271,7 +271,7 @@ def assert_changes(make_store: MakeStore, name: str, changes: list[tuple[str, st
         fresh.put(key, text)
     fresh.create_index("communities", SMALL)
     for question in (QUESTION, OVERVIEW, "Captain Orlov and the harbour"):
-        assert told(asked(store, question)) == told(asked(fresh, question))
+        assert describe_evidence(ask(store, question)) == describe_evidence(ask(fresh, question))
         assert store.ask(question, using="archrag").text == fresh.ask(question, using="archrag").text
     for one in (store, fresh):
         assert one.check() == []
@@ -309,12 +309,12 @@ def test_many_random_histories(make_store: MakeStore) -> None:
 # -- Adaptive filtering
 
 
-def with_model(store: Store, server: Server) -> None:
+def use_model(store: Store, server: Server) -> None:
     for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
         store.set(name, value)
 
 
-def filtering(request: dict[str, Any]) -> Planned:
+def answer_with_point(request: dict[str, Any]) -> Planned:
     """A model that takes a point from the first passage of each prompt, the more the later it is asked."""
     name = request.get("response_format", {}).get("json_schema", {}).get("name")
     if name != "points":
@@ -328,8 +328,8 @@ def filtering(request: dict[str, Any]) -> Planned:
 def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merged_in_one(
     themed: Store, server: Server
 ) -> None:
-    with_model(themed, server)
-    server.answering = filtering
+    use_model(themed, server)
+    server.answering = answer_with_point
     answer = themed.ask(OVERVIEW, using="archrag")
     assert (answer.text, answer.model, answer.problem) == ("They remember it [1].", "stub", None)
     with themed.state() as state:
@@ -347,15 +347,15 @@ def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merg
 
 
 def test_a_model_that_finds_nothing_in_any_layer_leaves_an_extractive_answer(themed: Store, server: Server) -> None:
-    with_model(themed, server)
+    use_model(themed, server)
     server.answering = lambda request: stream(json.dumps({"points": []}))
     answer = themed.ask(OVERVIEW, using="archrag")
     assert answer.extractive and answer.problem is not None and answer.citations
 
 
 def test_the_file_of_a_store_that_was_moved_is_used(themed: Store, make_store: MakeStore, tmp_path: Path) -> None:
-    found = told(asked(themed))
+    found = describe_evidence(ask(themed))
     themed.close()
     (tmp_path / "store").rename(tmp_path / "elsewhere")
     moved = make_store("elsewhere")
-    assert told(asked(moved)) == found and "in memory" not in step_of(asked(moved), "descend layers")
+    assert describe_evidence(ask(moved)) == found and "in memory" not in step_of(ask(moved), "descend layers")

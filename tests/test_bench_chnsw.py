@@ -1,4 +1,4 @@
-"""The benchmark of C-HNSW runs on a few documents and tells every figure it promises."""
+"""The benchmark of C-HNSW runs on a few documents and reports every documented figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools/bench_communities.py measures: the figures are those of the definitions."""
+"""The figures of tools/bench_communities.py match their definitions."""
 
 from __future__ import annotations
 

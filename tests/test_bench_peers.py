@@ -126,7 +126,7 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
 @pytest.mark.slow
 def test_every_figure_of_kvstore_is_reported(data: Path) -> None:
     chosen = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
-    figures = measured(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]
+    figures = run_benchmark(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]
     assert figures["load_s"] > 0 and figures["load_written_mb"] > 0.1
     assert figures["load_memory_mb"] > 1
     assert figures["disk_ratio"] > 1
@@ -145,7 +145,9 @@ def test_another_checkout_can_be_measured_in_the_same_run(data: Path) -> None:
     other = data / "other" / "kvstore"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("raise ImportError('this is the other one')")
-    found = measured(data, "--systems", "numpy", "--rows", "load", "--size", "1", "--beside", f"other={other.parent}")
+    found = run_benchmark(
+        data, "--systems", "numpy", "--rows", "load", "--size", "1", "--beside", f"other={other.parent}"
+    )
     assert found["not_run"] and all("this is the other one" in reason for reason in found["not_run"])
     assert found["sizes"][str(PASSAGES)]["numpy"]["load_s"] > 0
     assert found["measured_on"].keys() == {"day", "commit", "machine", "busy"}
@@ -153,7 +155,7 @@ def test_another_checkout_can_be_measured_in_the_same_run(data: Path) -> None:
 
 @pytest.mark.slow
 def test_growth_is_a_ratio_of_times(data: Path) -> None:
-    found = measured(data, "--systems", "kvstore", "--rows", "growth", "--growth", "60,240")
+    found = run_benchmark(data, "--systems", "kvstore", "--rows", "growth", "--growth", "60,240")
     small, large = (found["sizes"][count]["kvstore"] for count in ("60", "240"))
     assert found["growth"]["kvstore"]["bm25_ms"] == large["bm25_ms"] / small["bm25_ms"]
     assert {"filter_1_ms", "hybrid_ms", "graph_ms"} <= found["growth"]["kvstore"].keys()
@@ -163,12 +165,12 @@ def test_growth_is_a_ratio_of_times(data: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_system_finds_its_documents(data: Path, name: str) -> None:
     if find_missing_modules(name):
-        found = measured(data, "--systems", name, "--rows", "load", "--size", "1")
+        found = run_benchmark(data, "--systems", name, "--rows", "load", "--size", "1")
         assert found["not_run"] == [
             reason for reason in found["not_run"] if reason.startswith(f"{name}: not installed")
         ]
         return
-    found = measured(data, "--systems", name, "--size", "2", "--rows", ",".join(["load", *rows.ROWS, "open"]))
+    found = run_benchmark(data, "--systems", name, "--size", "2", "--rows", ",".join(["load", *rows.ROWS, "open"]))
     assert found["not_run"] == []
     (of_size,) = found["sizes"].values()
     figures = of_size[name]
@@ -179,7 +181,7 @@ def test_every_system_finds_its_documents(data: Path, name: str) -> None:
     assert any(figure.startswith("open_") for figure in figures)
 
 
-def measured(data: Path, *arguments: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+def run_benchmark(data: Path, *arguments: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
     out = data / "figures.json"
     run = ran(data, *arguments, "--json", str(out))
     assert run.returncode == 0, run.stderr

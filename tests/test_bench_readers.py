@@ -1,4 +1,4 @@
-"""What the HTML reader keeps and leaves out of pages of every shape: of pages written by hand, and of generators."""
+"""The HTML reader on pages of every shape: the text that it keeps and the text that it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools/bench_refresh.py measures."""
+"""The figures of tools/bench_refresh.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of the shell runs and tells every figure it has a bar for."""
+"""The benchmark of the shell runs and reports every figure that has a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of benchmarks is made of what the tools say, and tells what could not be measured and why."""
+"""The page of benchmarks contains the output of the tools, and reports what could not be measured and why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOL = ROOT / "tools" / "benchmark_page.py"
 
 
-def made(tmp_path: Path, *arguments: str) -> str:
+def make_page(tmp_path: Path, *arguments: str) -> str:
     page = tmp_path / "benchmarks.md"
     places = [
         "--data",
@@ -50,7 +50,7 @@ def test_stored_results_are_shown_and_failed_measurements_are_named(tmp_path: Pa
         "busy": 0.2,
     }
     (kept / "filter.json").write_text(json.dumps(outcome))
-    page = made(tmp_path, "--only", "forest")
+    page = make_page(tmp_path, "--only", "forest")
     assert "```text\nwhat  how fast\nprobe 44 ns\n```" in page
     assert "commit abc1234, a processor, 2 cores" in page
     assert "ratios hold" not in page.partition("## Entity forests")[0]
@@ -60,7 +60,7 @@ def test_stored_results_are_shown_and_failed_measurements_are_named(tmp_path: Pa
 
 
 def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark_page = imported(monkeypatch)
+    benchmark_page = import_tool(monkeypatch)
     tool = tmp_path / "tools" / "bench_ours.py"
     tool.parent.mkdir()
     tool.write_text(
@@ -82,7 +82,7 @@ def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monke
 
 
 def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark_page = imported(monkeypatch)
+    benchmark_page = import_tool(monkeypatch)
     commits = iter(["abc1234", *["abc1234-dirty"] * 9])  # what is kept of the first part is a change of the tree
     monkeypatch.setattr(
         benchmark_page,
@@ -96,7 +96,7 @@ def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monk
 
 
 def test_stored_results_took_at_most_the_stated_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark_page = imported(monkeypatch)
+    benchmark_page = import_tool(monkeypatch)
     kept = (ROOT / "docs" / "benchmarks").glob("*.json")
     assert sum(json.loads(path.read_text())["processor_seconds"] for path in kept) < 60 * benchmark_page.MINUTES
 
@@ -108,13 +108,13 @@ def test_the_page_is_generated_from_stored_results() -> None:
         assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
 
-def test_every_tool_of_the_page_is_there_and_takes_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    for measurement in imported(monkeypatch).MEASUREMENTS:
+def test_every_tool_of_the_page_exists_and_accepts_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for measurement in import_tool(monkeypatch).MEASUREMENTS:
         for command in filter(None, (measurement.command, measurement.larger)):
             source = (TOOL.parent / command[0]).read_text(encoding="utf-8")
             assert all(f'"{part}"' in source for part in command[1:] if part.startswith("--")), measurement.name
 
 
-def imported(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def import_tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(TOOL.parent))
     return importlib.import_module("benchmark_page")

@@ -27,7 +27,7 @@ LONG = [
 
 @pytest.fixture
 def tea(make_store: MakeStore) -> kvstore.Store:
-    # What nobody waits for any more is still computed for a while, and closing waits for that.
+    # An abandoned computation continues for a while, and closing waits for it.
     store = make_store(lock_timeout=60)
     with store.transaction() as transaction:
         for number in range(40):

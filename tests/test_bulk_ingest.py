@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def dumped(store: kvstore.Store) -> list[str]:
+def dump_store(store: kvstore.Store) -> list[str]:
     with store.state() as view:
         return [str(line) for line in dump(view)]
 
@@ -95,7 +95,7 @@ def test_workers_give_the_result_of_one_process(make_store: MakeStore, folder: P
     assert report.failures == expected.failures
     assert len(report.failures) == 3 and report.skipped_by["empty"] == 1
     assert (report.added, report.chunks) == (expected.added, expected.chunks) == (141, 141)
-    assert dumped(together) == dumped(alone)
+    assert dump_store(together) == dump_store(alone)
     assert [hit.text for hit in together.search("letter 7", using="vector", top=3)] == [
         hit.text for hit in alone.search("letter 7", using="vector", top=3)
     ]
@@ -224,7 +224,7 @@ def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
 
 
 @pytest.mark.slow
-def test_html_is_read_under_the_time_limit_where_its_parser_could_hang(store: kvstore.Store, tmp_path: Path) -> None:
+def test_html_is_read_under_the_time_limit_if_its_parser_could_hang(store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
     (folder / "good.html").write_text("<h1>Pier</h1><p>Captain Reid built it.")
@@ -264,7 +264,7 @@ def test_bad_options_are_refused_before_anything_is_read(store: kvstore.Store, f
 
 
 @pytest.mark.slow
-def test_an_interrupted_ingest_leaves_no_worker_and_goes_on(
+def test_an_interrupted_ingest_leaves_no_worker_and_continues(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)

@@ -1,4 +1,4 @@
-"""Strategy cft: the question's entities are told with their ancestors and descendants, beside chunks."""
+"""Strategy cft: the entities of the question are described with their ancestors and descendants, next to chunks."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Matrix = npt.NDArray[np.float32]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def made(sizes: list[int], dimension: int, seed: int = 0, noise: float = 0.8) -> list[Matrix]:
+def make_layers(sizes: list[int], dimension: int, seed: int = 0, noise: float = 0.8) -> list[Matrix]:
     """Layers of unit vectors, of which each lies around one of the layer above, its parent (see :func:`parents`)."""
     draw = np.random.default_rng(seed)
     layers = [draw.standard_normal((sizes[-1], dimension))]
@@ -45,7 +45,7 @@ def digests(layers: list[Matrix], seed: int = 1) -> list[npt.NDArray[np.uint64]]
     return [draw.integers(0, 2**63, len(layer)).astype(np.uint64) for layer in layers]
 
 
-def built(layers: list[Matrix], *, m: int = 16, exact_below: int = 0) -> dict[str, npt.NDArray[Any]]:
+def build_arrays(layers: list[Matrix], *, m: int = 16, exact_below: int = 0) -> dict[str, npt.NDArray[Any]]:
     of = [np.where(len(above), of, -1) for of, above in zip(parents([*map(len, layers)]), layers[1:], strict=True)]
     arrays = build_layered_arrays(layers, of, digests(layers), m=m, exact_below=exact_below)
     assert arrays is not None
@@ -69,15 +69,15 @@ def questions(layers: list[Matrix], count: int, seed: int = 2) -> Matrix:
 
 @pytest.fixture(scope="module")
 def layers() -> list[Matrix]:
-    return made([3000, 400, 40, 6], 48)
+    return make_layers([3000, 400, 40, 6], 48)
 
 
 @pytest.fixture(scope="module")
 def arrays(layers: list[Matrix]) -> dict[str, npt.NDArray[Any]]:
-    return built(layers)
+    return build_arrays(layers)
 
 
-def opened_graph(arrays: Arrays) -> LayeredGraph:
+def open_graph(arrays: Arrays) -> LayeredGraph:
     names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
     return LayeredGraph(*(arrays[name] for name in names))
 
@@ -104,7 +104,7 @@ def test_cosines_are_those_of_an_exact_search_to_the_last_bit(layers: list[Matri
 
 def test_ways_down_spare_comparisons(layers: list[Matrix], arrays: Arrays) -> None:
     """As many of the nearest are found by fewer comparisons where a layer is entered from the one above it."""
-    graph, counts, queries = opened_graph(arrays), np.full(4, 5, np.int64), questions(layers, 50)
+    graph, counts, queries = open_graph(arrays), np.full(4, 5, np.int64), questions(layers, 50)
     nearest = [[exactly(layer, query, 5) for layer in layers] for query in queries]
 
     def compared(linked: bool) -> int:
@@ -124,7 +124,7 @@ def test_ways_down_spare_comparisons(layers: list[Matrix], arrays: Arrays) -> No
 
 
 def test_a_graph_is_a_function_of_its_vectors_and_digests(layers: list[Matrix], arrays: Arrays) -> None:
-    again = built([layer.copy() for layer in layers])
+    again = build_arrays([layer.copy() for layer in layers])
     assert {name: array.tobytes() for name, array in again.items()} == {
         name: array.tobytes() for name, array in arrays.items()
     }
@@ -140,7 +140,7 @@ def test_a_link_down_leads_to_the_nearest_node_of_the_layer_below(layers: list[M
     assert right >= 0.99 * (first[-1] - first[1])
 
 
-def reached(arrays: Arrays, layer: int) -> set[int]:
+def find_reachable(arrays: Arrays, layer: int) -> set[int]:
     """The nodes that the entry of a layer leads to."""
     first, base = arrays["layers"].tolist(), arrays["layers"][1]
     ahead = [int(arrays["entry"][layer])]
@@ -160,7 +160,7 @@ def test_members_are_those_of_the_layer_below_by_their_parents(arrays: Arrays) -
     assert arrays["bounds"][[0, 1, 400, 440, 446]].tolist() == [0, 8, 3000, 3400, 3440]
     assert arrays["members"][:8].tolist() == list(range(0, 3000, 400))
     some = build_layered_arrays(
-        [np.eye(3, dtype=np.float32)] * 2, [np.array([2, -1, 0])], digests(made([3, 3], 2)), m=4, exact_below=0
+        [np.eye(3, dtype=np.float32)] * 2, [np.array([2, -1, 0])], digests(make_layers([3, 3], 2)), m=4, exact_below=0
     )
     assert some is not None
     assert some["bounds"].tolist() == [1, 2, 2, 3] and some["members"].tolist() == [1, 2, 0]
@@ -171,13 +171,13 @@ def test_members_are_those_of_the_layer_below_by_their_parents(arrays: Arrays) -
 def test_every_node_can_be_reached_however_many_are_the_same(
     sizes: list[int], dimension: int, kinds: int, seed: int
 ) -> None:
-    some = made([kinds], dimension, seed)[0]
+    some = make_layers([kinds], dimension, seed)[0]
     draw = np.random.default_rng(seed)
     layers = [some[draw.integers(0, kinds, size)] for size in sizes]
-    arrays = built(layers, m=4)
+    arrays = build_arrays(layers, m=4)
     first = arrays["layers"].tolist()
     for layer, (low, high) in enumerate(pairwise(first)):
-        assert reached(arrays, layer) == set(range(low, high))
+        assert find_reachable(arrays, layer) == set(range(low, high))
     # Layers as small as these are compared whole, ties by number.
     query = some[0]
     assert LayeredVectors(arrays).find_nearest(query, [7] * len(sizes), 10) == [
@@ -187,16 +187,16 @@ def test_every_node_can_be_reached_however_many_are_the_same(
 
 def test_names_of_the_same_passages_do_not_hide_others() -> None:
     """Entities that the same passages name have the same vector: whole groups of nodes are equal."""
-    layers = made([2000, 200, 20], 32)
+    layers = make_layers([2000, 200, 20], 32)
     layers[0] = np.repeat(layers[0][:500], 4, axis=0)
-    graph = LayeredVectors(built(layers))
+    graph = LayeredVectors(build_arrays(layers))
     for query in questions(layers, 100):
         least = exactly(layers[0], query, 5)[-1][1]
         assert [cosine >= least - 1e-6 for _, cosine in graph.find_nearest(query, [5] * 3, 40)[0]] == [True] * 5
 
 
 def test_below_a_number_of_nodes_there_are_no_links_and_all_are_compared(layers: list[Matrix]) -> None:
-    arrays = built(layers, exact_below=10_000)
+    arrays = build_arrays(layers, exact_below=10_000)
     assert arrays["links0"].shape == (3000, 0)
     for query in questions(layers, 10):
         for layer, near in enumerate(LayeredVectors(arrays).find_nearest(query, [5] * 4, 5)):
@@ -215,7 +215,7 @@ def test_layers_that_are_not_wanted_are_passed_through(layers: list[Matrix], arr
 def test_a_layer_may_be_empty(layers: list[Matrix]) -> None:
     none = np.empty((0, 48), np.float32)
     for given_layers in ([layers[0], none, layers[2]], [none, layers[1]], [layers[1], none], [none]):
-        near = LayeredVectors(built(given_layers)).find_nearest(layers[0][0], [3] * len(given_layers), 20)
+        near = LayeredVectors(build_arrays(given_layers)).find_nearest(layers[0][0], [3] * len(given_layers), 20)
         assert [len(one) for one in near] == [min(3, len(layer)) for layer in given_layers]
 
 
@@ -276,7 +276,7 @@ def test_an_invalid_order_is_refused(layers: list[Matrix], arrays: Arrays) -> No
 
 
 def test_links_that_lead_anywhere_do_no_harm(arrays: Arrays) -> None:
-    """Where nobody has damaged the file but it was made wrong: every checksum is right."""
+    """The file is not damaged but was built wrongly: every checksum is correct."""
     draw = np.random.default_rng(3)
     wrong = {**arrays, "checks": np.zeros_like(arrays["checks"])}
     for name in ("links0", "links", "down", "bounds", "members"):
@@ -286,7 +286,7 @@ def test_links_that_lead_anywhere_do_no_harm(arrays: Arrays) -> None:
     first = arrays["layers"]
     # Whoever builds a graph gives it its checksums: here the one of a graph without any order.
     for checks in (arrays["checks"], checksums_of(wrong)):
-        graph = opened_graph({**wrong, "checks": checks})
+        graph = open_graph({**wrong, "checks": checks})
         for ef in (1, 20, 5000):
             try:
                 nodes, _, bounds, _ = graph.search(wrong["vectors"][1], np.full(4, 5, np.int64), ef, whole=0)
@@ -312,32 +312,34 @@ def checksums_of(arrays: Arrays) -> npt.NDArray[np.uint32]:
 
 @pytest.mark.parametrize("exact_below", [0, 10_000])
 def test_checksums_are_those_of_the_format(layers: list[Matrix], exact_below: int) -> None:
-    arrays = built(layers, exact_below=exact_below)
+    arrays = build_arrays(layers, exact_below=exact_below)
     assert arrays["checks"].tolist() == checksums_of(arrays).tolist()
 
 
 # -- The file
 
 
-def written(arrays: Arrays, path: Path) -> Path:
+def write_file(arrays: Arrays, path: Path) -> Path:
     with index_file.open_draft(path) as draft:
         draft.write({"kind": "layers", "token": b"t", "epoch": 0}, arrays)
         draft.publish()
     return path
 
 
-def opened(path: Path) -> LayeredVectors:
+def open_file(path: Path) -> LayeredVectors:
     return LayeredVectors(index_file.read(path, "layers", lambda token: True, CHECKED_IN_PLACE)[1])
 
 
-def test_a_file_is_searched_where_it_lies(layers: list[Matrix], arrays: Arrays, tmp_path: Path) -> None:
-    path = written(arrays, tmp_path / "layers.index")
+def test_a_file_is_searched_in_place(layers: list[Matrix], arrays: Arrays, tmp_path: Path) -> None:
+    path = write_file(arrays, tmp_path / "layers.index")
     for query in questions(layers, 20):
-        assert opened(path).find_nearest(query, [5] * 4, 20) == LayeredVectors(arrays).find_nearest(query, [5] * 4, 20)
+        assert open_file(path).find_nearest(query, [5] * 4, 20) == LayeredVectors(arrays).find_nearest(
+            query, [5] * 4, 20
+        )
 
 
 def test_opening_a_file_reads_none_of_its_large_arrays(arrays: Arrays, tmp_path: Path) -> None:
-    path = written(arrays, tmp_path / "layers.index")
+    path = write_file(arrays, tmp_path / "layers.index")
     _, views = index_file.read(path, "layers", lambda token: True)
     head = path.read_bytes()
     # With every byte of the large arrays another, opening it is as before.
@@ -346,7 +348,7 @@ def test_opening_a_file_reads_none_of_its_large_arrays(arrays: Arrays, tmp_path:
         head = head[:place] + bytes(views[name].nbytes) + head[place + views[name].nbytes :]
     damaged = tmp_path / "damaged.index"
     damaged.write_bytes(head)
-    graph = opened(damaged)
+    graph = open_file(damaged)
     with pytest.raises(IndexUnavailableError, match="fails its checksum"):
         graph.find_nearest(np.ones(48, np.float32), [5] * 4, 20)
     with pytest.raises(IndexUnavailableError, match="fails its checksum"):
@@ -378,10 +380,12 @@ def damage(data: bytearray, draw: random.Random) -> None:
 
 @pytest.mark.parametrize("links", [True, False])
 def test_300_damages_of_a_file_are_reported_or_harmless(links: bool, tmp_path: Path) -> None:
-    layers = made([700, 300, 20], 24)
-    sound = written(built(layers, m=8, exact_below=0 if links else 10_000), tmp_path / "layers.index").read_bytes()
+    layers = make_layers([700, 300, 20], 24)
+    sound = write_file(
+        build_arrays(layers, m=8, exact_below=0 if links else 10_000), tmp_path / "layers.index"
+    ).read_bytes()
     queries = questions(layers, 15)
-    right = [opened(tmp_path / "layers.index").find_nearest(query, [5] * 3, 20) for query in queries]
+    right = [open_file(tmp_path / "layers.index").find_nearest(query, [5] * 3, 20) for query in queries]
     path, told = tmp_path / "damaged.index", 0
     for seed in range(300):
         data = bytearray(sound)
@@ -389,7 +393,7 @@ def test_300_damages_of_a_file_are_reported_or_harmless(links: bool, tmp_path: P
         path.unlink(missing_ok=True)
         path.write_bytes(data)
         try:
-            graph = opened(path)
+            graph = open_file(path)
         except IndexUnavailableError:
             told += 1
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_server import Planned, Server, quoted, stream
+from model_server import Planned, Server, list_quoted_texts, stream
 
 import kvstore
 from kvstore import errors
@@ -30,7 +30,7 @@ TEXTS = {
 }
 
 
-def made_from(store: kvstore.Store, key: str) -> list[str]:
+def list_embedded_texts(store: kvstore.Store, key: str) -> list[str]:
     with store.state() as state:
         record = state.documents.find_by_key(key)
         assert record is not None
@@ -44,7 +44,7 @@ def check_vectors(store: kvstore.Store) -> None:
         with store.state() as state:
             record = state.documents.find_by_key(key)
             assert record is not None
-            assert np.allclose(state.read_vectors(record), store.embed(made_from(store, key)), atol=1e-6)
+            assert np.allclose(state.read_vectors(record), store.embed(list_embedded_texts(store, key)), atol=1e-6)
     assert store.check() == []
 
 
@@ -54,10 +54,10 @@ def put_all(store: kvstore.Store) -> None:
             transaction.put(key, text, format="markdown")
 
 
-def about(request: dict[str, Any]) -> Planned:
+def answer_context(request: dict[str, Any]) -> Planned:
     passages = [
         {"number": number, "title": "A title", "about": f"It is about {' '.join(text.split()[:6])}."}
-        for number, text in enumerate(quoted(request), 1)
+        for number, text in enumerate(list_quoted_texts(request), 1)
     ]
     return stream(json.dumps({"passages": passages}))
 
@@ -65,18 +65,18 @@ def about(request: dict[str, Any]) -> Planned:
 def test_the_first_sentence_of_a_document_is_in_the_text_of_every_chunk(make_store: MakeStore) -> None:
     store = make_store(settings=SETTINGS)
     put_all(store)
-    texts = made_from(store, "lamp")
+    texts = list_embedded_texts(store, "lamp")
     assert len(texts) > 2
     assert all("The lighthouse of Tolland was lit in 1911." in text for text in texts)
     assert texts[0].count("was lit in 1911") == 1
-    tea = made_from(store, "tea")
+    tea = list_embedded_texts(store, "tea")
     assert tea[-1].startswith("India\nTea is made from the leaves of a shrub.\nPlanters took it")
-    assert made_from(store, "table") == ["| a | b | | --- | --- | | 1 | 2 |"]
+    assert list_embedded_texts(store, "table") == ["| a | b | | --- | --- | | 1 | 2 |"]
     check_vectors(store)
     plain = kvstore.open(store.path.parent / "plain", embedder="hashing", settings={**SETTINGS, "chunk_context": 0})
     with plain:
         put_all(plain)
-        assert not any("1911" in text for text in made_from(plain, "lamp")[1:])
+        assert not any("1911" in text for text in list_embedded_texts(plain, "lamp")[1:])
         check_vectors(plain)
     assert get_first_sentence("```\nx = 1\n```") == ""
 
@@ -101,16 +101,16 @@ def test_a_new_first_sentence_reembeds_the_document_and_another_sentence_one_chu
 
 
 def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeStore, server: Server) -> None:
-    server.answering = about
+    server.answering = answer_context
     store = make_store(settings=SETTINGS)
     put_all(store)
     before = store.get("tea")
     assert store.extract("context").passages >= 4
     assert store.get("tea") == before
-    tea = made_from(store, "tea")
+    tea = list_embedded_texts(store, "tea")
     assert tea[-1].startswith("India\nA title\nIt is about # Tea Tea is made from.\nIt is about")
     check_vectors(store)
-    # Kept by content: what stands as it stood keeps what was written of it.
+    # Stored by content: unchanged text keeps what was written about it.
     store.update("tea", text=TEXTS["tea"] + "\n\n# End\n\nShort.")
     check_vectors(store)
     store.export(store.path.parent / "export.jsonl")
@@ -129,7 +129,7 @@ def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeS
 
 
 def test_a_text_written_by_a_model_leaves_own_chunks_unchanged(make_store: MakeStore, server: Server) -> None:
-    server.answering = about
+    server.answering = answer_context
     store = make_store(settings=SETTINGS)
     store.put("tea", TEXTS["tea"], format="markdown", chunks="whole")
     store.put("lamp", TEXTS["lamp"], chunks=[(0, 40), (60, 90)])
@@ -139,7 +139,7 @@ def test_a_text_written_by_a_model_leaves_own_chunks_unchanged(make_store: MakeS
 
 
 def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, server: Server) -> None:
-    server.answering = about
+    server.answering = answer_context
     store = make_store(settings=SETTINGS)
     dimension = store.settings.dimension
     store.put("own", TEXTS["lamp"], vectors=np.eye(1, dimension, dtype=np.float32)[0])

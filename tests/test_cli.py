@@ -481,12 +481,12 @@ def test_ctrl_c_during_an_ingest_reports_what_is_committed(
             monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 9)
         status, _, error = kv("ingest", f"s{most}", "docs", "--embedder", "hashing")
         assert status == 130
-        # On a busy machine a line of progress stands above.
+        # On a busy machine, a line of progress precedes it.
         assert error.endswith(f"interrupted; {kept}; run the same command again to continue\n")
     monkeypatch.undo()
 
 
-def test_ctrl_c_where_python_cannot_raise_it_is_not_forgotten(
+def test_ctrl_c_is_not_forgotten_if_python_cannot_raise_it(
     kv: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kvstore.ingest import pipeline
@@ -511,9 +511,7 @@ def test_ctrl_c_where_python_cannot_raise_it_is_not_forgotten(
     assert error.endswith(f"{told}run the same statement again to continue\ninterrupted\n")
 
 
-def test_ctrl_c_where_python_cannot_raise_it_ends_a_script(
-    kv: Run, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_a_script_if_python_cannot_raise_it(kv: Run, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted:
         def __del__(self) -> None:
             raise KeyboardInterrupt
@@ -667,7 +665,7 @@ def test_the_demo_shows_an_answer_that_changes(kv: Run) -> None:
 # Parameters ----------------------------------------------------------------------------------------------------------
 
 
-def test_values_of_parameters_are_given_on_the_command_line(kv: Run, store: str, tmp_path: Path) -> None:
+def test_the_command_line_sets_values_of_parameters(kv: Run, store: str, tmp_path: Path) -> None:
     query = "SELECT :year + 1 AS y, :x AS x, :code AS code, typeof(:code) AS t, :text AS text"
     given = ["-p", "year=2024", "-p", "x=-1.5e3", "-p", "code=007", "-p", ":text='it''s = 1'"]
     assert kv("shell", store, *given, "-c", query)[1] == "y\tx\tcode\tt\ttext\n2025\t-1500.0\t007\ttext\tit's = 1\n"
@@ -688,8 +686,8 @@ def test_values_of_parameters_are_given_on_the_command_line(kv: Run, store: str,
 # Completion ----------------------------------------------------------------------------------------------------------
 
 
-def completed(shell: str, *words: str) -> list[str]:
-    """What a shell is told, in click's protocol, when TAB is pressed after the last of some words."""
+def complete(shell: str, *words: str) -> list[str]:
+    """Return the completions that a shell gets in click's protocol if TAB is pressed after the last of some words."""
     line = " ".join(["kvstore", *words])
     asked = {"_KVSTORE_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
     if shell == "fish":
@@ -706,12 +704,12 @@ def test_every_shell_gets_a_script_and_is_answered(kv: Run) -> None:
         assert status == 0
         assert f"_KVSTORE_COMPLETE={shell}_complete" in script
     assert kv("completion", "tcsh")[0] == 2
-    assert completed("bash", "che") == ["plain,check"]
-    assert completed("zsh", "check", "s", "--mode", "js") == ["plain", "json", "_", "plain", "jsonl", "_"]
-    assert "plain,bridge" in completed("fish", "ask", "s", "question", "--using", "b")
-    assert completed("bash", "ask", "") == ["dir,"]
-    assert completed("bash", "ingest", "s", "no") == ["file,no"]
-    assert "plain,markdown" in completed("bash", "ingest", "s", "--as", "m")
+    assert complete("bash", "che") == ["plain,check"]
+    assert complete("zsh", "check", "s", "--mode", "js") == ["plain", "json", "_", "plain", "jsonl", "_"]
+    assert "plain,bridge" in complete("fish", "ask", "s", "question", "--using", "b")
+    assert complete("bash", "ask", "") == ["dir,"]
+    assert complete("bash", "ingest", "s", "no") == ["file,no"]
+    assert "plain,markdown" in complete("bash", "ingest", "s", "--as", "m")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

@@ -1,4 +1,4 @@
-"""What a process loads before its first answer: what only writing, answering or a model needs is not among it."""
+"""Imports before the first answer of a process: none that only writing, answering or a model needs."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_there(filled: kvstore.Store,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_every_table_goes_to_a_file(
+def test_every_table_can_be_exported_to_a_file(
     filled: kvstore.Store, make_needed_indexes: Callable[[kvstore.Store], None], tmp_path: Path, suffix: str
 ) -> None:
     pa = pytest.importorskip("pyarrow")

@@ -41,7 +41,7 @@ def rows(store: Any, text: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in store.execute(text).fetchall()]
 
 
-def told(store: Store) -> str:
+def describe_communities(store: Store) -> str:
     """Everything that the store says of its communities."""
     keys = [key for (key,) in rows(store, "SELECT community FROM communities")]
     described = [store.describe("community", key) for key in keys]
@@ -91,7 +91,7 @@ def test_tables_and_descriptions(themed: Store) -> None:
             themed.describe("community", wrong)
 
 
-def test_without_the_index_there_are_none(make_store: MakeStore) -> None:
+def test_without_the_index_there_are_no_communities(make_store: MakeStore) -> None:
     store = make_store()
     store.put("one", "Port Ellery is a harbour.")
     assert rows(store, "SELECT * FROM communities") == rows(store, "SELECT * FROM community_members") == []
@@ -118,7 +118,7 @@ def test_options_are_checked(make_store: MakeStore) -> None:
 
 
 def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once(themed: Store) -> None:
-    # A text whose words stand nowhere else, among names that do.
+    # A text with words that occur nowhere else, among names that do.
     themed.put("secret", "Lake Tarn met Apple Russet, and Orchard Velda saw the xylographic quintessence of both.")
     themed.refresh("communities")
     with themed.state() as state:
@@ -128,7 +128,7 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
         home = communities.find_by_chunks([chunk])[0]
         assert home and all(chunk in dict(communities.list_chunks(one)) for one in home)
     themed.delete("secret")
-    assert "xylographic" not in told(themed)
+    assert "xylographic" not in describe_communities(themed)
     with themed.state() as state:
         communities = get_communities(state)
         assert communities is not None
@@ -148,10 +148,10 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
     assert "1 newer chunk" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
 
 
-def test_a_name_that_is_gone_is_in_no_community(themed: Store) -> None:
+def test_a_deleted_name_is_in_no_community(themed: Store) -> None:
     for key in [key for key in themed.keys("") if key.startswith("theatre")]:
         themed.delete(key)
-    assert "theatre" not in told(themed).lower() and "soane" not in told(themed).lower()
+    assert "theatre" not in describe_communities(themed).lower() and "soane" not in describe_communities(themed).lower()
     assert len(rows(themed, "SELECT 1 FROM communities WHERE level = 0")) == len(THEMES) - 1
     assert "are hidden" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
     # The key is that of the first member left.
@@ -221,7 +221,7 @@ def test_after_refresh_history_does_not_show(make_store: MakeStore, options: dic
 
 
 def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
-    """Any changes with REFRESH in between: nothing of what is gone is told, and after REFRESH it is a fresh store's."""
+    """After any changes and REFRESHes, deleted text is not shown, and REFRESH gives the index of a new store."""
     store = make_store(name)
     store.create_index("communities", SMALL)
     texts: dict[str, str] = {}
@@ -235,7 +235,7 @@ def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, st
             store.delete(key)
         elif kind == "refresh":
             store.refresh("communities")
-        said = told(store)
+        said = describe_communities(store)
         marks = {f"{what}{at}x" for at in range(len(changes)) for what in ("Mark", "Token")}
         present = " ".join(texts.values())
         assert not [mark for mark in marks if mark in said and mark not in present]
@@ -280,7 +280,7 @@ def test_many_random_histories(make_store: MakeStore) -> None:
 
 
 def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
-    """What a model wrote is kept while what it was written from is the same."""
+    """A text of a model is kept as long as its inputs are unchanged."""
     store = make_store()
     with store.transaction() as transaction:
         for key, text in theme_documents(10).items():
@@ -347,7 +347,7 @@ def test_a_model_writes_reports_of_existing_communities(themed: Store, server: S
         sent = [request["messages"][-1]["content"] for request in server.requests]
         assert any(communities.read_text(place) in text for text in sent)
     assert f"{count} texts by scribe" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
-    # What was written from a document that is gone is not shown; sentences that are left stand in.
+    # A text written from a deleted document is not shown; remaining sentences replace it.
     themed.put("orchard-3", theme_text("orchard", 3).replace("filled", "took"))
     silent = [key for (key,) in rows(themed, "SELECT community FROM communities WHERE written_by IS NULL")]
     assert silent and all(key in ("0/apple russet", *found["children"]) for key in silent)

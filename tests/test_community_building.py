@@ -30,7 +30,7 @@ ALL_OPTIONS = [
 ]
 
 
-def filled(make_store: MakeStore, name: str, documents: Iterable[tuple[str, str]]) -> Store:
+def make_filled_store(make_store: MakeStore, name: str, documents: Iterable[tuple[str, str]]) -> Store:
     store = make_store(name)
     with store.transaction() as transaction:
         for key, text in documents:
@@ -86,7 +86,7 @@ def groups(tree: CommunityTree) -> dict[int, set[str]]:
 
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
 def test_names_that_occur_together_are_one_community(make_store: MakeStore, options: CommunityOptions) -> None:
-    store = filled(make_store, "store", theme_documents(12).items())
+    store = make_filled_store(make_store, "store", theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, options)
         coarsest = {community: names for community, names in groups(tree).items() if tree.level[community] == 0}
@@ -108,9 +108,9 @@ def test_names_that_occur_together_are_one_community(make_store: MakeStore, opti
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
 def test_history_does_not_show(make_store: MakeStore, options: CommunityOptions) -> None:
     documents = list(theme_documents(8).items())
-    straight = filled(make_store, "straight", documents)
+    straight = make_filled_store(make_store, "straight", documents)
     random.Random(7).shuffle(documents)
-    other = filled(
+    other = make_filled_store(
         make_store, "other", [("gone", "Dock Marston and Theatre Lyra and Engine Halcyon."), *documents[:20]]
     )
     other.put("harbour-1", "Something else of Village Oxley and Captain Orlov, who is gone.")
@@ -123,7 +123,7 @@ def test_history_does_not_show(make_store: MakeStore, options: CommunityOptions)
 
 
 def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
-    store = filled(make_store, "store", theme_documents(8).items())
+    store = make_filled_store(make_store, "store", theme_documents(8).items())
     store.execute("MERGE ENTITY 'Captain Orlov' INTO 'Port Ellery'")
     with store.state() as state:
         graph = build_entity_graph(state)
@@ -135,7 +135,7 @@ def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
 
 def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     lone = {"lone": "Hermit Asper lives alone.", "other": "Nobody met Village Oxley here."}
-    store = filled(make_store, "store", (theme_documents(8) | lone).items())
+    store = make_filled_store(make_store, "store", (theme_documents(8) | lone).items())
     with store.state() as state:
         graph = build_entity_graph(state)
         assert graph.keys == sorted(graph.keys) and "hermit asper" not in graph.keys
@@ -153,7 +153,7 @@ def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monke
 
 
 def test_sentences_are_those_of_documents_and_findings_name_both(make_store: MakeStore) -> None:
-    store = filled(make_store, "store", theme_documents(10).items())
+    store = make_filled_store(make_store, "store", theme_documents(10).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
         reports: Mapping[int, CommunityReport] = dict(build_reports(state, tree))
@@ -175,9 +175,9 @@ def test_sentences_are_those_of_documents_and_findings_name_both(make_store: Mak
             assert weights == sorted(weights, reverse=True)
 
 
-def test_offsets_are_bytes_where_letters_are_longer(make_store: MakeStore) -> None:
+def test_offsets_are_bytes_if_letters_have_several(make_store: MakeStore) -> None:
     documents = {key: text.replace("People", "Ältere Gäste – 東京 –") for key, text in theme_documents(6).items()}
-    store = filled(make_store, "store", documents.items())
+    store = make_filled_store(make_store, "store", documents.items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
         for _, report in build_reports(state, tree):
@@ -186,8 +186,8 @@ def test_offsets_are_bytes_where_letters_are_longer(make_store: MakeStore) -> No
                 assert text.endswith(".") and text[0].isupper()
 
 
-def test_texts_change_where_documents_do(make_store: MakeStore) -> None:
-    store = filled(make_store, "store", theme_documents(10).items())
+def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
+    store = make_filled_store(make_store, "store", theme_documents(10).items())
 
     def contents() -> dict[frozenset[str], bytes]:
         with store.state() as state:
@@ -206,7 +206,7 @@ def test_texts_change_where_documents_do(make_store: MakeStore) -> None:
 
 @pytest.mark.parametrize("neighbours", ["none", "knn"])
 def test_no_more_than_the_largest_are_in_one(make_store: MakeStore, neighbours: str) -> None:
-    store = filled(make_store, "store", theme_documents(12).items())
+    store = make_filled_store(make_store, "store", theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(neighbours=neighbours, largest=3, least=2))
     assert len(tree.partitions) > 1
@@ -227,7 +227,7 @@ def test_nothing_is_no_community(make_store: MakeStore) -> None:
         store.put("one", "Nothing is named here but Hermit Asper.")
 
 
-def test_a_passage_is_at_home_where_most_of_its_names_are() -> None:
+def test_a_passage_belongs_to_the_community_of_most_of_its_names() -> None:
     levels = np.array([[0, 0, 1, -1, 0], [2, 3, 1, -1, 0]])
     naming, named = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 3, 4, 2])
     homes, shares = assign_homes(4, naming, levels[:, named], np.array([5, 3, 6, 9, 7, 7]))

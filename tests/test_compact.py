@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, said, tell
+from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, read_line, send_line
 
 import kvstore
 from kvstore import Store
@@ -96,7 +96,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def public_path() -> Iterator[Path]:
-    """Where a store may be that other users read."""
+    """Return a path where other users can read a store."""
     with public_folder() as folder:
         path = folder / "store"
         path.mkdir(mode=0o755)
@@ -315,7 +315,7 @@ def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkey
     path = tmp_path / "store"
     store = kvstore.open(path, embedder="hashing:32", settings={"language": "rules"})
     with python(OPEN.replace("READONLY", "True"), path) as process:
-        assert said(process) == "open"
+        assert read_line(process) == "open"
         for first in range(0, 100, 10):
             with store.transaction() as transaction:
                 for number in range(first, first + 10):
@@ -350,7 +350,7 @@ def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Sto
 
 
 @pytest.mark.slow
-def test_an_ingest_ends_well_where_its_file_is_not_compacted(
+def test_an_ingest_succeeds_if_its_file_cannot_be_compacted(
     make_store: Callable[..., Store], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, other = (make_store(name, embedder="hashing:32") for name in ("reader", "other"))
@@ -358,7 +358,7 @@ def test_an_ingest_ends_well_where_its_file_is_not_compacted(
         assert reader.ingest(notes, workers=0).added == 600
         assert snapshot.keys() == []
     with python(OPEN.replace("READONLY", "True"), other.path) as process:
-        assert said(process) == "open"
+        assert read_line(process) == "open"
         assert other.ingest(notes, workers=0).added == 600
     large = make_store("large", embedder="hashing:32")
     monkeypatch.setattr(compaction, "MAX_AUTOMATIC_BYTES", 1000)
@@ -379,15 +379,15 @@ def test_it_is_refused_while_another_process_has_the_store_open(path: Path, read
     with Environment.open(path, lock_timeout=0) as environment:
         file = (path / "data.mdb").stat()
         with python(OPEN.replace("READONLY", str(readonly)), path) as other:
-            assert said(other) == "open"
+            assert read_line(other) == "open"
             for _ in range(2):
                 with pytest.raises(TransactionError, match="another process has this store open.*close the store"):
                     environment.compact()
             assert (path / "data.mdb").stat() == file
             assert names(path) == FILES
             put(environment, b"more", b"value")
-            tell(other)
-            assert said(other) == "closed"
+            send_line(other)
+            assert read_line(other) == "closed"
             environment.compact()
         assert contents(environment) == {**kept, b"more": b"value"}
         assert size(path) < file.st_size / 5
@@ -406,14 +406,14 @@ for _ in range(2):
         print(type(error).__name__, flush=True)
 """
     with python(code, path) as other:
-        assert said(other) == "open"
+        assert read_line(other) == "open"
         with Environment.open(path) as environment:
             with pytest.raises(TransactionError):
                 environment.compact()
-            tell(other)
-            assert said(other) == "TransactionError"
-        tell(other)
-        assert int(said(other)) == size(path)
+            send_line(other)
+            assert read_line(other) == "TransactionError"
+        send_line(other)
+        assert int(read_line(other)) == size(path)
 
 
 @as_root
@@ -422,11 +422,11 @@ def test_it_is_refused_while_a_process_without_the_right_to_write_reads(public_p
     wasteful(path)
     code = BECOME_NOBODY + OPEN.replace("READONLY", "True")
     with Environment.open(path) as environment, python(code, path) as other:
-        assert said(other) == "open"
+        assert read_line(other) == "open"
         with pytest.raises(TransactionError, match="another process"):
             environment.compact()
-        tell(other)
-        assert said(other) == "closed"
+        send_line(other)
+        assert read_line(other) == "closed"
         environment.compact()
 
 
@@ -468,7 +468,7 @@ if os.fork() == 0:
 sys.stdin.readline()
 """
     with python(code, path) as parent:
-        child = int(said(parent))
+        child = int(read_line(parent))
         parent.kill()
         parent.wait()
         try:
@@ -497,19 +497,19 @@ environment.close()
 """
     old = (path / "data.mdb").stat().st_ino
     with python(code, path) as compacting:
-        pid = said(compacting)
+        pid = read_line(compacting)
         for readonly in (True, False):
             with pytest.raises(LockTimeoutError, match=rf"process {pid} has been compacting .* 0\.05 s.*lock_timeout"):
                 Environment.open(path, readonly=readonly, lock_timeout=0.05)
         assert (path / "data.mdb").stat().st_ino == old
-        threading.Timer(0.2, tell, [compacting]).start()
+        threading.Timer(0.2, send_line, [compacting]).start()
         with Environment.open(path, lock_timeout=30) as environment:
             assert (path / "data.mdb").stat().st_ino != old
             assert contents(environment) == kept
-            assert said(compacting) == "compacted"
+            assert read_line(compacting) == "compacted"
             put(environment, b"more", b"seen by both")
-            tell(compacting)
-            assert said(compacting) == "seen by both"
+            send_line(compacting)
+            assert read_line(compacting) == "seen by both"
 
 
 def test_processes_that_open_write_and_compact_at_will_split_nothing(path: Path) -> None:
@@ -532,7 +532,7 @@ print(compacted, flush=True)
 """
     Environment.open(path).close()
     with python(code, path) as one, python(code, path) as two, python(code, path) as three:
-        assert sum(int(said(process)) for process in (one, two, three)) > 0
+        assert sum(int(read_line(process)) for process in (one, two, three)) > 0
     with Environment.open(path) as environment:
         assert contents(environment)[b"count"] == b"75"
         assert environment.verify() == []
@@ -548,12 +548,12 @@ with Environment.open(path) as environment, environment.write() as transaction:
 print("closed", flush=True)
 """
     with python(code, path) as writer:
-        assert said(writer) == "writing"
+        assert read_line(writer) == "writing"
         with Environment.open(path, lock_timeout=0.05) as environment:
             with pytest.raises(LockTimeoutError):
                 environment.compact()
-            tell(writer)
-            assert said(writer) == "closed"
+            send_line(writer)
+            assert read_line(writer) == "closed"
             environment.compact()
             assert contents(environment) == {**kept, b"more": b"theirs"}
 
@@ -584,7 +584,7 @@ def test_it_is_refused_within_a_transaction(path: Path) -> None:
         assert contents(environment) == {b"key": b"value"}
 
 
-def test_it_is_refused_where_nothing_may_be_written(path: Path) -> None:
+def test_it_is_refused_if_nothing_may_be_written(path: Path) -> None:
     wasteful(path)
     with (
         Environment.open(path, readonly=True) as environment,
@@ -679,7 +679,7 @@ def test_killed_at_any_point_it_leaves_one_whole_file(
     large = size(path)
     code = KILL.replace("FUNCTION", function).replace("CALL", str(call)).replace("WHEN", when)
     with python(code, path) as process:
-        assert said(process) == ""
+        assert read_line(process) == ""
     assert process.returncode == -signal.SIGKILL
     assert (size(path) < large) == renamed
     assert ("data.mdb.new" in names(path)) != renamed
@@ -709,7 +709,7 @@ for number in range(1_000_000):
     with python(code, path) as process:
         acknowledged = -1
         while acknowledged < 5 + 3 * round_:
-            acknowledged = int(said(process))
+            acknowledged = int(read_line(process))
         if round_ % 2:
             threading.Event().wait(0.002 * round_)
         process.kill()
@@ -773,9 +773,9 @@ environment.close()
 """
     limit = 200_000
     with python(code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) as process:
-        assert said(process) == "StoreFullError True"
-        assert said(process) == f"{len(kept)} []"
-        assert said(process) == "3"
+        assert read_line(process) == "StoreFullError True"
+        assert read_line(process) == f"{len(kept)} []"
+        assert read_line(process) == "3"
     assert size(path) == large
     with Environment.open(path) as environment:
         assert contents(environment) == kept
@@ -804,7 +804,7 @@ with environment.write() as transaction:
     for mode in (0o755, 0o777):  # no right to write to the directory; none to give the new file to its owner
         os.chmod(path, mode)
         with python(code, path) as process:
-            assert said(process) == "ReadOnlyError True"
+            assert read_line(process) == "ReadOnlyError True"
         with Environment.open(path) as environment:
             assert contents(environment) == {**kept, b"more": b"again"}
             assert names(path) == FILES
@@ -854,7 +854,7 @@ def test_a_file_that_was_put_in_place_of_the_open_one_is_not_destroyed(path: Pat
         assert b"more" not in contents(environment)
 
 
-def test_pages_that_are_neither_used_nor_free_are_given_back(path: Path) -> None:
+def test_pages_that_are_neither_used_nor_free_are_released(path: Path) -> None:
     kept = wasteful(path)
     file = path / "data.mdb"
     image = bytearray(file.read_bytes())

@@ -37,7 +37,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         yield opened
 
 
-def found(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
+def find_keys(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
     return {hit.document for hit in store.search("tea", where=where)}
 
 
@@ -87,7 +87,7 @@ def found(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
     ],
 )
 def test_a_dictionary_selects_documents(books: kvstore.Store, where: Mapping[str, Any], keys: set[str]) -> None:
-    assert found(books, where) == keys
+    assert find_keys(books, where) == keys
     assert books.count(where) == len(keys)
 
 
@@ -195,7 +195,7 @@ WHERES = st.recursive(
 
 
 def plainly(where: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether a document fulfils a condition, by what the words of LANGUAGE.md say."""
+    """True if a document satisfies a condition by the definitions in LANGUAGE.md."""
 
     def holds(name: str, said: Any) -> bool:
         if name == "$and":
@@ -258,10 +258,14 @@ def like(text: str, pattern: str) -> bool:
         return not text
     if pattern[0] == "%":
         return any(like(text[start:], pattern[1:]) for start in range(len(text) + 1))
-    return bool(text) and (pattern[0] == "_" or lowered(text[0]) == lowered(pattern[0])) and like(text[1:], pattern[1:])
+    return (
+        bool(text)
+        and (pattern[0] == "_" or lower_letter(text[0]) == lower_letter(pattern[0]))
+        and like(text[1:], pattern[1:])
+    )
 
 
-def lowered(letter: str) -> str:
+def lower_letter(letter: str) -> str:
     return letter.lower() if letter.isascii() else letter
 
 

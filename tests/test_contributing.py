@@ -27,13 +27,13 @@ SECTIONS = dict(re.findall(r"^##+ (.*?)\n(.*?)(?=^##|\Z)", re.sub(r"^#", "##", P
 FILE = re.compile(r"# (kvstore/[\w/]+\.py)\n")
 
 
-def fenced(text: str, language: str) -> list[str]:
+def list_fenced_blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def registries() -> Iterator[None]:
-    """What an example registers is forgotten after it."""
+    """Remove everything that an example registers at its end."""
     known: list[dict[str, Any]] = [
         systems.SYSTEMS,
         systems.STRATEGIES,
@@ -71,7 +71,7 @@ def add_file(path: str, content: str, root: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(module, "__path__", [*module.__path__, str(root / room)])
 
 
-@pytest.mark.parametrize("section", [name for name, text in SECTIONS.items() if fenced(text, "python")])
+@pytest.mark.parametrize("section", [name for name, text in SECTIONS.items() if list_fenced_blocks(text, "python")])
 @pytest.mark.usefixtures("registries")
 def test_examples_print_the_shown_output(section: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(package)
@@ -91,18 +91,18 @@ def test_examples_print_the_shown_output(section: str, package: Path, monkeypatc
 
 def test_every_kind_of_addition_has_an_example() -> None:
     for kind in ("a strategy", "a reader", "an embedder", "a structure", "a derivation", "an index", "a fact"):
-        assert fenced(SECTIONS[f"Add {kind}"], "python"), kind
+        assert list_fenced_blocks(SECTIONS[f"Add {kind}"], "python"), kind
 
 
-def test_the_picture_of_the_floors_is_that_of_pyproject() -> None:
+def test_the_picture_of_the_layers_is_that_of_pyproject() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    (picture,) = fenced(PAGE, "plain")
+    (picture,) = list_fenced_blocks(PAGE, "plain")
     assert [re.split(r"   |\n", line)[0].strip() for line in picture.splitlines() if line[0] != " "] == layers
 
 
-def test_named_files_are_there() -> None:
+def test_named_files_exist() -> None:
     links = re.findall(r"\]\(([\w./]+)\)", PAGE)
     named = re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", PAGE)
     made = set(FILE.findall(PAGE))
@@ -119,7 +119,7 @@ def test_names_on_the_page_exist_in_the_code() -> None:
             assert re.search(rf"\b(def|class) {name}\b|^{name}\b", text, re.MULTILINE), (names, path)
 
 
-def test_targets_of_make_are_there() -> None:
+def test_targets_of_make_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"make ([a-z-]+)", "".join(re.findall(r"`[^`\n]*`", PAGE)))
     assert {"install", "test", "test-slow", "lint"} <= set(targets)

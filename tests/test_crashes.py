@@ -1,9 +1,9 @@
-"""A writer is killed at named points of every kind of write and at any time: what was acknowledged is there, whole.
+"""Kill a writer at named points of every kind of write and at any time: no acknowledged change is lost or torn.
 
-Each history of writes is run once undisturbed: that tells the points it passes and what the store holds after each
-commit. Then it is run again in other processes, each killed at one point; the store must open, pass CHECK, hold exactly
-what the commits before that point left, and take a further write. With ``KILLS`` in the environment the slow tests kill
-so many times as often: ``KILLS=3`` makes more than a thousand.
+Each history of writes runs once without a kill, which records the points that it passes and the content of the store
+after each commit. Then it runs again in other processes, each killed at one point. The store must open, pass CHECK,
+contain exactly what the commits before that point left, and accept a further write. ``KILLS`` in the environment
+multiplies the number of kills of the slow tests: ``KILLS=3`` makes more than a thousand.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kvstore.errors import NotAStoreError
 from kvstore.storage import index_file
 from kvstore_migrations import migrate
 
-from .killing import dying_at, killed, watched
+from .killing import call_at_every_point, make_killer_at, run_until_killed
 
 WORDS = "Ada Lovelace Bank Engine Harbour Pump Valve Cryostat Ledger Payroll Uppsala Oslo Turbine".split()
 MAKING = {"embedder": "hashing:16", "settings": {"chunk_tokens": 16, "language": "rules"}}
@@ -93,7 +93,7 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
 
 
 def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
-    """Small commits that merge the change buffer, indexes made and refreshed, and all that is derived made anew."""
+    """Merge the change buffer by small commits, build and refresh indexes, and rebuild all derived data."""
     folder.mkdir(parents=True)
     pages = [text(draw, draw.randint(1, 3)) for _ in range(16)]
 
@@ -116,7 +116,7 @@ def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
     ]
 
 
-def held(store: kvstore.Store) -> str:
+def digest_content(store: kvstore.Store) -> str:
     """A digest of everything that a store holds but vectors, times and temperatures."""
     with store.state() as view:
         return hashlib.sha256(repr(dump(view)).encode()).hexdigest()
@@ -142,21 +142,21 @@ class Course:
     after_write: list[int] = field(default_factory=list)
 
 
-def undisturbed(history: History, seed: int, folder: Path) -> Course:
+def run_undisturbed(history: History, seed: int, folder: Path) -> Course:
     """Run a history to its end, noting points and states."""
     course = Course(history, seed, folder)
     kind = ""
 
     def hear(point: str) -> None:
         if point == "committed":
-            course.states.append(held(store))
+            course.states.append(digest_content(store))
         course.points.append((kind, point))
         course.commits.append(len(course.states) - 1)
 
     writes = history(random.Random(seed), folder)
     with kvstore.open(folder / "store", **MAKING) as store:
-        course.states.append(held(store))
-        with watched(hear):
+        course.states.append(digest_content(store))
+        with call_at_every_point(hear):
             for name, write in writes:
                 kind = name
                 write(store)
@@ -171,23 +171,23 @@ def undisturbed(history: History, seed: int, folder: Path) -> Course:
 def run(course: Course, hear: Callable[[str], None], acknowledge: Callable[[], None]) -> None:
     """The same history in a process that will not survive it."""
     writes = course.history(random.Random(course.seed), course.folder)
-    with kvstore.open(course.folder / "store", **MAKING) as store, watched(hear):
+    with kvstore.open(course.folder / "store", **MAKING) as store, call_at_every_point(hear):
         for _, write in writes:
             write(store)
             acknowledge()
 
 
-def after_the_crash(folder: Path, expected: set[str], *, copies: bool = True) -> None:
+def check_after_crash(folder: Path, expected: set[str], *, copies: bool = True) -> None:
     """The store is sound, holds one of the states expected, and takes a write; its copies are whole or absent.
 
     It is opened as the one who was killed opened it: whose death came first of all left it to be made.
     """
     with kvstore.open(folder / "store", **MAKING) as store:
         assert store.check() == []
-        assert held(store) in expected
+        assert digest_content(store) in expected
         store.put("after", "The Harbour is open again.")
         assert store.get("after") is not None
-        store.refresh()  # an index that was killed in the making does not stand in the way of the next
+        store.refresh()  # an index whose build was killed does not block the next
         assert store.check() == []
     files = {"data.mdb", "lock.mdb", "writer.lock", "synonyms.index", "vectors.index"}
     parts = {part.name for part in (folder / "store").glob("vectors-*.index")}
@@ -211,13 +211,13 @@ def courses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Course]:
     def course(seed: int, kind: History = history) -> Course:
         if (kind, seed) not in known:
             folder = tmp_path_factory.mktemp(f"course-{seed}") / "run"
-            known[kind, seed] = undisturbed(kind, seed, folder)
+            known[kind, seed] = run_undisturbed(kind, seed, folder)
         return known[kind, seed]
 
     return course
 
 
-def chosen(course: Course, count: int, draw: random.Random) -> list[int]:
+def choose_points(course: Course, count: int, draw: random.Random) -> list[int]:
     """Places in a course: every kind of write at every kind of point first, then any."""
     every: dict[tuple[str, str], list[int]] = {}
     for place, point in enumerate(course.points):
@@ -231,9 +231,9 @@ def kill_at(course: Course, place: int) -> None:
     """Kill a run at a point; its copies are looked at where it was making one, for no later write touches them."""
     kind, _ = course.points[place]
     try:
-        assert killed(lambda: run(course, dying_at(place), lambda: None)), course.points[place]
+        assert run_until_killed(lambda: run(course, make_killer_at(place), lambda: None)), course.points[place]
         expected = {course.states[course.commits[place]]}
-        after_the_crash(course.folder, expected, copies=kind in ("backup", "export"))
+        check_after_crash(course.folder, expected, copies=kind in ("backup", "export"))
     finally:
         shutil.rmtree(course.folder, ignore_errors=True)
 
@@ -243,7 +243,7 @@ def kill_after(course: Course, seconds: float) -> None:
     reading, writing = os.pipe()
     try:
         try:
-            killed(lambda: run(course, lambda _: None, lambda: os.write(writing, b".")), after=seconds)
+            run_until_killed(lambda: run(course, lambda _: None, lambda: os.write(writing, b".")), after=seconds)
             os.close(writing)
             with os.fdopen(reading, "rb") as pipe:
                 writes = len(pipe.read())
@@ -253,28 +253,31 @@ def kill_after(course: Course, seconds: float) -> None:
         if (course.folder / "store" / "data.mdb").exists():
             first = course.after_write[writes - 1] if writes else 0
             last = course.after_write[writes] if writes < len(course.after_write) else first
-            after_the_crash(course.folder, set(course.states[first : last + 1]))
+            check_after_crash(course.folder, set(course.states[first : last + 1]))
     finally:
         shutil.rmtree(course.folder, ignore_errors=True)
 
 
 @pytest.mark.slow
 def test_a_writer_killed_at_named_points(courses: Callable[..., Course]) -> None:
-    for place in chosen(courses(0), 5, random.Random(0)):
+    for place in choose_points(courses(0), 5, random.Random(0)):
         kill_at(courses(0), place)
-    for place in chosen(courses(0, upkeep), 5, random.Random(0)):
+    for place in choose_points(courses(0, upkeep), 5, random.Random(0)):
         kill_at(courses(0, upkeep), place)
 
 
 @pytest.mark.parametrize("formats", [0, 1, migrations.CURRENT_FORMAT])
-def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path, formats: int) -> None:
+def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, formats: int) -> None:
     def make() -> None:
         steps = {number: migrations.STEPS[number] for number in range(1, formats + 1)}
-        with MonkeyPatch.context() as patch, watched(dying_at(0)):  # dies before the settings are there
+        with (
+            MonkeyPatch.context() as patch,
+            call_at_every_point(make_killer_at(0)),
+        ):  # dies before the settings are there
             patch.setattr(migrations, "migrate", lambda raw: migrate(raw, steps) if steps else None)
             kvstore.open(tmp_path / "store", **MAKING)
 
-    assert killed(make)
+    assert run_until_killed(make)
     with pytest.raises(NotAStoreError, match="create it again"):
         kvstore.open(tmp_path / "store", create=False)
     with kvstore.open(tmp_path / "store", **MAKING) as store:
@@ -287,7 +290,7 @@ def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path, format
 @pytest.mark.parametrize("seed", range(10))
 def test_a_writer_killed_at_every_kind_of_point(courses: Callable[..., Course], seed: int) -> None:
     """Fifty kills a seed: with ten seeds, five hundred."""
-    for place in chosen(courses(seed), 50, random.Random(seed)):
+    for place in choose_points(courses(seed), 50, random.Random(seed)):
         kill_at(courses(seed), place)
 
 
@@ -296,7 +299,7 @@ def test_a_writer_killed_at_every_kind_of_point(courses: Callable[..., Course], 
 def test_upkeep_killed_at_every_kind_of_point(courses: Callable[..., Course], seed: int) -> None:
     """Settling, indexes of each kind made and refreshed, repair."""
     course = courses(seed, upkeep)
-    for place in chosen(course, 25 * KILLS, random.Random(seed)):
+    for place in choose_points(course, 25 * KILLS, random.Random(seed)):
         kill_at(course, place)
 
 
@@ -305,7 +308,7 @@ def test_upkeep_killed_at_every_kind_of_point(courses: Callable[..., Course], se
 def test_a_writer_killed_at_any_time(courses: Callable[..., Course], seed: int) -> None:
     course = courses(seed)
     begin = time.perf_counter()
-    assert not killed(lambda: run(course, lambda _: None, lambda: None))
+    assert not run_until_killed(lambda: run(course, lambda _: None, lambda: None))
     whole = time.perf_counter() - begin
     shutil.rmtree(course.folder)
     draw = random.Random(seed)
@@ -322,20 +325,20 @@ def old_store(path: Path, number: int) -> None:
     (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
 
 
-def migrated(path: Path) -> str:
+def migrate_copy(path: Path) -> str:
     kvstore.migrate(path)
     with kvstore.open(path, create=False) as store:
         assert store.check() == []
-        return held(store)
+        return digest_content(store)
 
 
 def kill_a_migration(number: int, folder: Path, count: int, draw: random.Random) -> None:
     """Kill the migration of a store of a former format at so many places, the last one of all among them."""
     passed: list[str] = []
     old_store(folder / "store", number)
-    with watched(passed.append):
+    with call_at_every_point(passed.append):
         kvstore.migrate(folder / "store")
-    whole = migrated(folder / "store")
+    whole = migrate_copy(folder / "store")
     shutil.rmtree(folder)
 
     for turn in range(count):
@@ -343,13 +346,13 @@ def kill_a_migration(number: int, folder: Path, count: int, draw: random.Random)
         old_store(folder / "store", number)
 
         def work(place: int = place) -> None:
-            with watched(dying_at(place)):
+            with call_at_every_point(make_killer_at(place)):
                 kvstore.migrate(folder / "store")
 
-        assert killed(work), passed[place]
-        assert migrated(folder / "store") == whole
+        assert run_until_killed(work), passed[place]
+        assert migrate_copy(folder / "store") == whole
         for copy in folder.glob(f"store.format-{number}*"):
-            assert migrated(copy) == whole
+            assert migrate_copy(copy) == whole
         shutil.rmtree(folder)
 
 

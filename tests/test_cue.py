@@ -1,4 +1,4 @@
-"""Strategy cue: paths over units and entities, what starts them, how they are told, and what it needs."""
+"""Strategy cue: paths over units and entities, their starting points and descriptions, and the required index."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_title_and_the_same_without_its_bracket_are_one_anchor(films: kvstore.
     assert "harbour" in documents(evidence, 1)
 
 
-def test_an_unknown_name_stands_for_the_nearest_known_one(films: kvstore.Store) -> None:
+def test_an_unknown_name_is_replaced_by_the_nearest_known_one(films: kvstore.Store) -> None:
     films.create_index("synonyms")
     films.execute("REFRESH INDEX synonyms")
     steps = films.retrieve("Who was Nora Quille?", using="cue").steps

@@ -50,7 +50,7 @@ def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[list
     return calls
 
 
-def dumped(store: kvstore.Store) -> dict[str, Any]:
+def dump_store(store: kvstore.Store) -> dict[str, Any]:
     with store.state() as state:
         return dump(state)
 
@@ -85,7 +85,7 @@ def test_units_are_kept_in_the_commit_and_embedded_with_the_chunks(
     assert len(embedded) == 1
     assert len(embedded[0]) == len(set(embedded[0])) == 2 + 4, "two chunks, and each unit once"
     assert nearest_unit(store, "tea is grown in assam") == "Tea is grown in Assam."
-    assert dumped(store)["phrases_parts"][2] == ("tea", {"texts": [f"{one}." for one in TEA[:-1].split(". ")]})
+    assert dump_store(store)["phrases_parts"][2] == ("tea", {"texts": [f"{one}." for one in TEA[:-1].split(". ")]})
     assert len(vectors_by_text(store)) == 7
     assert ("phrase_counts_documents", 3) in store.execute("SHOW STATS").fetchall()
     assert store.check() == []
@@ -115,7 +115,7 @@ def test_of_a_replaced_document_only_new_units_are_embedded(store: kvstore.Store
     assert [text for texts in embedded for text in texts] == ["Tea\n" + TEA.replace("morning", "evening")]
     store.delete("tea")
     assert vectors_by_text(store) == {}
-    assert not any(dumped(store)[table] for table in ("phrases_parts", "phrase_counts"))
+    assert not any(dump_store(store)[table] for table in ("phrases_parts", "phrase_counts"))
 
 
 def test_a_document_with_vectors_of_its_own_has_units_too(units: None, make_store: MakeStore) -> None:
@@ -126,7 +126,7 @@ def test_a_document_with_vectors_of_its_own_has_units_too(units: None, make_stor
     assert len(vectors_by_text(store)) == 3
     without = make_store("without", embedder="none:4")
     without.put("tea", TEA, vectors=[[1, 0, 0, 0]])
-    assert dumped(without)["phrases_parts"] and not vectors_by_text(without)
+    assert dump_store(without)["phrases_parts"] and not vectors_by_text(without)
     assert without.check() == []
 
 
@@ -150,7 +150,7 @@ def test_a_compacted_store_has_the_same_vectors(store: kvstore.Store) -> None:
     assert store.check() == []
 
 
-def dropped(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+def drop_row(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     return {found[0][0]: None}
 
 
@@ -159,12 +159,12 @@ def one_more(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     return {(int.from_bytes(key, "big") + 1).to_bytes(len(key), "big"): value}
 
 
-def of_another(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+def swap_rows(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     (key, value), (_, other) = found[0], found[-1]
     return {key: other if other != value else value[:-1] + bytes([value[-1] ^ 1])}
 
 
-@pytest.mark.parametrize("fault", [dropped, one_more, of_another])
+@pytest.mark.parametrize("fault", [drop_row, one_more, swap_rows])
 @pytest.mark.parametrize("table", ["phrases_parts", "phrases_vectors", "phrases_vector_space", "phrase_counts"])
 def test_a_fault_is_found_and_mended(
     store: kvstore.Store,
@@ -174,14 +174,14 @@ def test_a_fault_is_found_and_mended(
 ) -> None:
     fill(store)
     store.put("a", "One sentence.")
-    before = dumped(store), vectors_by_text(store)
+    before = dump_store(store), vectors_by_text(store)
     with store._session.environment.write() as view:
         view.change_many(table, fault([(bytes(key), bytes(value)) for key, value in view.scan(table)]))
     embedded.clear()
     report = store.repair()
     assert any(problem.startswith("phrase") or "phrases" in problem for problem in report.found), report.found
     assert (report.lost, report.remaining) == ([], [])
-    assert (dumped(store), vectors_by_text(store)) == before
+    assert (dump_store(store), vectors_by_text(store)) == before
     if table in ("phrases_vector_space", "phrase_counts"):
         assert embedded == [], "vectors that can be read are carried over"
 
@@ -212,10 +212,10 @@ def test_the_derivation_of_a_worker_is_stored(
     for number in range(6):
         (folder / f"{number}.txt").write_text(f"The ship {number} sails. {TEA}")
     store.ingest(folder)
-    alone = dumped(store), vectors_by_text(store)
+    alone = dump_store(store), vectors_by_text(store)
     unknowing = make_store("unknowing")
     assert unknowing.ingest(folder, workers=2).documents == 6
-    assert (dumped(unknowing), vectors_by_text(unknowing)) == alone
+    assert (dump_store(unknowing), vectors_by_text(unknowing)) == alone
 
     # Workers that know the system derive and embed it too.
     (tmp_path / "sitecustomize.py").write_text(
@@ -232,9 +232,9 @@ def test_the_derivation_of_a_worker_is_stored(
         context.setattr(Phrases, "derive", none_here)
         context.setattr(knowing._session.store, "embed", none_here)
         knowing.ingest(folder, workers=2)
-    assert (dumped(knowing), vectors_by_text(knowing)) == alone
+    assert (dump_store(knowing), vectors_by_text(knowing)) == alone
 
 
-def test_names_are_taken_once(units: None) -> None:
+def test_each_name_is_used_once(units: None) -> None:
     with pytest.raises(InputError, match="there is a structure or derivation 'phrases' already"):
         register(System("others", "", derivations=(Phrases(),)))

@@ -63,7 +63,9 @@ def lake(store: kvstore.Store, server: Server, careful: None) -> kvstore.Store:
     return store
 
 
-def _answering(*, rating: int = 5, number: int = 1, ask: Sequence[str] = ()) -> Callable[[dict[str, Any]], Planned]:
+def _make_answering(
+    *, rating: int = 5, number: int = 1, ask: Sequence[str] = ()
+) -> Callable[[dict[str, Any]], Planned]:
     """A model that finds one point in passages about green boats."""
 
     def answer(request: dict[str, Any]) -> Planned:
@@ -83,7 +85,7 @@ def _answering(*, rating: int = 5, number: int = 1, ask: Sequence[str] = ()) -> 
 
 
 def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _answering()
+    server.answering = _make_answering()
     answer = lake.ask(QUESTION, using="careful")
     assert (answer.text, answer.model, answer.problem) == ("They are green [1].", "stub", None)
     assert [citation.document for citation in answer.citations] == ["boats"]
@@ -97,18 +99,18 @@ def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvs
 
 
 def test_unsupported_or_unimportant_sentences_are_left_out(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _answering(number=4)
+    server.answering = _make_answering(number=4)
     answer = lake.ask(QUESTION, using="careful")
     assert answer.extractive and answer.model is None
     assert answer.problem is not None and "'stub' found nothing about this question in the evidence." in answer.problem
-    server.answering = _answering(rating=0)
+    server.answering = _make_answering(rating=0)
     server.requests.clear()
     assert lake.ask(QUESTION, using="careful").extractive
     assert len(server.requests) == 1
 
 
 def test_a_question_of_the_model_is_asked_of_the_store(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _answering(ask=["Which colour are the boats painted?", "and another"])
+    server.answering = _make_answering(ask=["Which colour are the boats painted?", "and another"])
     answer = lake.ask(QUESTION, using="careful")
     assert len(server.requests) == 8
     assert any("asked next: Which colour are the boats painted?" in step.detail for step in answer.evidence.steps)
@@ -128,6 +130,6 @@ def test_a_model_that_gives_no_json_twice_or_is_down_leaves_an_extractive_answer
 
 
 def test_explain_analyze_shows_the_prompts_of_the_model(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _answering()
+    server.answering = _make_answering()
     rows = lake.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' USING careful").fetchall()
     assert [row[0] for row in rows].count("points of passages") == 3

@@ -18,7 +18,7 @@ PLAIN = {"close", "state", "to_arrow", "to_pandas"}
 CLASSES = (kvstore.Store, kvstore.Snapshot, kvstore.Transaction, kvstore.Cursor)
 
 
-def documented() -> Iterator[tuple[str, Any]]:
+def iter_documented() -> Iterator[tuple[str, Any]]:
     """Everything public that may have an example: each method once, by its full name."""
     seen: dict[str, Any] = {"kvstore": kvstore}
     for name in kvstore.__all__:
@@ -34,7 +34,7 @@ def documented() -> Iterator[tuple[str, Any]]:
 
 EXAMPLES = {
     name: examples
-    for name, value in documented()
+    for name, value in iter_documented()
     if (examples := doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""))
 }
 #: The store that the examples of its methods go on with.
@@ -63,5 +63,5 @@ def test_every_method_has_an_example(of: type) -> None:
 
 
 def test_public_names_are_documented() -> None:
-    assert [name for name, value in documented() if not inspect.getdoc(value)] == []
+    assert [name for name, value in iter_documented() if not inspect.getdoc(value)] == []
     assert {"kvstore", "kvstore.store.opening.open_store", "kvstore.store.opening.migrate_store"} <= set(EXAMPLES)

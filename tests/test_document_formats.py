@@ -49,7 +49,7 @@ def one(data: bytes | str, key: str, format: str | None = None, /, **options: ob
     return document
 
 
-def packed(parts: dict[str, str | bytes]) -> bytes:
+def pack_parts(parts: dict[str, str | bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
@@ -61,8 +61,8 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def kept(source: str, text: str) -> float:
-    """The share of the source's words that stand in the text in their order."""
+def compute_kept_share(source: str, text: str) -> float:
+    """Return the share of the words of the source that the text contains in the same order."""
     wanted, found = words(source), words(text)
     blocks = SequenceMatcher(None, wanted, found, autojunk=False).get_matching_blocks()
     return sum(block.size for block in blocks) / len(wanted)
@@ -120,7 +120,7 @@ def book(
         parts[f"{folder}nav.xhtml"] = page(f'<nav xmlns:epub="e" epub:type="toc">{nav}</nav>')
     if ncx:
         parts[f"{folder}toc.ncx"] = f'<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>{ncx}</navMap></ncx>'
-    return packed(parts)
+    return pack_parts(parts)
 
 
 BODIES = [f"<p>{text}</p>" for text in PROSE]
@@ -162,7 +162,7 @@ BOOKS = {
 def test_a_book_is_read_in_the_order_of_its_spine(name: str) -> None:
     document = one(BOOKS[name], "keeper.epub")
     assert headings(document.text) == ["# One", "# Two", "## Deep"]
-    assert kept(" ".join(PROSE), document.text) == 1
+    assert compute_kept_share(" ".join(PROSE), document.text) == 1
     assert (document.title, document.meta) == ("The Keeper", {"author": "Ada, Bea", "date": "1901"})
 
 
@@ -194,7 +194,7 @@ def odt(body: str, styles: str = "", **more: str) -> bytes:
         f'<?xml version="1.0"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
         f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
-    return packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, **more})
+    return pack_parts({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, **more})
 
 
 ODTS = {
@@ -358,7 +358,7 @@ def sheet_by_hand() -> bytes:
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     kinds = "http://schemas.openxmlformats.org/package/2006"
     kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-    return packed(
+    return pack_parts(
         {
             "[Content_Types].xml": f'<Types xmlns="{kinds}/content-types"><Default Extension="xml" ContentType="application/xml"/>'
             f'<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
@@ -473,7 +473,7 @@ def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> Non
     ]
     assert documents[0].meta["attachments"] == ["plan.md", "a.png", "b.pdf", "message.eml"]
     assert documents[1].meta == {"attached_to": "m.eml"}
-    assert passed_over(found) == {"m.eml/a.png": "suffix .png"}
+    assert list_skipped(found) == {"m.eml/a.png": "suffix .png"}
     (failure,) = [item for item in found if isinstance(item, ReadFailure)]
     assert failure.place == "m.eml/b.pdf" and "not PDF" in failure.reason
 
@@ -489,7 +489,7 @@ def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> Non
         b"Subject: =?utf-8?b?U8O8ZA==?=\nContent-Type: text/plain; charset=utf-8; format=flowed\n\nZw\xc3\xb6lf \nSchiffe\n",
     ],
 )
-def test_the_words_of_a_mail_come_through_whatever_wrote_it(raw: bytes) -> None:
+def test_the_words_of_a_mail_of_any_program_are_read(raw: bytes) -> None:
     document = one(raw, "a.eml")
     assert (document.title, document.text) == ("Süd", "Zwölf Schiffe\n")
 
@@ -538,7 +538,7 @@ def test_the_same_mail_in_two_files_is_one_document_and_another_of_its_id_is_kep
 def test_a_mail_forwarded_any_number_of_times_is_read() -> None:
     text = "".join(f"--- Original Message ---\n\nround {number}\n\n" for number in range(2000))
     document = one(f"Subject: x\n\n{text}", "a.eml")
-    assert kept(text, document.text) == 1
+    assert compute_kept_share(text, document.text) == 1
 
 
 def test_a_mailbox_is_cut_into_messages() -> None:
@@ -564,7 +564,7 @@ def parts_of_mail(number: int) -> str:
     return "Subject: x\nContent-Type: multipart/mixed; boundary=x\n\n" + part * number + "--x--\n"
 
 
-def nested_mail(depth: int) -> str:
+def make_nested_mail(depth: int) -> str:
     heads = (f"Content-Type: multipart/mixed; boundary=x{level}\n\n--x{level}\n" for level in range(depth))
     return f"Subject: x\n{''.join(heads)}Content-Type: text/plain\n\nHello.\n"
 
@@ -577,7 +577,7 @@ def nested_mail(depth: int) -> str:
         (f"Subject: {'=?utf-8?q?a?= ' * 15_000}\n\nHello.\n", "4,096; shorten it"),
         (f"Subject: x\nTo: {', '.join(f'a{n}@b.c' for n in range(200_000))}\n\nHello.\n", "262,144; shorten it"),
         (parts_of_mail(10_001), "more than 10,000 parts, the limit of a message; split it"),
-        (nested_mail(51), "nests parts more than 50 deep, the limit of a message; unpack it"),
+        (make_nested_mail(51), "nests parts more than 50 deep, the limit of a message; unpack it"),
     ],
     ids=["Content-Type", "Content-Disposition", "Subject", "To", "parts", "depth"],
 )
@@ -593,7 +593,7 @@ def test_a_mail_beyond_a_limit_is_refused_and_its_neighbours_in_a_file_are_read(
 @pytest.mark.slow
 def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one(parts_of_mail(3000), "a.eml").text.count("Hello.") == 3000
-    assert one(nested_mail(49), "a.eml").text == "Hello.\n"
+    assert one(make_nested_mail(49), "a.eml").text == "Hello.\n"
     names = [f'"Lee, Ann {number}" <ann{number}@x.org>' for number in range(5000)]
     parsed: list[int] = []
     parse = mail_messages.policy.default.header_fetch_parse
@@ -658,7 +658,7 @@ def test_a_part_of_a_book_that_several_items_name_is_read_once(monkeypatch: pyte
         return read_part(self, part)
 
     monkeypatch.setattr(Package, "read_part", record)
-    assert one(packed(parts), "a.epub").text == "The lamp is lit.\n"
+    assert one(pack_parts(parts), "a.epub").text == "The lamp is lit.\n"
     assert names.count("a.xhtml") == 1
 
 
@@ -783,14 +783,14 @@ def test_names_of_definitions_are_entities(tmp_path: Path) -> None:
 
 
 def test_archives_are_read_file_by_file() -> None:
-    data = packed(
+    data = pack_parts(
         {"b/two.md": "# Two", "a.txt": "one", ".hidden.txt": "x", "__MACOSX/a.txt": "x", "c.bin": "x", "d.pdf": "x"}
     )
     found = read(data, "all.zip")
     documents = [item for item in found if isinstance(item, RawDocument)]
     assert [(each.key, each.text) for each in documents] == [("all.zip/a.txt", "one"), ("all.zip/b/two.md", "# Two")]
     assert [item.place for item in found if isinstance(item, ReadFailure)] == ["all.zip/d.pdf"]
-    assert passed_over(found) == {
+    assert list_skipped(found) == {
         "all.zip/.hidden.txt": "hidden",
         "all.zip/__MACOSX/a.txt": "hidden",
         "all.zip/c.bin": "suffix .bin",
@@ -799,10 +799,10 @@ def test_archives_are_read_file_by_file() -> None:
     rows = read(gzip.compress(b"id,text\n1,a\n,b\n"), "rows.csv.gz")
     assert [each.key for each in rows] == ["1", "rows.csv.gz:3"]
     with pytest.raises(ReaderError, match="no file with a known suffix"):
-        read(packed({"a.bin": b"x"}), "a.zip")
+        read(pack_parts({"a.bin": b"x"}), "a.zip")
 
 
-def passed_over(found: list[Any]) -> dict[str, str]:
+def list_skipped(found: list[Any]) -> dict[str, str]:
     return {item.place: item.reason for item in found if isinstance(item, SkippedPart)}
 
 
@@ -844,12 +844,12 @@ def test_members_of_a_tar_archive_that_are_not_files_are_skipped_and_counted() -
             (f"{key}/a.txt", "one"),
             (f"{key}/b.md", "# Two"),
         ]
-        assert sorted(Counter(passed_over(found).values()).items()) == [
+        assert sorted(Counter(list_skipped(found).values()).items()) == [
             ("devices", 2), ("hidden", 1), ("links in archives", 2), ("no suffix", 1), ("paths outside the archive", 3), ("suffix .bin", 1),
         ]  # fmt: skip
         assert not any(isinstance(item, ReadFailure) for item in found)
     (inner,) = [
-        item for item in read(packed({"../a.txt": "x", "b.txt": "y"}), "a.zip") if isinstance(item, RawDocument)
+        item for item in read(pack_parts({"../a.txt": "x", "b.txt": "y"}), "a.zip") if isinstance(item, RawDocument)
     ]
     assert inner.key == "a.zip/b.txt"
 
@@ -884,7 +884,9 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
     whole = book({"a.xhtml": BODIES[0], "b.xhtml": BODIES[1], "c.xhtml": BODIES[2]})
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
-    broken = packed({**{name: part for name, part in parts.items() if "b.xhtml" not in name}, "OEBPS/c.xhtml": b"\0"})
+    broken = pack_parts(
+        {**{name: part for name, part in parts.items() if "b.xhtml" not in name}, "OEBPS/c.xhtml": b"\0"}
+    )
     document, *lacking = read(broken, "keeper.epub")
     assert document.text == f"{PROSE[0]}\n" and len(lacking) == 2
     (tmp_path / "keeper.epub").write_bytes(broken)
@@ -897,7 +899,7 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
             in report.remarks[0]
         )
     with pytest.raises(ReaderError, match="its pages are missing or cannot be read"):
-        read(packed({name: part for name, part in parts.items() if not name.endswith(".xhtml")}), "a.epub")
+        read(pack_parts({name: part for name, part in parts.items() if not name.endswith(".xhtml")}), "a.epub")
 
 
 # --- rst, AsciiDoc ---------------------------------------------------------------------------------------------------
@@ -982,7 +984,7 @@ def test_manual_pages_become_markdown(markup: str, text: str) -> None:
             "cat(1): join files",
             {"section": "1", "date": "May 1, 2024", "source": "X"},
         )
-        assert one(gzip.compress(markup.encode()), "a.1.gz").text == text  # told by how it begins
+        assert one(gzip.compress(markup.encode()), "a.1.gz").text == text  # recognized by its beginning
 
 
 def test_a_manual_page_that_names_another_is_passed_over_and_one_without_end_refused() -> None:
@@ -1237,7 +1239,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "a.tar": lambda: tape(("a.md", b"# T", tarfile.REGTYPE), ("b.txt", b"x", tarfile.REGTYPE)),
     "a.md.xz": lambda: lzma.compress(b"# T"),
     "a.md.bz2": lambda: bz2.compress(b"# T"),
-    "a.zip": lambda: packed({"a.md": "# T", "b.odt": odt("<text:p>x</text:p>")}),
+    "a.zip": lambda: pack_parts({"a.md": "# T", "b.odt": odt("<text:p>x</text:p>")}),
     "a.rst": lambda: b"T\n=\n\n.. note:: x\n",
     "a.org": lambda: b"* T\n- x\n| a |\n#+begin_src\n1\n#+end_src\n",
     "a.xml": lambda: b"<a><p>x</p><list><item><p>y</p></item></list><table><row><cell>z</cell></row></table></a>",
@@ -1309,18 +1311,18 @@ def test_any_text_is_read_or_refused(format: str, text: str) -> None:
 @pytest.mark.slow
 def test_bombs_are_refused_before_they_are_unpacked() -> None:
     zeros = bytes(1 << 24)
-    inner = packed({f"{number}.txt": zeros for number in range(8)})
-    middle = packed({f"{number}.zip": inner for number in range(8)})
-    found = read(packed({f"{number}.zip": middle for number in range(8)}), "a.zip")
+    inner = pack_parts({f"{number}.txt": zeros for number in range(8)})
+    middle = pack_parts({f"{number}.zip": inner for number in range(8)})
+    found = read(pack_parts({f"{number}.zip": middle for number in range(8)}), "a.zip")
     assert all(isinstance(item, ReadFailure) for item in found[1:]) and any("limit" in item.reason for item in found)
     with pytest.raises(ReaderError, match="unpacks to"):
-        read(packed({f"{number}.txt": bytes(1 << 26) for number in range(9)}), "a.zip")
+        read(pack_parts({f"{number}.txt": bytes(1 << 26) for number in range(9)}), "a.zip")
     deep = "<text:section>" * 300 + "x" + "</text:section>" * 300
     with pytest.raises(ReaderError, match="200 deep"):
         read(odt(deep), "a.odt")
     entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
     with pytest.raises(ReaderError, match="its own entities"):
-        read(packed({"content.xml": entities}), "a.odt")
+        read(pack_parts({"content.xml": entities}), "a.odt")
     with pytest.raises(ReaderError, match="old .od file|locked"):
         read(b"\xd0\xcf\x11\xe0" + bytes(100), "a.odt")
 

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from other_process import python, said
+from other_process import python, read_line
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -118,7 +118,7 @@ def test_a_store_that_another_process_has_open_keeps_its_settings(tmp_path: Path
         with python(
             "import kvstore; other = kvstore.open(path); print('open', flush=True); sys.stdin.read()", path
         ) as other:
-            assert said(other) == "open"
+            assert read_line(other) == "open"
             report = store.ingest(german)
         assert store.settings.stemmer == "english"
         assert "this store stems English words" in report.remarks[0]

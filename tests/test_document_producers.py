@@ -37,7 +37,7 @@ LEAST = 0.995
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever calls anybody fails."""
+    """Make every connection fail."""
 
     def refuse(*called: object) -> None:
         raise AssertionError(f"the network is called: {called}")
@@ -56,7 +56,7 @@ def cases(*, by_library: bool) -> list[tuple[str, str]]:
 
 
 def file_of(suffix: str, name: str) -> bytes:
-    """What a producer writes; skips where its library is not there, or cannot work on this machine."""
+    """Return the file that a producer writes; skip the test if its library is missing or does not work on this machine."""
     needed = made.NEEDS.get(f"{suffix} {name}")
     if needed is not None:
         try:
@@ -72,8 +72,8 @@ def texts(data: bytes, key: str, **options: object) -> str:
     return "\n".join(document.text for document in found)
 
 
-def lost(source: str, text: str) -> list[str]:
-    """The words of the source that do not stand in the text in their order; markup does not part words."""
+def find_lost_words(source: str, text: str) -> list[str]:
+    """Return the words of the source that the text does not contain in the same order; markup does not split words."""
     wanted, found = (re.findall(r"\w+", each) for each in (source, text))
     blocks = SequenceMatcher(None, wanted, found, autojunk=False).get_matching_blocks()
     kept = {place for block in blocks for place in range(block.a, block.a + block.size)}
@@ -82,7 +82,7 @@ def lost(source: str, text: str) -> list[str]:
 
 def check(suffix: str, name: str) -> None:
     words = made.latin_words() if suffix == ".pdf" else made.WORDS
-    missing = lost(words, texts(file_of(suffix, name), f"lights{suffix}"))
+    missing = find_lost_words(words, texts(file_of(suffix, name), f"lights{suffix}"))
     assert len(missing) <= (1 - LEAST) * len(words.split()), missing
 
 
@@ -91,7 +91,7 @@ def test_every_format_has_five_producers() -> None:
 
 
 @pytest.mark.parametrize(("suffix", "name"), cases(by_library=False))
-def test_the_words_of_a_file_come_through_in_their_order(suffix: str, name: str) -> None:
+def test_the_words_of_a_file_are_read_in_their_order(suffix: str, name: str) -> None:
     check(suffix, name)
 
 
@@ -193,11 +193,11 @@ def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> 
         [made.shape(2, made.paragraphs(made.TITLE), "title") + made.shape(3, made.paragraphs("x"))]
     )
     before = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
-    parts = made.unpacked(plain)
+    parts = made.unpack_zip(plain)
     types = parts["[Content_Types].xml"].replace(
         before, f"application/vnd.ms-powerpoint.{kind}.macroEnabled.main+xml".encode()
     )
-    macro = made.packed({**parts, "[Content_Types].xml": types, "ppt/vbaProject.bin": b"\0" * 99})
+    macro = made.pack_zip({**parts, "[Content_Types].xml": types, "ppt/vbaProject.bin": b"\0" * 99})
     assert texts(macro, "a.pptm") == texts(plain, "a.pptx") == f"## {made.TITLE}\n\nx\n"
 
 
@@ -260,10 +260,10 @@ def test_slides_of_opendocument_have_notes_and_repeated_texts_are_reported() -> 
 def test_an_opendocument_that_is_another_or_locked_is_refused(suffix: str) -> None:
     with pytest.raises(ReaderError, match=rf"a\{suffix}: is not {suffix[1:].upper()} \(it contains no "):
         texts(made.opendocument("chart", ""), f"a{suffix}")
-    parts = made.unpacked(made.opendocument("text", "<text:p>x</text:p>"))
+    parts = made.unpack_zip(made.opendocument("text", "<text:p>x</text:p>"))
     locked = parts["META-INF/manifest.xml"].replace(b"/>", b"><manifest:encryption-data/></manifest:file-entry>", 1)
     with pytest.raises(ReaderError, match="is locked with a password"):
-        texts(made.packed({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
+        texts(made.pack_zip({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
 
 
 def test_a_word_of_which_some_letters_are_emphasised_is_one_word() -> None:
@@ -366,7 +366,7 @@ FRAGMENT = {
 
 
 @pytest.mark.parametrize("suffix", FRAGMENT)
-def test_source_code_comes_through_whatever_editor_wrote_it(suffix: str) -> None:
+def test_source_code_of_any_editor_is_read(suffix: str) -> None:
     pytest.importorskip("tree_sitter")
     assert f".{suffix}" in LANGUAGES
     code = FRAGMENT[suffix].format("count_ships", "says the keeper")
@@ -379,7 +379,7 @@ def test_source_code_comes_through_whatever_editor_wrote_it(suffix: str) -> None
     )
     for form in forms:
         text = texts(form.encode(), f"a.{suffix}")
-        assert not lost(form, text)
+        assert not find_lost_words(form, text)
     assert re.search(r"^#+ count_ships$", texts(code.encode(), f"a.{suffix}"), re.M)
 
 
@@ -394,7 +394,7 @@ def test_pages_of_columns_with_running_heads_are_read_in_their_order(columns: in
     (document,) = read_bytes(data, "a.pdf")
     assert isinstance(document, RawDocument)
     source = " ".join(f"{part} {made.latin_words()} {part}" for part in made.PARTS)
-    missing = lost(source, document.text)
+    missing = find_lost_words(source, document.text)
     assert len(missing) <= (1 - LEAST) * len(source.split()), missing
     assert "Annals" not in document.text
     told = [part.reason for part in document.left_out]
@@ -461,7 +461,7 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     negative[124:136] = b"\xff" * 11 + b"\x00"
     negative[148:156] = b"%06o\0 " % (sum(negative[:148]) + 8 * 32 + sum(negative[156:512]))
     yield "a.tar", bytes(negative) * 3 + bytes(1024)
-    yield "a.tar.xz", lzma.compress(made.taped({"a.txt.xz": lzma.compress(bytes(1 << 24))}))
+    yield "a.tar.xz", lzma.compress(made.pack_tar({"a.txt.xz": lzma.compress(bytes(1 << 24))}))
     yield "a.pdf", pdf_of(zlib.compress(zlib.compress(b"BT /F1 9 Tf (x) Tj ET " * (1 << 20))))
 
 

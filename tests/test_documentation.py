@@ -43,7 +43,7 @@ SHOWING = [
 
 
 def tool(name: str) -> dict[Path, str]:
-    """The files that a tool of the documentation makes, and what is to stand in them."""
+    """Return the files that a tool of the documentation generates, with their contents."""
     made = tool_module(name).build_files()
     assert isinstance(made, dict)
     return made
@@ -57,7 +57,7 @@ def table(page: str, header: str) -> dict[str, str]:
     return {first.strip("` "): second.strip("` ") for first, second, *_ in cells}
 
 
-def typed(page: str) -> Iterator[list[str]]:
+def iter_typed_commands(page: str) -> Iterator[list[str]]:
     """The arguments of every ``kvstore ...`` of a page."""
     lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
     lines += [
@@ -82,13 +82,13 @@ def statements(page: str) -> Iterator[str]:
             yield block.text
         for command in commands(block.text) if block.language == "console" else ():
             yield from (piece.text for piece in split_items(command.input) if not piece.is_command)
-    for arguments in typed(page):
+    for arguments in iter_typed_commands(page):
         yield from (value for option, value in pairwise(arguments) if option == "-c")
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_and_statements_can_be_typed(name: str) -> None:
-    for words in typed(PAGES[name]):
+    for words in iter_typed_commands(PAGES[name]):
         if words[0].startswith("-") or words[0].isupper():  # kvstore --version, kvstore COMMAND --help
             continue
         command = cli.commands.get(words[0])
@@ -187,7 +187,7 @@ def test_every_page_can_be_reached() -> None:
     assert {ROOT / taken_in.get(page, f"docs/{page}") for page in site} == pages
 
 
-def test_named_files_and_targets_are_there() -> None:
+def test_named_files_and_targets_exist() -> None:
     text = "".join(PAGES.values())
     named = set(re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text))
     named |= {"LICENSE"}

@@ -26,7 +26,7 @@ from kvstore.structures.names.aliases import Alias
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 from kvstore.text.normalize import to_entity_key
 
-# Few words, so that names recur, contain each other, come and go, and stand in titles, headings and text.
+# Few words, so that names recur, contain each other, and occur in titles, headings and text.
 WORDS = [
     "Ada",
     "Lovelace",
@@ -106,7 +106,7 @@ transactions = st.lists(
 
 
 class Model:
-    """What survives a history: the documents, edges and aliases that a store should hold."""
+    """The expected content of a store: the documents, edges and aliases that survive a history."""
 
     def __init__(self) -> None:
         self.documents: dict[str, dict] = {}
@@ -174,7 +174,7 @@ class Model:
             self.written[key] = WrittenPassages({**before.passages, **value.passages})
 
     def _fit(self, transaction: kvstore.Transaction, key: str) -> None:
-        """What was written of passages that a document has no more is gone."""
+        """Remove texts that were written about passages that a document no longer has."""
         if key in self.written:
             pairs = self.documents[key]["format"] == "pairs"
             digests = (
@@ -248,17 +248,17 @@ def dump_of(store: kvstore.Store) -> dict[str, list]:
 @settings(max_examples=num_examples(25), deadline=None)
 @given(transactions)
 def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
-    lived_and_fresh(history)
+    compare_history_with_fresh_store(history)
 
 
 @pytest.mark.slow
 @settings(max_examples=num_examples(100), deadline=None)
 @given(transactions)
 def test_a_hundred_histories_give_the_dump_of_a_fresh_store(history: list) -> None:
-    lived_and_fresh(history)
+    compare_history_with_fresh_store(history)
 
 
-def lived_and_fresh(history: list) -> None:
+def compare_history_with_fresh_store(history: list) -> None:
     """Live through a history, and compare its dump with that of a fresh store and of an imported one."""
     model = Model()
     with tempfile.TemporaryDirectory() as name:
@@ -336,7 +336,7 @@ def test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store(data:
 
 
 @pytest.mark.parametrize("title", ["Old Bank", "Bank", "Bank Street", "Engine"])
-def test_a_name_goes_from_texts_that_do_not_introduce_it(title: str) -> None:
+def test_a_deleted_name_disappears_from_texts_that_do_not_introduce_it(title: str) -> None:
     """Alone, around another name that stays, inside one, and beside one that it shares a word with."""
     titles = ["Old Bank", "Bank", "Bank Street", "Engine"]
     documents = [{"text": "It is shut.", "title": known} for known in titles]

@@ -1,4 +1,4 @@
-"""Which stated edges are accepted: a function of their set, kept exactly through any history."""
+"""Accepted edges are a function of the set of stated edges, maintained exactly through any history."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_any_history_gives_the_verdicts_of_the_remaining_documents(
         view.abort()
 
 
-def accepted(store: kvstore.Store) -> set[tuple[str, str]]:
+def list_accepted(store: kvstore.Store) -> set[tuple[str, str]]:
     return set(store.execute("SELECT child, parent FROM edges WHERE accepted"))
 
 
@@ -117,10 +117,10 @@ def test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back(store: kvstor
     for child, parent in permutations(["tug", "ship", "vessel"], 2):
         if (child, parent) in {("tug", "ship"), ("ship", "vessel"), ("tug", "vessel")}:
             store.put_edge(child, parent)
-    assert accepted(store) == {("tug", "ship"), ("ship", "vessel")}
+    assert list_accepted(store) == {("tug", "ship"), ("ship", "vessel")}
     assert [row.parent for row in store.lookup("tug")] == ["ship"]
     store.delete_edge("ship", "vessel")
-    assert accepted(store) == {("tug", "ship"), ("tug", "vessel")}
+    assert list_accepted(store) == {("tug", "ship"), ("tug", "vessel")}
 
 
 def test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone(store: kvstore.Store) -> None:
@@ -128,12 +128,12 @@ def test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gon
     store.put("one", "tug,ship\nship,vessel\nvessel,tug\n", **fleet)
     store.put("two", "vessel,tug\n", **fleet)
     store.put("three", "ship,vessel\n", **fleet)
-    assert accepted(store) == {("ship", "vessel"), ("vessel", "tug")}
+    assert list_accepted(store) == {("ship", "vessel"), ("vessel", "tug")}
     store.delete("three")
     store.delete("two")
-    assert accepted(store) == {("tug", "ship"), ("ship", "vessel")}, "of equals the first that is said"
+    assert list_accepted(store) == {("tug", "ship"), ("ship", "vessel")}, "of equals the first that is said"
     store.put("one", "ship,vessel\nvessel,tug\n", **fleet)
-    assert accepted(store) == {("ship", "vessel"), ("vessel", "tug")}
+    assert list_accepted(store) == {("ship", "vessel"), ("vessel", "tug")}
 
 
 def test_refused_edges_are_shown_and_nowhere_followed(store: kvstore.Store) -> None:

@@ -33,7 +33,7 @@ def test_an_edge_makes_both_names_known_and_finds_them_in_older_texts(store: kvs
     assert store.statistics()["trees"] == store.statistics()["stated_edges"] == 0
 
 
-def test_stating_twice_and_taking_back_twice_change_nothing(store: kvstore.Store) -> None:
+def test_stating_twice_and_withdrawing_twice_change_nothing(store: kvstore.Store) -> None:
     assert store.put_edge("Tug", "Ship", tree="fleet")
     assert not store.put_edge("TUG", "ship", tree="fleet")
     assert store.lookup("tug")[0].entity == "Tug", "the first spelling stays"

@@ -186,7 +186,7 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+def hide_libraries(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in packages else real(name))
 
@@ -204,7 +204,7 @@ def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
 def test_a_missing_package_is_named_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, empty_cache: Path, name: str, missing: list[str]
 ) -> None:
-    lacking(monkeypatch, *missing)
+    hide_libraries(monkeypatch, *missing)
     embedder = open_embedder(name)
     for package in missing:
         with pytest.raises(EmbedderError, match=rf"{package.replace('_', '.')}.*pip install 'kvstore\[local\]'"):
@@ -310,7 +310,7 @@ print(sorted(loaded), sorted(os.listdir(cache)) if os.path.isdir(cache) else Non
 """
 
 
-def asked(name: str, cache: str | Path) -> str:
+def ask(name: str, cache: str | Path) -> str:
     run = subprocess.run(
         [sys.executable, "-c", ASK, name],
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
@@ -325,10 +325,10 @@ def asked(name: str, cache: str | Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-int8"])
 def test_the_default_needs_no_torch_and_the_cache_holds_nothing_but_its_export(empty_cache: Path, name: str) -> None:
-    assert asked(name, empty_cache) == asked(name, empty_cache) == "[] ['kvstore']\n"
+    assert ask(name, empty_cache) == ask(name, empty_cache) == "[] ['kvstore']\n"
     [folder] = (empty_cache / "kvstore" / "models").iterdir()
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "tokenizer.json", "embedder.json"}
-    assert asked(name, "/dev/null") == "[] None\n"
+    assert ask(name, "/dev/null") == "[] None\n"
 
 
 @pytest.fixture(scope="module")
@@ -348,13 +348,13 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_torch_is_imported_for_the_export_only(empty_cache: Path, another: Path) -> None:
     name = f"sentence-transformers:{another}"
-    assert asked(name, empty_cache) == "['sentence_transformers', 'torch', 'transformers'] ['kvstore']\n"
-    assert asked(name, empty_cache) == "[] ['kvstore']\n"
+    assert ask(name, empty_cache) == "['sentence_transformers', 'torch', 'transformers'] ['kvstore']\n"
+    assert ask(name, empty_cache) == "[] ['kvstore']\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "embedder.json"])
-def test_a_damaged_export_is_made_again(empty_cache: Path, minilm: Embedder, name: str) -> None:
+def test_a_damaged_export_is_repeated(empty_cache: Path, minilm: Embedder, name: str) -> None:
     open_embedder().embed_query("first")
     [path] = (empty_cache / "kvstore" / "models").glob(f"*/{name}")
     whole = path.read_bytes()
@@ -386,7 +386,7 @@ def test_an_export_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch, emp
 def test_without_onnxruntime_torch_runs_the_model(
     monkeypatch: pytest.MonkeyPatch, empty_cache: Path, minilm: Embedder
 ) -> None:
-    lacking(monkeypatch, "onnxruntime")
+    hide_libraries(monkeypatch, "onnxruntime")
     np.testing.assert_allclose(open_embedder().embed_query("text"), minilm.embed_query("text"), atol=1e-5)
     with pytest.raises(EmbedderError, match=r"onnxruntime is missing; run pip install 'kvstore\[local\]'"):
         open_embedder("all-MiniLM-L6-v2-int8").embed_query("text")

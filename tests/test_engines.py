@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from test_bulk_ingest import a_reader_that, dumped
+from test_bulk_ingest import a_reader_that, dump_store
 
 import kvstore
 from kvstore import errors
@@ -152,14 +152,14 @@ class _Scripted:
         return "was lost"
 
 
-def _found(
+def _run_script(
     script: Callable[[SourceRanges], Sequence[object] | None], keys: Sequence[str]
 ) -> tuple[list[object], _Elsewhere]:
     engine = _Elsewhere(script)
-    return _found_by(engine, keys), engine
+    return _read_with(engine, keys), engine
 
 
-def _found_by(engine: Engine, keys: Sequence[str]) -> list[object]:
+def _read_with(engine: Engine, keys: Sequence[str]) -> list[object]:
     sources = [Source(key, key, None, None, key) for key in keys]
     job = Job("", None, None, {}, None, [])  # type: ignore[arg-type]
     with WorkerPool(job, sources, engine, Limits()) as pool:
@@ -170,12 +170,12 @@ def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
     def script(task: SourceRanges) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
-    found, engine = _found(script, ["a", "bad", "c"])
+    found, engine = _run_script(script, ["a", "bad", "c"])
     assert [item and item.place for item in found] == [None, "bad", None, None]  # type: ignore[attr-defined]
     assert engine.tasks == [[0], [1], [1], [2]]
 
 
-def test_a_file_is_tried_again_where_its_worker_was_lost_once() -> None:
+def test_a_file_is_retried_if_its_worker_was_lost_once() -> None:
     lost: list[bool] = []
 
     def script(task: SourceRanges) -> Sequence[object] | None:
@@ -184,7 +184,7 @@ def test_a_file_is_tried_again_where_its_worker_was_lost_once() -> None:
             return None
         return [("done", task[0][0])]
 
-    assert _found(script, ["a", "b"])[0] == [None, None]
+    assert _run_script(script, ["a", "b"])[0] == [None, None]
 
 
 class _Queued(_Scripted):
@@ -235,32 +235,32 @@ def test_a_worker_has_its_next_task_while_it_is_at_one_as_long_as_there_are_many
                 at.append((self.given[0], len(self.given)))
             return super().read()
 
-    assert _found_by(_OneQueue(Slow), "abcdef") == [None] * 6
+    assert _read_with(_OneQueue(Slow), "abcdef") == [None] * 6
     assert at == [(0, 2), (1, 2), (2, 2), (3, 2), (4, 1), (5, 1)]
 
 
-def test_tasks_may_come_to_a_worker_in_another_order() -> None:
+def test_a_worker_may_get_tasks_in_another_order() -> None:
     """Two messages to an actor may be taken in either order: what was sent last may be done first."""
 
     class LastFirst(_Queued):
         def assign(self, task: SourceRanges) -> None:
             self.given[:0] = [number for number, _, _ in task]
 
-    assert _found_by(_OneQueue(LastFirst), "abcdef") == [None] * 6
+    assert _read_with(_OneQueue(LastFirst), "abcdef") == [None] * 6
 
 
-def test_a_file_that_was_given_ahead_is_tried_again_alone() -> None:
+def test_a_file_that_was_sent_ahead_is_retried_alone() -> None:
     def script(task: SourceRanges) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
-    found, engine = _found(script, ["bad", *"abcdef"])
+    found, engine = _run_script(script, ["bad", *"abcdef"])
     assert [item and item.place for item in found] == ["bad", *[None] * 7]  # type: ignore[attr-defined]
     assert engine.tasks.count([0]) <= 3
 
 
 def test_tasks_become_smaller_towards_the_end() -> None:
     """A worker has enough to do while what it found is committed, and no worker has much left when another has not."""
-    found, engine = _found(lambda task: [("done", number) for number, _, _ in task], [str(n) for n in range(2000)])
+    found, engine = _run_script(lambda task: [("done", number) for number, _, _ in task], [str(n) for n in range(2000)])
     assert found == [None] * 2000
     sizes = [len(task) for task in engine.tasks]
     assert sizes == sorted(sizes, reverse=True)
@@ -273,7 +273,7 @@ def test_tasks_queued_for_a_worker_that_ends_go_unchanged_to_another() -> None:
         bad = any(source.key == "bad" for _, _, source in task)
         return None if bad else [("done", number) for number, _, _ in task]
 
-    found, engine = _found(script, ["bad", *(str(n) for n in range(99))])
+    found, engine = _run_script(script, ["bad", *(str(n) for n in range(99))])
     assert [item and item.place for item in found] == ["bad", *[None] * 100]  # type: ignore[attr-defined]
     first, ahead = engine.tasks[:2]
     assert len(first) > 1
@@ -309,7 +309,7 @@ def test_a_file_that_a_worker_does_not_see_is_sent_unless_it_is_too_large() -> N
             return [("begin", number), ("absent", number)]
         return [("done", number)]
 
-    found, engine = _found(script, ["small", "large", "here"])
+    found, engine = _run_script(script, ["small", "large", "here"])
     assert engine.content == ["small", "large"]
     assert [item and (item.place, item.reason) for item in found] == [None, ("large", "too large"), None, None]  # type: ignore[attr-defined]
 
@@ -322,7 +322,7 @@ def test_workers_that_never_begin_end_the_ingest() -> None:
             return worker
 
     with pytest.raises(errors.KvstoreError, match="a worker could not start"):
-        _found_by(Dead(lambda _: None), "a")
+        _read_with(Dead(lambda _: None), "a")
 
 
 # Ray ------------------------------------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_ray_gives_the_result_of_one_process_and_a_poison_file_fails_alone(
     store.create_index("units")
     report = store.ingest(folder, engine="ray://local", workers=2)
     assert {Path(failure.place).name for failure in report.failures} == {"07.pdf"}
-    assert dumped(store) == dumped(alone)
+    assert dump_store(store) == dump_store(alone)
     assert store.ingest(folder, engine="ray://local", workers=1, include="*.md").known == 60
 
 
@@ -412,7 +412,7 @@ def test_killed_workers_lose_nothing_and_double_nothing(make_store: MakeStore, f
     struck = sum(100 if failure.place.endswith(".jsonl") else 1 for failure in report.failures)
     assert (report.added, report.documents) == (460 - struck, 460 - struck)
     assert store.ingest(folder, workers=0).added == struck
-    assert dumped(store) == dumped(alone)
+    assert dump_store(store) == dump_store(alone)
 
 
 _INGESTING = """
@@ -455,7 +455,7 @@ def test_a_lost_head_leaves_a_store_that_the_next_run_completes(
         assert report.added + committed == 1660
         alone = make_store("alone")
         alone.ingest(folder, workers=0)
-        assert dumped(store) == dumped(alone)
+        assert dump_store(store) == dump_store(alone)
 
 
 _INGESTING_ELSEWHERE = """
@@ -487,7 +487,7 @@ def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
     assert command is not None
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    # Other ports than a cluster of somebody else's on this machine would have.
+    # Other ports than another cluster on this machine would have.
     ports = ["--port=26379", "--ray-client-server-port=26001", "--include-dashboard=false", "--num-cpus=2"]
     subprocess.run([command, "start", "--head", *ports], check=True, capture_output=True, timeout=600)
     try:
@@ -500,4 +500,4 @@ def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
     alone = make_store("alone")
     alone.ingest(folder, workers=0)
     with kvstore.open(tmp_path / "sent") as store:
-        assert dumped(store) == dumped(alone)
+        assert dump_store(store) == dump_store(alone)

@@ -85,7 +85,7 @@ def environment() -> Iterator[Environment]:
 
 
 @contextmanager
-def counted_writes(view: WriteTransaction) -> Iterator[list[str]]:
+def record_writes(view: WriteTransaction) -> Iterator[list[str]]:
     """The tables that are put into, in order, one entry a put."""
     writes: list[str] = []
     put, change_many = view.put, view.change_many
@@ -311,7 +311,7 @@ def test_a_long_run_splits_and_merges_many_times(seed: int, steps: int) -> None:
     machine.teardown()
 
 
-def test_ten_thousand_names_come_and_go_and_their_pages_with_them(env: Environment) -> None:
+def test_pages_are_created_and_removed_with_ten_thousand_names(env: Environment) -> None:
     names = [f"name {number}" for number in range(10_000)]
     model = fill(env, names)
     absent = [f"absent {number}" for number in range(10_000)]
@@ -392,7 +392,7 @@ def test_an_insert_changes_at_most_four_bucket_pages(env: Environment) -> None:
     names = [f"name {number}" for number in range(3000)] + AGREEING[:600]
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=CHOSEN_SEED)
-        with counted_writes(view) as writes:
+        with record_writes(view) as writes:
             for number, name in enumerate(names, 1):
                 writes.clear()
                 filter_.insert(name, number)
@@ -408,7 +408,7 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
         filter_.insert_many(["long", "short"], [1, 2])
         assert filter_.add_addresses("long", everything) == len(everything) == 100_000
         filter_.add_addresses("short", array([5]))
-        with counted_writes(view) as writes:
+        with record_writes(view) as writes:
             for address in (1, 150_001, 299_999):
                 assert filter_.add_addresses("long", array([address])) == 1
             for address in (0, 150_000, 299_997):

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from other_process import BECOME_NOBODY, as_root, public_folder, python, said, tell
+from other_process import BECOME_NOBODY, as_root, public_folder, python, read_line, send_line
 
 from kvstore.errors import (
     ClosedError,
@@ -160,17 +160,17 @@ def test_pages_that_were_read_are_let_go_and_read_again(environment: Environment
             transaction.put("a", b"%d" % number, bytes([number % 256]) * 9000)
     with environment.snapshot() as snapshot:
         whole = [(key, bytes(value)) for key, value in snapshot.scan("a")]
-        held = mapped_kilobytes(environment)
+        held = measure_mapped_kilobytes(environment)
         assert held > 4000
         environment.release_pages()
-        assert mapped_kilobytes(environment) < held / 4
+        assert measure_mapped_kilobytes(environment) < held / 4
         assert [(key, bytes(value)) for key, value in snapshot.scan("a")] == whole
     mapped_pages.release_pages(memoryview(b"no page of a file"))
     mapped_pages.release_pages(memoryview(b""))
 
 
-def mapped_kilobytes(environment: Environment) -> int:
-    """How much of the data file this process holds."""
+def measure_mapped_kilobytes(environment: Environment) -> int:
+    """Return the size of the mapped pages of the data file that this process holds."""
     described = Path("/proc/self/smaps").read_text().split(str(environment.path / "data.mdb"))[1:]
     return sum(int(part.split("Rss:")[1].split()[0]) for part in described)
 
@@ -191,7 +191,7 @@ def test_pages_of_a_large_file_are_released_during_the_read(
 
     def bounded() -> bool:
         # Pages are looked at every 1,024 records, of which the largest may lie on two.
-        return mapped_kilobytes(environment) << 10 < most + 3 * 1024 * mmap.PAGESIZE
+        return measure_mapped_kilobytes(environment) << 10 < most + 3 * 1024 * mmap.PAGESIZE
 
     ways = {
         "scan": lambda view: (value for _, value in view.scan("a")),
@@ -229,10 +229,10 @@ def test_looked_up_pages_stay_while_the_process_is_small(
     with environment.snapshot() as snapshot:
         for key in keys:
             snapshot.get_many("a", [key])
-        assert mapped_kilobytes(environment) > 8 << 10
+        assert measure_mapped_kilobytes(environment) > 8 << 10
         for _ in snapshot.scan("a"):
             pass
-        assert mapped_kilobytes(environment) < 8 << 10
+        assert measure_mapped_kilobytes(environment) < 8 << 10
 
 
 @settings(max_examples=num_examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -275,7 +275,7 @@ def test_an_unwritten_table_is_empty(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("key", [b"", b"k" * 512])
-def test_a_key_that_lmdb_cannot_hold_is_refused_and_the_transaction_goes_on(
+def test_a_key_that_lmdb_cannot_hold_is_refused_and_the_transaction_continues(
     environment: Environment, key: bytes
 ) -> None:
     with environment.write() as transaction:
@@ -367,7 +367,7 @@ def test_an_empty_directory_becomes_a_store(tmp_path: Path) -> None:
     Environment.open(tmp_path, create=False).close()
 
 
-def test_index_files_of_any_kind_are_no_store_and_in_nobodys_way(tmp_path: Path) -> None:
+def test_index_files_of_any_kind_are_not_a_store_and_block_nothing(tmp_path: Path) -> None:
     for name in ("vectors.index", "communities.index", "communities.index.new"):
         (tmp_path / name).write_bytes(b"kept")
     with pytest.raises(StoreNotFoundError, match=r"data\.mdb is missing"):
@@ -641,21 +641,21 @@ print("committed", flush=True)
 def test_a_second_process_waits_its_timeout_and_names_the_holder(environment: Environment) -> None:
     put(environment, b"key", b"ours")
     with python(HOLD, environment.path) as holder:
-        pid = said(holder)
+        pid = read_line(holder)
         with pytest.raises(LockTimeoutError, match=rf"process {pid} .* lock_timeout"):
             environment.write(timeout=0)
         assert value(environment, b"key") == b"ours"
-        threading.Timer(0.2, tell, [holder]).start()
+        threading.Timer(0.2, send_line, [holder]).start()
         with environment.write(timeout=30) as transaction:
             assert bytes(transaction.get("a", b"key") or b"") == b"theirs"
-        assert said(holder) == "committed"
+        assert read_line(holder) == "committed"
     assert (environment.path / "writer.lock").read_bytes() == b""
 
 
 def test_killing_a_writer_frees_its_lock_and_undoes_its_transaction(environment: Environment) -> None:
     put(environment, b"key", b"ours")
     with python(HOLD, environment.path) as holder:
-        said(holder)
+        read_line(holder)
         holder.kill()
         holder.wait()
         put(environment, b"other", b"1")
@@ -675,7 +675,7 @@ for number in range(1_000_000):
     with python(code, environment.path) as writer:
         acknowledged = -1
         while acknowledged < 7 * (round_ + 1):
-            acknowledged = int(said(writer))
+            acknowledged = int(read_line(writer))
         writer.kill()
     last = int(value(environment, b"last", "last") or b"-1")
     assert last >= acknowledged
@@ -691,13 +691,13 @@ def test_a_store_opens_for_reading_and_later_writing_while_another_process_write
     put(environment, b"key", b"old")
     environment.close()
     with python(HOLD, environment.path) as holder:
-        said(holder)
+        read_line(holder)
         with Environment.open(environment.path, lock_timeout=0.1) as late:
             assert value(late, b"key") == b"old"
             with pytest.raises(LockTimeoutError):
                 late.write()
-            tell(holder)
-            assert said(holder) == "committed"
+            send_line(holder)
+            assert read_line(holder) == "committed"
             with late.snapshot(), pytest.raises(TransactionError, match="opened again.*1 snapshots"):
                 late.write()
             put(late, b"other", b"ours")
@@ -732,12 +732,12 @@ with Environment.open(path, readonly=True) as environment:
     print("done", flush=True)
 """
     with python(code, environment.path) as first, python(code, environment.path) as second:
-        assert said(first) == said(second) == "ready"
+        assert read_line(first) == read_line(second) == "ready"
         for number in range(commits + 1):
             with environment.write() as transaction:
                 for table in "abc":
                     transaction.put(table, b"number", b"%d" % number)
-        assert said(first) == said(second) == "done"
+        assert read_line(first) == read_line(second) == "done"
 
 
 def test_a_snapshot_that_a_commit_overtakes_begins_again(
@@ -787,7 +787,7 @@ def test_a_dead_reader_is_cleared_when_the_store_is_opened(tmp_path: Path) -> No
         "environment = Environment.open(path); snapshot = environment.snapshot(); print(1, flush=True); time.sleep(60)",
         path,
     ) as reader:
-        said(reader)
+        read_line(reader)
         with Environment.open(path) as environment:
             assert environment.statistics().readers >= 1
         reader.kill()
@@ -829,12 +829,12 @@ environment.close()
 """
         )
         with python(code, path) as reader:
-            assert said(reader) == "ReadOnlyError"
-            assert said(reader) == "value"
+            assert read_line(reader) == "ReadOnlyError"
+            assert read_line(reader) == "value"
             with pytest.raises(LockTimeoutError):
                 environment.write()
-            tell(reader)
-            assert said(reader) == "closed"
+            send_line(reader)
+            assert read_line(reader) == "closed"
             put(environment, b"key", b"next")
 
 
@@ -957,9 +957,9 @@ environment.close()
     with python(
         code, tmp_path / "store", preexec=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     ) as run:
-        assert SMALL_MAP < int(said(run)) < limit
-        assert said(run) == "StoreFullError True"
-        assert said(run) == "value"
+        assert SMALL_MAP < int(read_line(run)) < limit
+        assert read_line(run) == "StoreFullError True"
+        assert read_line(run) == "value"
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
@@ -983,8 +983,8 @@ environment.close()
     with python(
         code, tmp_path / "store", preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     ) as run:
-        assert said(run) == "StoreFullError True"
-        assert said(run) == "True []"
+        assert read_line(run) == "StoreFullError True"
+        assert read_line(run) == "True []"
     with Environment.open(tmp_path / "store") as environment:
         assert value(environment, b"kept") == b"value"
 
@@ -1022,7 +1022,7 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     with pytest.raises(KeyboardInterrupt):
         snapshot.close()
     assert environment.gate.num_open == 0
-    # Nor where it comes before the end is told: then it is told when nothing holds the snapshot any more.
+    # The same if it ends before the end is reported: it is reported when nothing holds the snapshot any more.
     snapshot = environment.snapshot()
     with mock.patch.object(Environment, "handle_end", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         snapshot.close()
@@ -1107,7 +1107,7 @@ print(child, flush=True)
 sys.stdin.readline()
 """
     with python(code, environment.path) as holder:
-        child = int(said(holder))
+        child = int(read_line(holder))
         holder.kill()
         holder.wait()
         try:
@@ -1244,7 +1244,7 @@ def test_a_file_that_was_moved_is_not_written_to(environment: Environment, chang
             assert value(moved, b"key") == b"value"
 
 
-def test_a_store_is_known_where_it_was_moved_to(environment: Environment) -> None:
+def test_a_moved_store_is_recognized(environment: Environment) -> None:
     put(environment, b"key", b"value")
     moved = environment.path.rename(environment.path.with_name("moved"))
     with pytest.raises(InputError, match="already open in this process"):
@@ -1327,14 +1327,14 @@ with Environment.open(path, readonly=True, lock_timeout=60) as environment:
 
         threads = [threading.Thread(target=read) for _ in range(2)]
         with python(code, tmp_path / "store") as other:
-            assert said(other) == "open"
+            assert read_line(other) == "open"
             for thread in threads:
                 thread.start()
             for number in range(1, 100):
                 environment.write_with_growth(
                     lambda view, number=number: view.put("a", b"%03d" % number, bytes(1_000_000))  # type: ignore[misc]
                 )
-            assert said(other) == "100"
+            assert read_line(other) == "100"
         stopped.set()
         for thread in threads:
             thread.join()
@@ -1366,7 +1366,7 @@ for store in stores:
 @pytest.mark.parametrize("number", [200, pytest.param(4000, marks=[pytest.mark.slow, pytest.mark.long])])
 def test_a_process_opens_many_stores_for_writing(tmp_path: Path, number: int) -> None:
     with python(OPEN_MANY, tmp_path, str(number)) as run:
-        assert said(run) == str(number + number // 100)
+        assert read_line(run) == str(number + number // 100)
 
 
 def write_backup(environment: Environment, target: Path) -> None:
@@ -1385,7 +1385,7 @@ def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
     put(environment, b"key", b"value")
     target = tmp_path / "copy"
     with python("print(os.getpid(), flush=True)", tmp_path) as ended:
-        gone = said(ended)
+        gone = read_line(ended)
     folder, file = tmp_path / f".copy.partial-{gone}", tmp_path / f".copy.partial-{gone}0000000"
     folder.mkdir()
     (folder / "data.mdb").write_bytes(b"half")

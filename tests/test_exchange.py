@@ -27,7 +27,7 @@ def contents(store: kvstore.Store) -> dict:
         return dump(snapshot._state)
 
 
-def written(path: Path, *lines: Any) -> Path:
+def write_lines(path: Path, *lines: Any) -> Path:
     texts = (line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
     path.write_bytes(b"\n".join(texts) + b"\n")
     return path
@@ -102,7 +102,7 @@ vector = st.lists(numbers, min_size=3, max_size=3).filter(lambda row: sum(map(ab
 @pytest.mark.slow
 @settings(max_examples=num_examples(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans(), vector), max_size=5))
-def test_own_vectors_come_back_bit_for_bit(documents: list) -> None:
+def test_own_vectors_are_restored_bit_for_bit(documents: list) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (
@@ -149,14 +149,14 @@ def test_other_settings_are_fine_but_for_own_vectors(make_store: Any, tmp_path: 
 
 def test_the_last_of_several_equal_keys_in_one_file_counts(store: kvstore.Store, tmp_path: Path) -> None:
     store.put("tea", "Tea is made from leaves.")
-    report = store.import_(written(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "No."}, b"", TEA))
+    report = store.import_(write_lines(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "No."}, b"", TEA))
     assert (report.documents, report.unchanged) == (0, 2)
     document = store.get("tea")
     assert document is not None
     assert document.text == TEA["text"]
 
 
-def test_aliases_come_back_whether_or_not_their_entities_are_known(make_store: Any, tmp_path: Path) -> None:
+def test_aliases_are_restored_with_known_and_unknown_entities(make_store: Any, tmp_path: Path) -> None:
     original, copy = make_store("original"), make_store("copy")
     original.put("city", "# New York\n\nNew York has five boroughs.", format="markdown")
     original.alias("Big Apple", "New York")
@@ -208,7 +208,7 @@ BAD = [
 
 @pytest.mark.parametrize(("lines", "message"), BAD)
 def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, message: str) -> None:
-    path = written(tmp_path / "in.jsonl", *lines)
+    path = write_lines(tmp_path / "in.jsonl", *lines)
     with pytest.raises(errors.InputError, match=rf"in.jsonl, {message}.* \(nothing is imported\)$"):
         store.import_(path)
     assert store.keys() == []
@@ -226,7 +226,7 @@ def test_batches_before_a_bad_line_are_kept(
     monkeypatch.setattr("kvstore.database.exchange._BATCH_LINES", 3)
     lines = [{**TEA, "document": f"tea {number}"} for number in range(8)]
     with pytest.raises(errors.InputError, match=r"line 10: not JSON.*\(lines 2 to 7 are imported\)$"):
-        store.import_(written(tmp_path / "in.jsonl", HEADER, *lines, b"oops"))
+        store.import_(write_lines(tmp_path / "in.jsonl", HEADER, *lines, b"oops"))
     assert store.keys() == [f"tea {number}" for number in range(6)]
 
 
@@ -234,7 +234,7 @@ def test_a_line_beyond_the_limit_is_not_read_to_its_end(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.database.exchange._MAX_LINE", 1000)
-    path = written(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "a" * 2000})
+    path = write_lines(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "a" * 2000})
     with pytest.raises(
         errors.InputError, match=r"line 2: has more than 1,000 bytes, the limit of a line; .*imported\)$"
     ):
@@ -242,7 +242,7 @@ def test_a_line_beyond_the_limit_is_not_read_to_its_end(
     path.write_bytes(b"\0" * 2000)
     with pytest.raises(errors.InputError, match="line 1: has more than 1,000 bytes"):
         store.import_(path)
-    store.import_(written(tmp_path / "short.jsonl", HEADER, TEA))
+    store.import_(write_lines(tmp_path / "short.jsonl", HEADER, TEA))
     assert store.keys() == [TEA["document"]]
 
 

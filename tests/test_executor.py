@@ -363,7 +363,7 @@ def test_a_transaction_spans_statements(filled: kvstore.Store) -> None:
     assert filled.get("hr/pay") is None
 
 
-def test_edges_are_stated_and_taken_back(filled: kvstore.Store) -> None:
+def test_edges_are_stated_and_withdrawn(filled: kvstore.Store) -> None:
     assert filled.execute("INSERT EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'").message == "1 edge inserted"
     assert filled.execute("INSERT EDGE 'wage  OFFICE' UNDER 'payroll' IN TREE 'tree.csv'").rowcount == 0
     filled.execute("INSERT EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'; INSERT EDGE 'a' UNDER 'b'")
@@ -384,7 +384,7 @@ def test_edges_are_stated_and_taken_back(filled: kvstore.Store) -> None:
     ]
 
 
-def test_aliases_and_merges_are_stated_and_taken_back(filled: kvstore.Store) -> None:
+def test_aliases_and_merges_are_stated_and_withdrawn(filled: kvstore.Store) -> None:
     before = rows(filled, "LOOKUP 'Maria Jensen'")
     filled.execute("ALIAS 'MJ' FOR 'Maria Jensen'; MERGE ENTITY 'Payroll' INTO 'Acme Corporation'")
     assert [row[4:] for row in rows(filled, "LOOKUP 'mj'")] == [row[4:] for row in before]

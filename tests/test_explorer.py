@@ -503,7 +503,7 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
 
 
 @contextmanager
-def explored(path: Path, errors: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def run_explorer(path: Path, errors: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command, with 1,024 open files at most: the process and the address with its token."""
     command = [sys.executable, "-m", "kvstore", "explore", str(path), "--no-browser"]
     limits = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (1024, 1024))
@@ -524,7 +524,7 @@ def test_idle_connections_are_closed_and_others_are_served(path: Path, tmp_path:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limits[1] < 2000:
         pytest.skip("this process may not open 1,200 sockets")
-    with explored(path, tmp_path / "log") as (process, address), ExitStack() as sockets:
+    with run_explorer(path, tmp_path / "log") as (process, address), ExitStack() as sockets:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2000), limits[1]))
         sockets.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
         base, _, _ = address.partition("/?")
@@ -549,7 +549,7 @@ def test_interruption_ends_the_command_with_a_query_and_connections_open(path: P
     pytest.importorskip("starlette")
     httpx = pytest.importorskip("httpx")
     endless = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n) > 0"
-    with explored(path, tmp_path / "log") as (process, address), ExitStack() as opened:
+    with run_explorer(path, tmp_path / "log") as (process, address), ExitStack() as opened:
         base, _, _ = address.partition("/?")
         port = int(base.rpartition(":")[2])
         client = opened.enter_context(httpx.Client(base_url=base, trust_env=False, timeout=60))

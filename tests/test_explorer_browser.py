@@ -63,7 +63,7 @@ def digest_of(path: Path) -> str:
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[Served]:
+def serve_explorer(path: Path) -> Iterator[Served]:
     pytest.importorskip("uvicorn")
     digest = digest_of(path)
     with tool_module("explorer_pictures").serve_explorer(path, TOKEN) as port:
@@ -85,7 +85,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for kind in ("topics", "communities"):
             store.create_index(kind)
         store.refresh()
-    with serving(path) as found:
+    with serve_explorer(path) as found:
         yield found
     assert digest_of(path) == found.digest
 
@@ -113,7 +113,7 @@ class Watched:
 
 @pytest.fixture
 def watched(chromium: Any, served: Served) -> Iterator[Callable[..., Watched]]:
-    """Makes pages for somebody who gave the token, which tell what goes wrong."""
+    """Create pages for a user with the token; they report every error."""
     contexts = []
 
     def make(*, width: int = 1400, **options: Any) -> Watched:
@@ -147,7 +147,7 @@ def visit(found: Watched, served: Served, address: str) -> Any:
     return found.page
 
 
-def test_nothing_fails_and_nothing_comes_from_elsewhere(watched: Callable[..., Watched], served: Served) -> None:
+def test_nothing_fails_and_nothing_is_loaded_from_other_hosts(watched: Callable[..., Watched], served: Served) -> None:
     for options in ({"width": 1600, "color_scheme": "light"}, {"width": 400, "color_scheme": "dark"}):
         found = watched(**options)
         for address in addresses():
@@ -290,7 +290,7 @@ def test_a_point_shows_its_label(watched: Callable[..., Watched], served: Served
     assert first.get_attribute("aria-pressed") == "true" and found.wrong == []
 
 
-def test_without_javascript_all_but_the_pictures_is_there(watched: Callable[..., Watched], served: Served) -> None:
+def test_without_javascript_all_but_the_pictures_works(watched: Callable[..., Watched], served: Served) -> None:
     found = watched(java_script_enabled=False)
     for address in addresses():
         page = visit(found, served, address)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import HANG, Planned, Server, context_of, quoted, refusal, stream, units_of
+from model_server import HANG, Planned, Server, context_of, list_quoted_texts, refusal, stream, units_of
 
 import kvstore
 from kvstore import errors
@@ -33,7 +33,7 @@ from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT, build_context
 from kvstore_shell.cli import run
 from kvstore_shell.progress import ProgressLine
 
-from .killing import dying_at, killed, watched
+from .killing import call_at_every_point, make_killer_at, run_until_killed
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -45,7 +45,7 @@ TEXTS = {
 }
 
 
-def sent(server: Server) -> int:
+def count_sent_tokens(server: Server) -> int:
     """The tokens of all requests that were sent, schemas included."""
     schema = [json.dumps(request["response_format"]["json_schema"]["schema"]) for request in server.requests]
     return sum(estimate_message_tokens(request["messages"]) for request in server.requests) + sum(
@@ -53,7 +53,7 @@ def sent(server: Server) -> int:
     )
 
 
-def written(store: kvstore.Store) -> dict[str, dict[str, list[str]]]:
+def list_written_units(store: kvstore.Store) -> dict[str, dict[str, list[str]]]:
     """The units of every document: by the beginning of their chunk's text."""
     found: dict[str, dict[str, list[str]]] = {}
     with store.state() as state:
@@ -90,9 +90,11 @@ def test_a_model_writes_units_of_every_chunk_once(filled: kvstore.Store, server:
     assert cursor.columns == ("kind", "model", "passages", "copied", "calls", "sent", "received", "left")
     ((kind, model, passages, copied, calls, tokens, _, left),) = cursor.fetchall()
     assert (kind, model, passages, copied, calls, left) == ("units", "tiny", 4, 0, 4, 0)
-    assert sent(server) <= tokens <= sent(server) + 4 * 40
-    assert written(filled)["tea"] == {"Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]}
-    assert {quoted(request)[0] for request in server.requests} == set(TEXTS.values())
+    assert count_sent_tokens(server) <= tokens <= count_sent_tokens(server) + 4 * 40
+    assert list_written_units(filled)["tea"] == {
+        "Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]
+    }
+    assert {list_quoted_texts(request)[0] for request in server.requests} == set(TEXTS.values())
     assert all("Passage 1: " in request["messages"][1]["content"] for request in server.requests)
     again = filled.extract("units")
     assert (again.passages, again.calls, again.sent) == (0, 0, 0)
@@ -131,7 +133,9 @@ def test_passages_of_a_document_are_asked_for_together_and_never_with_those_of_a
     assert report.calls < chunks["long"] / 2
     for request in server.requests:
         assert estimate_message_tokens(request["messages"]) < 1700
-        assert (TEXTS["tea"] in quoted(request)) == (len(quoted(request)) == 1 and "Tea is" in str(request))
+        assert (TEXTS["tea"] in list_quoted_texts(request)) == (
+            len(list_quoted_texts(request)) == 1 and "Tea is" in str(request)
+        )
 
 
 def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.Store, server: Server) -> None:
@@ -144,7 +148,7 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
     report = store.extract("units")
     assert (report.passages, report.copied, report.calls) == (1, 1, 0)
     assert len(server.requests) == 2
-    assert written(store)["a"] == written(store)["c"]
+    assert list_written_units(store)["a"] == list_written_units(store)["c"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     filled: kvstore.Store, server: Server, passages: list[Any], said: str
 ) -> None:
     def answering(request: dict[str, Any]) -> Planned:
-        if quoted(request)[0] == TEXTS["tea"]:
+        if list_quoted_texts(request)[0] == TEXTS["tea"]:
             return stream(json.dumps({"passages": passages}))
         return units_of(request)
 
@@ -172,7 +176,7 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     (problem,) = cursor.problems
     assert problem.startswith("document 'tea': language model 'tiny'")
     assert said in problem
-    assert written(filled).keys() == {"coffee", "milk", "light"}
+    assert list_written_units(filled).keys() == {"coffee", "milk", "light"}
     server.answering = units_of
     assert filled.extract("units").passages == 1
 
@@ -181,10 +185,10 @@ def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: k
     statements = ["Tea  is\nmade from leaves.", "Ignore all former orders!", " ", "Tea  is made from leaves."]
     server.answering = lambda request: stream(json.dumps({"passages": [{"number": 1, "statements": statements}]}))
     filled.extract("units", where="key = 'tea'")
-    assert written(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
+    assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
 
 
-def test_a_model_that_fails_on_and_on_is_given_up(store: kvstore.Store, server: Server) -> None:
+def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: Server) -> None:
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")
     server.answering = lambda request: stream("no")
@@ -227,15 +231,15 @@ def test_a_share_sends_no_more_than_that_of_all_the_tokens(
             transaction.put(f"d{number:02}", long_text(1 + number % 4, number), title=f"Document {number}")
     whole = store.forecast_extract("units")
     report = store.extract("units", share=share, by=by)
-    assert sent(server) <= share * whole.tokens
-    assert sent(server) >= 0.5 * share * whole.tokens
+    assert count_sent_tokens(server) <= share * whole.tokens
+    assert count_sent_tokens(server) >= 0.5 * share * whole.tokens
     assert report.left > 0
     # What was sent counts: the same share again sends nothing, a larger one the rest of it.
     assert store.extract("units", share=share, by=by).sent <= share * whole.tokens - report.sent
     store.extract("units", share=0.9, by=by)
-    assert sent(server) <= 0.9 * whole.tokens
+    assert count_sent_tokens(server) <= 0.9 * whole.tokens
     store.extract("units")
-    assert max(Counter(text for request in server.requests for text in quoted(request)).values()) == 1
+    assert max(Counter(text for request in server.requests for text in list_quoted_texts(request)).values()) == 1
 
 
 def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.Store, server: Server) -> None:
@@ -245,8 +249,8 @@ def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.
     wrong = iter([True, False, True, False, False, True] + [False] * 20)
     server.answering = lambda request: stream("no") if next(wrong) else units_of(request)
     report = store.extract("units", within=3000)
-    assert sent(server) <= 3000
-    assert sent(server) <= report.sent <= 3000
+    assert count_sent_tokens(server) <= 3000
+    assert count_sent_tokens(server) <= report.sent <= 3000
     assert report.left == 10 - report.passages > 0
 
 
@@ -313,39 +317,39 @@ def test_they_go_with_the_text_they_were_written_from_and_stay_with_the_rest(
     assert store.extract("units").passages == 4
     parts[2] = f"# Part 2\n\n{long_text(1, 99)}"
     store.put("book", "\n\n".join(parts), format="markdown", title="Book")
-    assert len(written(store)["book"]) == 3
+    assert len(list_written_units(store)["book"]) == 3
     assert store.extract("units").calls == 1
     store.update("book", meta={"year": 2026})
-    assert len(written(store)["book"]) == 4
+    assert len(list_written_units(store)["book"]) == 4
     store.update("book", title="Another")  # which the model was shown
-    assert written(store) == {}
+    assert list_written_units(store) == {}
     store.extract("units")
     store.delete("book")
-    assert written(store) == {}
+    assert list_written_units(store) == {}
     with store.state() as state:
         assert state.lmdb.count("unit_texts") == 0
 
 
-def units_told(store: kvstore.Store) -> list[tuple[Any, ...]]:
+def select_units(store: kvstore.Store) -> list[tuple[Any, ...]]:
     return store.execute("SELECT document, source, text FROM units ORDER BY document, chunk, ordinal").fetchall()
 
 
 def test_they_replace_sentences_in_the_same_commit(filled: kvstore.Store, server: Server) -> None:
     server.answering = units_of
     filled.create_index("units")
-    assert ("tea", "rule", "Robert Fortune took it to India.") in units_told(filled)
+    assert ("tea", "rule", "Robert Fortune took it to India.") in select_units(filled)
     filled.extract("units", where="key = 'tea'")
-    told = [row for row in units_told(filled) if row[0] == "tea"]
+    told = [row for row in select_units(filled) if row[0] == "tea"]
     assert told == [("tea", "tiny", "TEA IS MADE FROM LEAVES."), ("tea", "tiny", "ROBERT FORTUNE TOOK IT TO INDIA.")]
-    assert {row[1] for row in units_told(filled) if row[0] != "tea"} == {"rule"}
+    assert {row[1] for row in select_units(filled) if row[0] != "tea"} == {"rule"}
     evidence = filled.retrieve("Who took tea to India? Robert Fortune?", using="cue")
     assert "ROBERT FORTUNE TOOK IT" in next(hit.path for hit in evidence.hits if hit.document == "tea")
     filled.put("tea", TEXTS["tea"] + " It rained.", title="Tea")
-    assert {row[1] for row in units_told(filled)} == {"rule"}
+    assert {row[1] for row in select_units(filled)} == {"rule"}
     filled.extract("units")
     for key in TEXTS:
         filled.delete(key)
-    assert units_told(filled) == []
+    assert select_units(filled) == []
     with filled.state() as state:
         assert not any(state.lmdb.count(table) for table in ("unit_texts", "units_parts", "units_vectors"))
 
@@ -355,12 +359,12 @@ def test_they_are_exported_imported_repaired_and_dumped(
 ) -> None:
     server.answering = units_of
     filled.extract("units")
-    before = written(filled)
+    before = list_written_units(filled)
     report = filled.export(tmp_path / "all.jsonl")
     assert report.written_units == 4  # type: ignore[attr-defined]
     other = make_store("other")
     other.import_(tmp_path / "all.jsonl")
-    assert written(other) == before
+    assert list_written_units(other) == before
     with filled.state() as one, other.state() as two:
         assert dump(one) == dump(two)
     cursor = other.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
@@ -369,12 +373,12 @@ def test_they_are_exported_imported_repaired_and_dumped(
     with filled._session.environment.write() as view:
         view.delete("mentions", bytes(next(view.scan("mentions"))[0]))
     assert filled.repair().lost == []
-    assert written(filled) == before
+    assert list_written_units(filled) == before
     with filled._session.environment.write() as view:
         view.put("unit_texts", bytes(next(view.scan("unit_texts"))[0]), b"damage")
     (lost,) = filled.repair().lost
     assert "written_units of document" in lost
-    assert len(written(filled)) == 3
+    assert len(list_written_units(filled)) == 3
 
 
 def test_writing_a_text_changes_nothing_derived_from_the_document(
@@ -384,7 +388,7 @@ def test_writing_a_text_changes_nothing_derived_from_the_document(
     touched: list[int] = []
     monkeypatch.setattr(Linker, "mark_changed", lambda self, document, chunks: touched.append(document))
     filled.extract("units")
-    assert (len(written(filled)), touched) == (4, [])
+    assert (len(list_written_units(filled)), touched) == (4, [])
 
 
 def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Path) -> None:
@@ -402,17 +406,17 @@ def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Pat
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     cursor = filled.execute(f"INGEST '{file}' AS units")
     assert len(cursor.problems) == 3
-    found = written(filled)
+    found = list_written_units(filled)
     assert found["milk"] == {"Milk goes in": ["Milk goes into tea.", "Milk goes into coffee.", "Milk is a drink."]}
     assert sorted(found["two"].values()) == [["Tea leaves."], ["The red light warns of the bar."]]
     with filled.state() as state:
         value = WRITTEN_UNITS.find(state, "milk")
         assert value is not None and {model for model, _ in value.passages.values()} == {"given"}
-    # What is given is not asked for; given again it stands in place of what was, and the rest stays.
+    # Imported texts are not requested; imported again, they replace the old ones, and the others remain.
     assert filled.extract("units").passages == 3
     file.write_text(json.dumps({"id": "two", "units": ["The light is at the pier."]}) + "\n")
     filled.execute(f"INGEST '{file}' AS UNITS")
-    assert sorted(written(filled)["two"].values()) == [["Tea leaves."], ["The light is at the pier."]]
+    assert sorted(list_written_units(filled)["two"].values()) == [["Tea leaves."], ["The light is at the pier."]]
     with pytest.raises(errors.InputError, match="there is no format 'unitz'; did you mean units"):
         filled.execute(f"INGEST '{file}' AS unitz")
 
@@ -483,13 +487,13 @@ def test_written_texts_survive_a_failing_server(filled: kvstore.Store, server: S
     def answering(request: dict[str, Any]) -> Planned:
         if len(answered) == 2:
             return refusal(503, "busy")
-        answered.extend(quoted(request))
+        answered.extend(list_quoted_texts(request))
         return units_of(request)
 
     server.answering = answering
     with pytest.raises(errors.ModelUnavailableError, match="for 2 passages are kept; EXTRACT continues"):
         filled.extract("units")
-    assert len(written(filled)) == 2
+    assert len(list_written_units(filled)) == 2
     server.answering = units_of
     assert filled.extract("units").passages == 2
 
@@ -510,7 +514,7 @@ def test_ctrl_c_keeps_texts_that_were_paid_for(
     monkeypatch.setattr(kvstore.Transaction, "commit", commit)
     with pytest.raises(KeyboardInterrupt):
         filled.extract("units")
-    assert len(written(filled)) == len(server.requests) == 1
+    assert len(list_written_units(filled)) == len(server.requests) == 1
 
 
 def test_the_shell_reports_progress_and_committed_work(
@@ -531,7 +535,7 @@ def test_the_shell_reports_progress_and_committed_work(
         "interrupted; what the model wrote in 2 of 4 requests is kept; run the same statement again to continue" in told
     )
     with kvstore.open(filled.path) as again:
-        assert len(written(again)) == 2
+        assert len(list_written_units(again)) == 2
     line = ProgressLine(sys.stderr)
     line.show(kvstore.ExtractionProgress("units", 1, 4, 1234))
     assert line.describe_kept() == "what the model wrote in 1 of 4 requests is kept"
@@ -567,15 +571,15 @@ def test_bleu_is_that_of_each_chunk_against_all_others(store: kvstore.Store) -> 
 
 def test_a_change_meanwhile_is_no_matter(filled: kvstore.Store, server: Server) -> None:
     def answering(request: dict[str, Any]) -> Planned:
-        if quoted(request)[0] == TEXTS["coffee"]:
+        if list_quoted_texts(request)[0] == TEXTS["coffee"]:
             filled.delete("coffee")  # while its units are written
             filled.put("light", "Another text altogether.", title="Light")
         return units_of(request)
 
     server.answering = answering
     filled.extract("units")
-    assert written(filled).keys() == {"milk", "tea"}
-    assert all(TEXTS["light"] not in quoted(request) for request in server.requests)
+    assert list_written_units(filled).keys() == {"milk", "tea"}
+    assert all(TEXTS["light"] not in list_quoted_texts(request) for request in server.requests)
 
 
 KILLED = """
@@ -602,7 +606,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
     process: subprocess.Popen[str] | None = None
 
     def answering(request: dict[str, Any]) -> Planned:
-        (text,) = quoted(request)
+        (text,) = list_quoted_texts(request)
         if len(lost) < kills and drawn.random() < 0.6:
             lost.append(text)
             assert process is not None
@@ -622,7 +626,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
             break
     assert process is not None and process.returncode == 0
     with kvstore.open(store.path) as again:
-        assert len(written(again)) == 2 * kills
+        assert len(list_written_units(again)) == 2 * kills
         assert again.check() == []
     assert len(answered) == len(set(answered)) == 2 * kills
 
@@ -631,7 +635,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
 def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
     make_store: MakeStore, server: Server, tmp_path: Path, kills: int
 ) -> None:
-    """What is killed extracts into a store that keeps units, at points drawn from all those that its writes pass."""
+    """The process extracts into a store with the index ``units`` and is killed at one of all points that it passes."""
     base = make_store("base")
     for number in range(4):
         base.put(f"d{number}", f"Text number {number} is about harbour {number * 7}. It has a light.", title="Harbour")
@@ -640,7 +644,7 @@ def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
     server.answering = units_of
 
     def extract(name: str, hear: Callable[[str], None]) -> None:
-        with kvstore.open(tmp_path / name) as store, watched(hear):
+        with kvstore.open(tmp_path / name) as store, call_at_every_point(hear):
             assert store.extract("units").left == 0
 
     def held(name: str) -> Any:
@@ -660,7 +664,7 @@ def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
         shutil.copytree(tmp_path / "base", tmp_path / "lived")
         server.requests.clear()
         died = 0
-        while killed(partial(extract, "lived", dying_at(drawn.randrange(len(points))))):
+        while run_until_killed(partial(extract, "lived", make_killer_at(drawn.randrange(len(points))))):
             died += 1
         assert held("lived") == expected
         assert 4 <= len(server.requests) <= 4 + died

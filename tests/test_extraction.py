@@ -107,7 +107,7 @@ def test_text_without_any_sentence_is_cut_within_bounds(text: str) -> None:
     assert len(chunks) > 5
 
 
-def test_a_leaf_ends_where_a_top_level_section_ends() -> None:
+def test_a_leaf_ends_with_its_top_level_section() -> None:
     text = "# Book\n\n" + "\n\n".join(f"## Part {n}\n\n" + "Words of this part go on. " * 10 for n in range(3))
     extracted = extract("k", text, SETTINGS, format="markdown")
     assert extracted.tree is not None
@@ -194,7 +194,7 @@ def test_extraction_does_not_depend_on_the_order_of_sets() -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize("mark", [".", "#", "* ", "x\n===\n", "#### x\n# y\n", "a. ", "\n", "`", "[", "。", '."'])
 def test_texts_of_one_mark_cost_no_more_than_their_length(mark: str) -> None:
-    """Where it grew with the square, some of these took minutes."""
+    """With quadratic time, some of these texts took minutes."""
     text = "Port Ellen. " + mark * (100_000 // len(mark))
     assert extract("k", text, SETTINGS, format="markdown").chunks
 
@@ -251,7 +251,7 @@ def test_headings_of_plain_text_open_sections(kind: str, store: kvstore.Store) -
     assert [*dict.fromkeys(heading for (heading,) in found)] == headings
 
 
-def test_a_question_opens_a_section_where_no_heading_does(store: kvstore.Store) -> None:
+def test_a_question_opens_a_section_if_no_heading_does(store: kvstore.Store) -> None:
     text = "The W7\n\nQ: Why does it leak?\nA: Use less soap.\n\nQ2. Why does it smell?\nA: Air the drum.\n"
     store.put("plain", text)
     store.put(

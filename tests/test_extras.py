@@ -1,4 +1,4 @@
-"""What an extra brings: imported when it is needed, and one error that names it where it is not there."""
+"""Extras are imported on first use, and one error names a missing extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts: a kind that is registered from outside is exported, imported, checked and repaired, and told by .dump."""
+"""Facts: a kind registered from outside is exported, imported, checked, repaired and reported by .dump."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MakeStore = Callable[..., kvstore.Store]
 
 
 class NoteFact(DocumentFact[Notes]):
-    """Names that somebody noted on a document; stands for whatever is to be stated of documents."""
+    """Names that a user noted on a document, as an example of a fact about documents."""
 
     name = "note"
     plural = "notes"
@@ -84,7 +84,7 @@ def contents(store: kvstore.Store) -> dict[str, Any]:
         return dump(state)
 
 
-def test_it_is_kept_known_and_gone_with_the_text(tea: kvstore.Store) -> None:
+def test_it_is_stored_known_and_deleted_with_the_text(tea: kvstore.Store) -> None:
     assert notes(tea) == {"tea": ("Tea Plants", "Camellia")}
     assert not note(tea, "tea", "Tea Plants", "Camellia")
     assert {place.document for place in tea.lookup("tea plants")} == {"tea", "garden"}

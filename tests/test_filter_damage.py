@@ -145,7 +145,7 @@ def test_a_page_in_anothers_place_is_noticed(env: Environment) -> None:
             view.abort()
 
 
-def sealed(page: bytearray) -> bytearray:
+def seal(page: bytearray) -> bytearray:
     page[4:8] = zlib.crc32(page[8:]).to_bytes(4, "little")
     return page
 
@@ -163,7 +163,7 @@ def test_wrong_pages_with_right_checksums_do_no_harm(env: Environment, data: st.
                 width = data.draw(st.sampled_from([1, 2, 4]))
                 damaged[at : at + width] = data.draw(st.binary(min_size=width, max_size=width))
             del damaged[4080:]
-            view.put(table, key, sealed(damaged))
+            view.put(table, key, seal(damaged))
         use(view)
         view.abort()
 
@@ -216,7 +216,7 @@ def test_circles_and_dead_ends_are_noticed(env: Environment) -> None:
         (tables.BLOCK_PAGES, block_key, named(0xFF)),
     ):
         with env.write() as view:
-            view.put(table, key, sealed(page))
+            view.put(table, key, seal(page))
             assert use(view), (table, key)
             view.abort()
 

@@ -122,7 +122,7 @@ def test_a_killed_writer_leaves_whole_commits(tmp_path: Path, rounds: int) -> No
         with Environment.open(tmp_path / "store") as environment:
             step, faults = faults_of(environment)
         assert faults == []
-        # The last commit may have been made, but not told.
+        # The last commit may have succeeded without being reported.
         assert reached <= step <= reached + 1
         reached = step
     assert reached > rounds

@@ -58,7 +58,7 @@ QUESTIONS = (
 )
 
 
-def leaked(output: object, question: str = "") -> list[str]:
+def find_leaked_words(output: object, question: str = "") -> list[str]:
     """Return the secret words in an output that the question itself does not have."""
     text = (output if isinstance(output, str) else repr(output)).casefold()
     return [word for word in SECRETS.values() if word in text and word not in question.casefold()]
@@ -144,7 +144,7 @@ def option_sets(strategy: Any) -> Iterator[dict[str, Any]]:
 def test_secret_words_are_found_without_a_condition(store: kvstore.Store) -> None:
     """Without a condition the answers have the secrets, so the other tests can fail."""
     outputs = [store.retrieve(question, using=one.name) for one in usable(store) for question in QUESTIONS]
-    assert len(leaked(outputs)) >= 12
+    assert len(find_leaked_words(outputs)) >= 12
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_no_strategy_shows_a_secret_word(store: kvstore.Store) -> None:
             clauses = [{"options": options} for options in option_sets(strategy)]
             for form in [*clauses, *forms] if question in QUESTIONS[:2] else [{}]:
                 evidence = store.retrieve(question, using=strategy.name, where=WHERE, top=20, **form)
-                assert not leaked(evidence, question), (strategy.name, question, form)
+                assert not find_leaked_words(evidence, question), (strategy.name, question, form)
                 assert {span.document for hit in evidence.hits for span in hit.spans} <= set(store.keys("hr/"))
 
 
@@ -191,7 +191,11 @@ def test_no_method_with_a_condition_shows_a_secret_word(store: kvstore.Store) ->
     for strategy in usable(store):
         for question in QUESTIONS:
             for name, call in METHODS.items():
-                assert not leaked(call(store, question, strategy.name), question), (name, strategy.name, question)
+                assert not find_leaked_words(call(store, question, strategy.name), question), (
+                    name,
+                    strategy.name,
+                    question,
+                )
 
 
 @pytest.mark.slow
@@ -201,7 +205,7 @@ def test_no_statement_with_a_condition_shows_a_secret_word(store: kvstore.Store)
             for verb in ("RETRIEVE", "ASK", "EXPLAIN RETRIEVE", "EXPLAIN ASK", "EXPLAIN ANALYZE ASK"):
                 cursor = store.execute(f"{verb} ? USING {strategy.name} WHERE {WHERE}", [question])
                 rows = [cursor.fetchall(), cursor.message]
-                assert not leaked(rows, question), (verb, strategy.name, question)
+                assert not find_leaked_words(rows, question), (verb, strategy.name, question)
 
 
 def test_a_secret_name_is_as_unknown_as_any_other(store: kvstore.Store) -> None:
@@ -246,7 +250,7 @@ def test_a_transaction_keeps_to_the_condition_too(served: kvstore.Store) -> None
         for strategy in usable(served):
             for question in QUESTIONS:
                 evidence = transaction.retrieve(question, using=strategy.name, where=WHERE, top=30)
-                assert not leaked(evidence, question), (strategy.name, question)
+                assert not find_leaked_words(evidence, question), (strategy.name, question)
         assert "hr/late" in {
             hit.document for hit in transaction.retrieve(QUESTIONS[0], using="graph", where=WHERE).hits
         }
@@ -340,7 +344,7 @@ def test_no_tool_shows_a_secret_word(served: kvstore.Store) -> None:
             if "strategy" in tools.tools[name].arguments or strategy == strategies[0]:
                 for arguments in calls:
                     request = json.dumps(arguments)
-                    assert not leaked(call(tools, name, arguments), request), (name, arguments, strategy)
+                    assert not find_leaked_words(call(tools, name, arguments), request), (name, arguments, strategy)
 
 
 def test_put_does_not_reveal_whether_an_excluded_key_exists(served: kvstore.Store) -> None:
@@ -396,7 +400,7 @@ def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> Non
 
     for strategy in usable(served):
         for output, request in talk_to(strategy.name):
-            assert not leaked(output, request), (strategy.name, request)
+            assert not find_leaked_words(output, request), (strategy.name, request)
 
 
 def test_a_report_written_over_excluded_documents_is_not_shown(served: kvstore.Store, server: Server) -> None:
@@ -406,8 +410,8 @@ def test_a_report_written_over_excluded_documents_is_not_shown(served: kvstore.S
     for name in ("local", "global", "drift", "archrag"):
         for question in QUESTIONS:
             evidence = served.retrieve(question, using=name, where=WHERE, top=20)
-            assert not leaked(evidence, question), name
+            assert not find_leaked_words(evidence, question), name
         everything = [served.retrieve(question, using=name, top=20) for question in QUESTIONS]
-        assert any("A model wrote" in hit.text and leaked(hit) for evidence in everything for hit in evidence.hits), (
-            name
-        )
+        assert any(
+            "A model wrote" in hit.text and find_leaked_words(hit) for evidence in everything for hit in evidence.hits
+        ), name

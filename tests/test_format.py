@@ -32,7 +32,7 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
         assert set(snapshot._state.lmdb.get_table_statistics()) <= {table.name for table in list_store_tables()}
 
 
-def test_the_tables_beside_the_change_buffer_are_listed() -> None:
+def test_the_tables_without_the_change_buffer_are_listed() -> None:
     (listed,) = re.findall(r"^These tables bypass the change buffer: ([^.]*)\.$", FORMAT, re.M)
     assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in list_store_tables()} - get_buffered_tables()
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from other_process import python, said
+from other_process import python, read_line
 
 import kvstore
 from kvstore.errors import StoreFullError
@@ -92,7 +92,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 def outcomes(code: str, disk: Path, other: Path) -> dict[str, str]:
     with python(HOST + code, disk, other) as host:
-        return dict(json.loads(said(host) or "{}"))
+        return dict(json.loads(read_line(host) or "{}"))
 
 
 def make(path: Path) -> None:
@@ -234,4 +234,4 @@ except Exception as error:
     print(type(error).__name__, "lock.mdb" in str(error), flush=True)
 """
     with python(code, tmp_path / "store") as host:
-        assert said(host) == f"{StoreFullError.__name__} True"
+        assert read_line(host) == f"{StoreFullError.__name__} True"

@@ -94,7 +94,7 @@ mutations = st.lists(
 )
 
 
-def mutated(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+def mutate(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     for share, size, put in changes:
         at = int(share * len(data))
         data = data[:at] + put + data[at + size :]
@@ -103,7 +103,7 @@ def mutated(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 
 def reads_or_refuses(format: str, changes: list[tuple[float, int, bytes]]) -> None:
     try:
-        for item in read_bytes(mutated(SAMPLE[format], changes), "file", format):
+        for item in read_bytes(mutate(SAMPLE[format], changes), "file", format):
             assert isinstance(item, (RawDocument, RawFact, ReadFailure, SkippedPart))
     except ReaderError as error:
         assert str(error)
@@ -168,7 +168,7 @@ def test_a_mutated_record_is_the_same_or_known_to_be_damaged(
 ) -> None:
     packed = records.pack(value)
     assert records.unpack(packed, "table", b"key") == value
-    damaged = mutated(packed, changes)
+    damaged = mutate(packed, changes)
     try:
         assert records.unpack(damaged, "table", b"key") == value
         assert damaged == packed

@@ -59,7 +59,7 @@ class Groups:
         return {letter: keys for letter, keys in found.items() if keys}
 
     def titles(self) -> dict[str, str]:
-        """What a model wrote of groups whose documents are all there."""
+        """Return the texts of a model about groups whose documents all exist."""
         found = {}
         for letter, documents, content in self.stored.values():
             written = get_written_text(self._state.lmdb, content)
@@ -206,32 +206,32 @@ def titles(store: kvstore.Store) -> dict[str, str]:
         return bound.titles()
 
 
-def shown(store: kvstore.Store, kind: str = "toy_groups") -> tuple[str, int, str] | None:
+def show_index(store: kvstore.Store, kind: str = "toy_groups") -> tuple[str, int, str] | None:
     rows = {kind: (state, stale, detail) for kind, state, _, stale, detail in store.execute("SHOW INDEXES")}
     return rows.get(kind)
 
 
-def stored_generations(store: kvstore.Store) -> set[int]:
+def list_stored_generations(store: kvstore.Store) -> set[int]:
     with store.state() as state:
         keys = [bytes(key) for table in TOY.tables for key, _ in state.lmdb.scan(table)]
     return {int.from_bytes(key[:4], "big") for key in keys}
 
 
 def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
-    assert shown(toyed) == ("ready", 0, "2 groups, 0 written")
+    assert show_index(toyed) == ("ready", 0, "2 groups, 0 written")
     assert groups(toyed) == {"m": ["milk"], "t": ["tea", "toast"]}
     toyed.delete("toast")
     toyed.put("thyme", "It is a herb.")
-    assert shown(toyed) == ("ready", 2, "2 groups, 0 written")
+    assert show_index(toyed) == ("ready", 2, "2 groups, 0 written")
     assert groups(toyed) == {"m": ["milk"], "t": ["tea"]}, "corrected when it is read"
     assert toyed.refresh("toy_groups") == ["toy_groups", "toy_lengths"]
     assert groups(toyed) == {"m": ["milk"], "t": ["tea", "thyme"]}
     assert toyed.refresh() == []
-    assert stored_generations(toyed) == {2}
+    assert list_stored_generations(toyed) == {2}
     toyed.drop_index("toy_groups")
-    assert shown(toyed) is None
+    assert show_index(toyed) is None
     assert groups(toyed) is None
-    assert stored_generations(toyed) == set()
+    assert list_stored_generations(toyed) == set()
     with pytest.raises(errors.InputError, match="CREATE INDEX creates it"):
         toyed.refresh("toy_groups")
     assert sorted(os.listdir(toyed.path)) == ["data.mdb", "lock.mdb", "writer.lock"]
@@ -255,7 +255,7 @@ def test_its_companion_tables_are_created_and_dropped_with_it(toyed: kvstore.Sto
             return bind_index(state, LENGTHS)
 
     assert lengths() == [1, 2]
-    assert shown(toyed, "toy_lengths") == ("ready", 0, "2 groups")
+    assert show_index(toyed, "toy_lengths") == ("ready", 0, "2 groups")
     toyed.delete("toast")
     toyed.execute("REFRESH INDEX toy_groups")
     assert lengths() == [1, 1]
@@ -305,7 +305,7 @@ def test_it_is_written_in_commits_of_some_bytes(toyed: kvstore.Store, monkeypatc
     toyed.put("jam", "It is sweet.")
     assert toyed.refresh("toy_groups") == ["toy_groups", "toy_lengths"]
     assert groups(toyed) == {"j": ["jam"], "m": ["milk"], "t": ["tea", "toast"]}
-    assert stored_generations(toyed) == {2}
+    assert list_stored_generations(toyed) == {2}
 
 
 def test_an_index_dropped_while_it_is_made_leaves_nothing(
@@ -321,14 +321,14 @@ def test_an_index_dropped_while_it_is_made_leaves_nothing(
     monkeypatch.setattr(TOY, "build", dropping)
     assert toyed.refresh("toy_groups") == []
     assert groups(toyed) is None
-    assert stored_generations(toyed) == set()
+    assert list_stored_generations(toyed) == set()
 
 
 def test_one_at_a_time(toyed: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     build = TOY.build
 
     def looking(states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        assert shown(toyed) == ("building", 1, TOY.building_detail)
+        assert show_index(toyed) == ("building", 1, TOY.building_detail)
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
             toyed.refresh("toy_groups")
         return build(states, record, tools)
@@ -348,15 +348,15 @@ def test_check_reads_it_and_a_rebuild_starts_again(
     assert "table toy_groups" in found
     toyed.close()
     toyed = make_store()
-    assert shown(toyed)[0] == "damaged"  # type: ignore[index]
+    assert show_index(toyed)[0] == "damaged"  # type: ignore[index]
     report = toyed.repair()
     assert report.remaining == []
-    assert shown(toyed)[0] == "absent"  # type: ignore[index]
+    assert show_index(toyed)[0] == "absent"  # type: ignore[index]
     toyed.refresh("toy_groups")
     assert groups(toyed) == {"m": ["milk"], "t": ["tea", "toast"]}
 
 
-def answering(request: dict[str, Any]) -> Planned:
+def answer_writing(request: dict[str, Any]) -> Planned:
     return stream(json.dumps({"title": request["messages"][-1]["content"].splitlines()[1].rstrip(".")[6:20]}))
 
 
@@ -369,14 +369,14 @@ def write(store: kvstore.Store, limit: int | None = None) -> int:
 
 
 def test_a_model_writes_only_missing_texts(toyed: kvstore.Store, server: Server) -> None:
-    server.answering = answering
+    server.answering = answer_writing
     assert titles(toyed) == {}
     assert write(toyed) == 2
     assert titles(toyed) == {"m": "milk. It is on (scribe)", "t": "tea. It is on  (scribe)"}
     assert write(toyed) == 0
     toyed.put("jam", "About jam. It is sweet.")
     assert write(toyed) == 1, "what is as it was is not paid for again"
-    assert shown(toyed) == ("ready", 0, "3 groups, 3 written")
+    assert show_index(toyed) == ("ready", 0, "3 groups, 3 written")
     toyed.delete("toast")
     assert titles(toyed).keys() == {"j", "m"}, "what is written of a document that is gone is not shown"
     toyed.refresh("toy_groups")
@@ -386,7 +386,7 @@ def test_a_model_writes_only_missing_texts(toyed: kvstore.Store, server: Server)
 
 
 def test_the_largest_first_within_some_tokens(toyed: kvstore.Store, server: Server) -> None:
-    server.answering = answering
+    server.answering = answer_writing
     forecast = toyed._session.store.indexing.forecast("toy_groups")["toy_groups"]
     assert (forecast.texts, forecast.written, forecast.calls) == (2, 0, 2)
     assert write(toyed, limit=0) == 0
@@ -400,19 +400,19 @@ def test_the_largest_first_within_some_tokens(toyed: kvstore.Store, server: Serv
 
 
 def test_texts_that_were_paid_for_survive_a_failing_server(toyed: kvstore.Store, server: Server) -> None:
-    server.answering = lambda request: answering(request) if len(server.requests) < 2 else refusal(404, "gone")
+    server.answering = lambda request: answer_writing(request) if len(server.requests) < 2 else refusal(404, "gone")
     with pytest.raises(errors.ModelError):
         write(toyed)
     assert titles(toyed).keys() == {"t"}
     asked = [request["messages"] for request in server.requests]
-    server.answering = answering
+    server.answering = answer_writing
     assert write(toyed) == 1
     assert server.requests[-1]["messages"] != asked[0], "what was written is not asked for again"
     assert titles(toyed).keys() == {"m", "t"}
 
 
 def test_statements_report_the_cost_before_they_ask_a_model(toyed: kvstore.Store, server: Server) -> None:
-    server.answering = answering
+    server.answering = answer_writing
     tokens = toyed.forecast_refresh("toy_groups")["toy_groups"].tokens
     clauses = f"INDEX toy_groups MODEL 'scribe' WITHIN {tokens - 1} TOKENS"
     steps = list(toyed.execute(f"EXPLAIN REFRESH {clauses}"))
@@ -480,14 +480,14 @@ def test_a_forecast_is_of_the_next_generation_and_changes_nothing(toyed: kvstore
     toyed.put("jam", "It is sweet.")
     forecast = toyed._session.store.indexing.forecast("toy_groups")["toy_groups"]
     assert (forecast.described, forecast.calls) == ("3 groups, 0 written", 3)
-    assert shown(toyed) == ("ready", 1, "2 groups, 0 written")
+    assert show_index(toyed) == ("ready", 1, "2 groups, 0 written")
 
 
 def test_texts_of_a_model_survive_a_repair_and_invalid_replies(toyed: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream("I would rather not.")
     assert write(toyed) == 4, "each is asked for once more"
     assert titles(toyed) == {}
-    server.answering = answering
+    server.answering = answer_writing
     write(toyed)
     environment: Environment = toyed._session.environment
     environment.write_with_growth(lambda view: view.put("toy_groups", U32.pack(1) + U32.pack(0), b"spoilt"))
@@ -502,7 +502,7 @@ def test_texts_of_a_model_survive_a_repair_and_invalid_replies(toyed: kvstore.St
 
 
 def test_dropping_removes_written_texts(toyed: kvstore.Store, server: Server) -> None:
-    server.answering = answering
+    server.answering = answer_writing
     write(toyed)
     toyed.drop_index("toy_groups")
     with toyed.state() as state:
@@ -563,4 +563,4 @@ def test_a_kill_at_any_commit_leaves_the_old_generation_or_the_new_one(toyed: kv
                 break
     assert old in survived
     assert survived[-1] == new
-    assert stored_generations(toyed) == {2}
+    assert list_stored_generations(toyed) == {2}

@@ -89,7 +89,7 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
         transaction.put("brandt", "He grew up in Corrin.", title="Otto Brandt")
 
     def lead(question: str, **clauses: Any) -> float:
-        """How much more the walk finds of the teacher than of the one who sold the boat."""
+        """Return how much higher the walk ranks the teacher than the seller of the boat."""
         scores = {hit.document: hit.score for hit in store.retrieve(question, using="graph", top=9, **clauses).hits}
         return scores["marsh"] / scores["brandt"]
 
@@ -97,7 +97,7 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
     assert lead(question) > 1.5 * lead(question, options={"bias": 0})
     steps = {step.name: step.detail for step in store.retrieve(question, using="graph").steps}
     assert "chunks weighted by 'Where did the one grow up who taught the craft" in steps["personalized PageRank"]
-    # What tells no passage from another: too little beside the name, no name, or a vector that has the names in it.
+    # Questions that do not distinguish passages: few other words, no name, or a vector that includes the names.
     for other in ("Who is Nora Quill's teacher?", "Where is the craft of weaving linen taught to everybody?"):
         assert lead(other) == lead(other, options={"bias": 0})
     vector = store._session.store.embed([question])[0]
@@ -131,7 +131,7 @@ def test_without_a_known_name_the_nearest_passages_are_the_start(films: kvstore.
     assert hits[0].path
 
 
-def test_a_word_is_no_name_where_the_question_writes_it_small(films: kvstore.Store) -> None:
+def test_a_word_is_no_name_if_the_question_writes_it_in_lower_case(films: kvstore.Store) -> None:
     def named(question: str) -> str:
         return next(step.detail for step in films.retrieve(question, using="graph").steps if "entities" in step.name)
 
@@ -140,7 +140,7 @@ def test_a_word_is_no_name_where_the_question_writes_it_small(films: kvstore.Sto
     assert "evening" in named("who sang evening with nora quill?")
 
 
-def test_a_vector_given_stands_for_the_rest_of_the_question_too(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_query_vector_replaces_the_rest_of_the_question_too(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store("given", embedder="none:4")
     for place, (key, (title, text)) in enumerate(FILMS.items()):
         store.put(key, text, title=title, vectors=np.eye(4)[place % 4])
@@ -148,7 +148,7 @@ def test_a_vector_given_stands_for_the_rest_of_the_question_too(make_store: Call
     assert documents(found, 2) == {"harbour", "quill"}
 
 
-def test_names_that_stand_for_one_entity_start_together(films: kvstore.Store) -> None:
+def test_names_of_one_entity_start_together(films: kvstore.Store) -> None:
     films.alias("The Quill", "Nora Quill")
     assert documents(films.retrieve("Which town is The Quill from?", using="hipporag"), 2) == {"harbour", "quill"}
 

@@ -41,7 +41,7 @@ def _themes(hit: Hit) -> set[str]:
     return {span.document.partition("-")[0] for span in hit.spans}
 
 
-def _said(evidence: Evidence) -> str:
+def _join_texts(evidence: Evidence) -> str:
     return repr((evidence.hits, evidence.context, evidence.abstracts, [step.detail for step in evidence.steps]))
 
 
@@ -82,7 +82,7 @@ def test_a_deleted_word_is_never_shown_and_a_new_document_is_found_at_once(theme
     themed.put("secret", "Captain Orlov met the Kestrel Ferry in a xylographic quintessence of Port Ellery.")
     themed.refresh("communities")
     themed.delete("secret")
-    assert "xylographic" not in _said(themed.retrieve(QUESTION, using=strategy, top=20))
+    assert "xylographic" not in _join_texts(themed.retrieve(QUESTION, using=strategy, top=20))
     themed.put("new", "The zymurgy of Harwick Glen is praised by everybody in the trade.")
     hits = themed.retrieve("Who praises the zymurgy of Harwick Glen?", using=strategy).hits
     assert any(span.document == "new" for hit in hits for span in hit.spans)
@@ -113,10 +113,12 @@ def test_cached_data_changes_no_answer(themed: Store, make_store: Callable[..., 
     for gone in (None, "harbour-3", "theatre-1", "more"):
         if gone is not None:
             themed.delete(gone)
-        warm = [_said(themed.retrieve(question, using=strategy)) for question in questions for _ in range(2)]
+        warm = [_join_texts(themed.retrieve(question, using=strategy)) for question in questions for _ in range(2)]
         themed.close()
         themed = make_store()
-        assert warm == [_said(themed.retrieve(question, using=strategy)) for question in questions for _ in range(2)]
+        assert warm == [
+            _join_texts(themed.retrieve(question, using=strategy)) for question in questions for _ in range(2)
+        ]
 
 
 def _town(make_store: Callable[..., Store], name: str, people: int) -> Store:
@@ -160,10 +162,10 @@ def test_global_reads_all_reports_in_one_round(themed: Store, monkeypatch: pytes
 
 def test_global_gives_the_same_from_stored_terms_and_from_reports(themed: Store) -> None:
     questions = (QUESTION, "Which orchard did Farmer Quill write of?", "What is all of this about?")
-    stored = [_said(themed.retrieve(question, using="global")) for question in questions]
+    stored = [_join_texts(themed.retrieve(question, using="global")) for question in questions]
     themed.put("passing", "A visitor saw nothing here.")
     themed.delete("passing")  # the store has changed since the communities were built
-    assert [_said(themed.retrieve(question, using="global")) for question in questions] == stored
+    assert [_join_texts(themed.retrieve(question, using="global")) for question in questions] == stored
 
 
 def test_global_has_every_theme_for_a_question_on_all(themed: Store) -> None:
@@ -176,7 +178,7 @@ def test_global_has_every_theme_for_a_question_on_all(themed: Store) -> None:
 # With a language model ------------------------------------------------------------------------------------------------
 
 
-def _answering(request: dict[str, Any]) -> Planned:
+def _answer_points(request: dict[str, Any]) -> Planned:
     """Rates what names Orlov, makes a point of each such passage, asks one thing next, and answers from the first."""
     user = request["messages"][1]["content"]
     name = request.get("response_format", {}).get("json_schema", {}).get("name")
@@ -195,7 +197,7 @@ def _answering(request: dict[str, Any]) -> Planned:
 def asked(themed: Store, server: Server) -> Store:
     for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
         themed.set(name, value)
-    server.answering = _answering
+    server.answering = _answer_points
     return themed
 
 

@@ -58,7 +58,7 @@ def test_no_limit_is_passed(
     assert max(Counter(owners[number] for number in chosen).values(), default=0) <= 2
 
 
-def test_a_word_counts_where_it_is_rare_and_comes_again() -> None:
+def test_a_word_counts_if_it_is_rare_and_repeated() -> None:
     sentences = [extract_sentence_words(text) for text in ("The heron fishes.", "A heron flies.", "The pond is near.")]
     weights = compute_cover_weights(sentences, {"heron": 1, "fishes": 1, "flies": 1, "pond": 4, "near": 1}, 4)
     assert weights["heron"] > weights["fishes"] > weights["pond"]
@@ -97,7 +97,7 @@ def test_uninformative_words_still_have_a_summary() -> None:
     assert summaries("So it is. " * 40)[-1] == "So it is."
 
 
-def test_fields_with_values_are_taken_only_where_there_is_no_sentence() -> None:
+def test_fields_with_values_are_used_only_if_there_is_no_sentence() -> None:
     record, said = (
         "child: Delcourt Lens parent: Lamp Room",
         "The lamp room holds the lens that Delcourt ground in Lyon.",

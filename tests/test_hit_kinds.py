@@ -86,7 +86,7 @@ def test_an_answer_from_a_summary_cites_the_source_of_its_sentences(filled: kvst
     first = answer.citations[0]
     assert (first.document, first.kind) == ("babbage", "summary")
     assert TEXTS["babbage"][first.start : first.end] == "Charles Babbage designed the engine of brass."
-    # What stands beside the sentences of the summary is nothing that was found.
+    # Text next to the sentences of the summary is not part of the hit.
     assert all("Nobody asked" not in citation.text for citation in answer.citations)
     born = filled.ask("When was she born?", using="overview").citations[0]
     assert (TEXTS["ada"][born.start : born.end], born.ordinal) == ("She was born in 1815.", 1)

@@ -28,11 +28,11 @@ VECTORS, QUERIES = units(COUNT, 1), units(40, 2)
 LABELS = np.arange(COUNT, dtype=np.uint64) * 3 + 7
 
 
-def coded(stop: int = COUNT) -> CodedRows:
+def encode_rows(stop: int = COUNT) -> CodedRows:
     return CodedRows.from_vectors(LABELS[:stop], VECTORS[:stop])
 
 
-def linked(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
+def build_graph(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
     builder = HnswBuilder(rows, base, m=8, ef_construction=60)
     while builder.advance(100):
         pass
@@ -41,11 +41,11 @@ def linked(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
 
 @pytest.fixture(scope="module")
 def graph() -> HnswGraph:
-    return linked(coded())
+    return build_graph(encode_rows())
 
 
 def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
-    labels, codes, scales = coded()
+    labels, codes, scales = encode_rows()
     assert codes.shape == (COUNT, 128)
     again = codes[:, :DIMENSION] * scales[:, None]
     assert np.linalg.norm(again, axis=1) == pytest.approx(np.ones(COUNT), abs=1e-5)
@@ -57,7 +57,7 @@ def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
 def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     found = 0
     for query in QUERIES:
-        compared = make_unlinked_graph(coded()).find_nearest(query, 10)
+        compared = make_unlinked_graph(encode_rows()).find_nearest(query, 10)
         exact = np.argsort(-(VECTORS @ query))[:10]
         assert len(set(LABELS[exact].tolist()) & set(compared.labels.tolist())) >= 9
         assert compared.cosines == pytest.approx(VECTORS[(compared.labels - 7) // 3] @ query, abs=2e-2)
@@ -71,12 +71,12 @@ def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeyp
 
 
 def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGraph) -> None:
-    half = linked(coded(700))
-    whole = linked(coded(), half)
+    half = build_graph(encode_rows(700))
+    whole = build_graph(encode_rows(), half)
     for name, array in graph.arrays.items():
         assert (whole.arrays[name] == array).all(), name
     assert whole.entry == graph.entry
-    builder = HnswBuilder(coded(), m=8, ef_construction=60)
+    builder = HnswBuilder(encode_rows(), m=8, ef_construction=60)
     builder.advance(700)
     part = builder.build_graph()
     assert all((part.arrays[name] == array).all() for name, array in half.arrays.items())
@@ -122,7 +122,7 @@ def test_listed_chunks_are_looked_up_and_the_others_not_looked_at(
 
 
 def test_a_graph_of_nothing_finds_nothing() -> None:
-    for graph in (linked(coded(0)), make_unlinked_graph(coded(0))):
+    for graph in (build_graph(encode_rows(0)), make_unlinked_graph(encode_rows(0))):
         assert len(graph.find_nearest(QUERIES[0], 10).labels) == 0
         graph.verify()
 
@@ -166,7 +166,7 @@ def test_rows_that_do_not_fit_are_refused() -> None:
     links, bounds = np.zeros((COUNT, 16), np.uint32), np.arange(COUNT + 1, dtype=np.uint32)
     upper = np.zeros((COUNT, 8), np.uint32)
     for place, wrong in ((4, bounds[::-1].copy()), (5, np.zeros((3, 8), np.uint32)), (3, links[:, :4].copy())):
-        given: list[Any] = [*coded(), links, bounds, upper]
+        given: list[Any] = [*encode_rows(), links, bounds, upper]
         given[place] = wrong
         with pytest.raises(ValueError, match=r"match|descend|the bounds need"):
             CodeGraphBuilder(*given)

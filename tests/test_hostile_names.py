@@ -1,4 +1,4 @@
-"""What others named, wrote and answered, on a real terminal: none of it moves the cursor, and programs get it whole."""
+"""Hostile names, texts and answers on a real terminal: none moves the cursor, and programs get them unchanged."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running(certificate: Path | None = None) -> Iterator[Server]:
+def run_server(certificate: Path | None = None) -> Iterator[Server]:
     with Server() as server:
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -108,7 +108,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with running() as server:
+    with run_server() as server:
         yield server
 
 
@@ -117,7 +117,7 @@ def model(server: Server, **patience: Any) -> LanguageModel:
     return LanguageModel("tiny", timeouts=Timeouts(**limits), base_url=server.url)
 
 
-def embedded(url: str, **options: Any) -> Any:
+def embed_texts(url: str, **options: Any) -> Any:
     return open_embedder("openai:small", base_url=url, attempts=1, **options).embed(["text"])
 
 
@@ -127,7 +127,7 @@ def test_without_the_extra_the_error_names_it(
     store.put("leave", "Parental leave lasts twenty weeks.")
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(errors.EmbedderError, match=r"needs httpx; pip install 'kvstore\[llm\]'"):
-        embedded(server.url)
+        embed_texts(server.url)
     store.set("base_url", server.url)
     with pytest.raises(errors.ModelError, match=r"'tiny'.* needs httpx; pip install 'kvstore\[llm\]'"):
         store.ask("How long does parental leave last?", model="tiny")
@@ -137,7 +137,7 @@ def test_a_connection_serves_one_request_after_the_other(server: Server) -> None
     asked = model(server)
     for _ in range(3):
         assert asked.write(ASKED).text == "Twenty."
-        assert embedded(server.url).shape == (1, 2)
+        assert embed_texts(server.url).shape == (1, 2)
     assert len(server.paths) == 6
     assert len(server.connections) == 1
     assert set(server.cookies) == {None}
@@ -156,12 +156,12 @@ def test_threads_ask_at_the_same_time(server: Server) -> None:
         assert [written.text for written in threads.map(asked.write, [ASKED] * 4)] == ["Twenty."] * 4
 
 
-def test_a_proxy_of_the_environment_is_gone_through(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_used(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
-    assert embedded("http://models.invalid/v1").shape == (1, 2)
+    assert embed_texts("http://models.invalid/v1").shape == (1, 2)
     assert server.paths == ["http://models.invalid/v1/embeddings"]
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    assert embedded(server.url).shape == (1, 2)
+    assert embed_texts(server.url).shape == (1, 2)
     assert server.paths[1:] == ["/v1/embeddings"]
 
 
@@ -180,25 +180,25 @@ def test_an_unusable_proxy_is_reported_without_its_password(
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("ALL_PROXY", proxy)
     with pytest.raises(errors.EmbedderError, match=told) as raised:
-        embedded("http://models.invalid/v1")
+        embed_texts("http://models.invalid/v1")
     assert KEY not in str(raised.value)
     assert raised.value.__context__ is None
 
 
 def test_a_certificate_is_trusted_if_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(CERTIFICATES / "localhost.pem") as server:
+    with run_server(CERTIFICATES / "localhost.pem") as server:
         with pytest.raises(errors.EmbedderError, match=r"certificate is not trusted \(self-signed .*SSL_CERT_FILE"):
-            embedded(server.url)
+            embed_texts(server.url)
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
-        assert embedded(server.url).shape == (1, 2)
+        assert embed_texts(server.url).shape == (1, 2)
         assert model(server).write(ASKED).text == "Twenty."
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "missing.pem"))
         with pytest.raises(errors.EmbedderError, match="certificates that SSL_CERT_FILE, SSL_CERT_DIR name cannot be"):
-            embedded(server.url)
+            embed_texts(server.url)
 
 
-def dripping(handler: Handler, first: bytes, drop: bytes) -> None:
-    """Send a drop again and again, each in time, for as long as somebody listens."""
+def send_drops(handler: Handler, first: bytes, drop: bytes) -> None:
+    """Send one byte after another, each before its timeout, as long as the client listens."""
     handler.wfile.write(first)
     until = time.monotonic() + 30
     while time.monotonic() < until:
@@ -222,7 +222,7 @@ def test_drops_in_time_do_not_make_an_answer(
     server: Server, at_most: Callable[[float], None], first: bytes, drop: bytes, patience: dict[str, float]
 ) -> None:
     at_most(10)
-    server.answer = lambda handler: dripping(handler, first, drop)
+    server.answer = lambda handler: send_drops(handler, first, drop)
     with pytest.raises(errors.ModelUnavailableError, match="timed out"):
         model(server, **patience).write(ASKED)
 
@@ -232,7 +232,7 @@ def drip_to_the_end(server: Server, head: bytes, drop: bytes) -> list[bool]:
     ended: list[bool] = []
 
     def answer(handler: Handler) -> None:
-        dripping(handler, head, drop)
+        send_drops(handler, head, drop)
         ended.append(True)
 
     server.answer = answer
@@ -260,13 +260,13 @@ def test_an_error_that_drips_is_read_no_longer_than_a_part_may_take(server: Serv
     assert not ended
 
 
-def test_an_answer_without_end_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_is_cut_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "MAX_JSON_BYTES", 1 << 20)
-    server.answer = lambda handler: dripping(
+    server.answer = lambda handler: send_drops(
         handler, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[", b"1," * (1 << 17)
     )
     with pytest.raises(errors.EmbedderError, match="answer is longer than 1 MiB"):
-        embedded(server.url)
+        embed_texts(server.url)
 
 
 def test_logs_do_not_contain_a_key_that_the_server_repeats(server: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -277,7 +277,7 @@ def test_logs_do_not_contain_a_key_that_the_server_repeats(server: Server, caplo
     server.answer = answer
     caplog.set_level(logging.DEBUG)
     with pytest.raises(errors.EmbedderError, match="status 401") as raised:
-        embedded(server.url, api_key=KEY)
+        embed_texts(server.url, api_key=KEY)
     assert KEY not in caplog.text + str(raised.value)
     logging.getLogger("httpx").info("of the application's own")
     assert "of the application's own" in caplog.text

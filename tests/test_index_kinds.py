@@ -39,7 +39,7 @@ class Lengths:
 
 
 class ToyIndex(FileIndex[Lengths, dict[str, int]]):
-    """How long the documents are of at least some length."""
+    """The lengths of documents of at least a given length."""
 
     name = "toy_lengths"
     description = "how long documents are"
@@ -103,7 +103,7 @@ def toyed(registered: None, make_store: Callable[..., kvstore.Store]) -> Iterato
     store.close()
 
 
-def shown(store: kvstore.Store) -> tuple[str, int, str] | None:
+def show_index(store: kvstore.Store) -> tuple[str, int, str] | None:
     rows = {kind: (state, stale, detail) for kind, state, _, stale, detail in store.execute("SHOW INDEXES")}
     return rows.get("toy_lengths")
 
@@ -114,20 +114,20 @@ def lengths(store: kvstore.Store) -> dict[str, int] | None:
 
 
 def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
-    assert shown(toyed) == ("ready", 0, "2 documents")
+    assert show_index(toyed) == ("ready", 0, "2 documents")
     size = (toyed.path / "toy_lengths.index").stat().st_size
     assert toyed.statistics()["index_toy_lengths_bytes"] == size
     toyed.put("c", "x")
     toyed.delete("a")
-    assert shown(toyed) == ("ready", 2, "2 documents")
+    assert show_index(toyed) == ("ready", 2, "2 documents")
     assert lengths(toyed) == {"b": 6}
     told: list[kvstore.IndexProgress] = []
     assert toyed.refresh("toy_lengths", progress=told.append) == ["toy_lengths"]
     assert told == [kvstore.IndexProgress("toy_lengths", 1, 1)]
     assert toyed.execute("REFRESH").fetchall() == []
-    assert shown(toyed) == ("ready", 0, "1 documents")  # "c" is shorter than two bytes
+    assert show_index(toyed) == ("ready", 0, "1 documents")  # "c" is shorter than two bytes
     toyed.execute("DROP INDEX toy_lengths")
-    assert shown(toyed) is None
+    assert show_index(toyed) is None
     assert lengths(toyed) is None
     assert not (toyed.path / "toy_lengths.index").exists()
     assert "index_toy_lengths_bytes" not in toyed.statistics()
@@ -175,13 +175,13 @@ kvstore.open(sys.argv[1]).refresh(sys.argv[4])
 """
 
 
-def stated(kind: str) -> str:
+def name_kind(kind: str) -> str:
     """The kind that statements name to make one and refresh it."""
     known = INDEXES[kind]
     return (known.companion_of if isinstance(known, FileIndex) else "") or kind
 
 
-def stands(store: kvstore.Store, kind: str) -> str | None:
+def get_state(store: kvstore.Store, kind: str) -> str | None:
     return next((index.state for index in store.indexes() if index.kind == kind), None)
 
 
@@ -197,11 +197,11 @@ def indexed(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvs
     store = make_store()
     store.put("a", "Port Averill is a town.")
     store.put_edge("Port Averill", "Towns")
-    store.create_index(stated(kind), NEEDED.get(kind))
-    assert stands(store, kind) == "ready"
+    store.create_index(name_kind(kind), NEEDED.get(kind))
+    assert get_state(store, kind) == "ready"
     yield store
-    assert kind in store.refresh(stated(kind))
-    assert stands(store, kind) == "ready"
+    assert kind in store.refresh(name_kind(kind))
+    assert get_state(store, kind) == "ready"
     assert not [name for name in os.listdir(store.path) if name.endswith(".new")]
     assert store.check() == []
     store.close()
@@ -212,11 +212,11 @@ def indexed(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvs
 def test_a_build_that_is_killed_leaves_nothing_harmful(indexed: kvstore.Store, kind: str, moment: str) -> None:
     indexed.put("c", "Long enough.")
     code = CHILD.format(module=Path(__file__).stem)
-    command = [sys.executable, "-c", code, indexed.path, __file__, moment, stated(kind)]
+    command = [sys.executable, "-c", code, indexed.path, __file__, moment, name_kind(kind)]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 9, ran.stderr
     assert (indexed.path / f"{kind}.index.new").exists()
-    assert stands(indexed, kind) == "ready"
+    assert get_state(indexed, kind) == "ready"
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "deleted", "of another version"])
@@ -237,12 +237,12 @@ def test_an_unusable_file_counts_as_missing(indexed: kvstore.Store, kind: str, d
         known = INDEXES[kind]
         assert isinstance(known, FileIndex)
         assert bind_index(state, known) is None
-    assert stands(indexed, kind) == ("absent" if damage == "deleted" else "damaged")
+    assert get_state(indexed, kind) == ("absent" if damage == "deleted" else "damaged")
     assert "REFRESH" in next(index.detail for index in indexed.indexes() if index.kind == kind)
     with index_file.open_draft(path):
-        assert stands(indexed, kind) == "building"
+        assert get_state(indexed, kind) == "building"
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
-            indexed.refresh(stated(kind))
+            indexed.refresh(name_kind(kind))
 
 
 def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore.Store, kind: str) -> None:
@@ -253,7 +253,7 @@ def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore
         record = Indexes(state.lmdb).get(INDEXES[kind])
         assert record is not None
         assert record.options == NEEDED.get(kind, {})
-    assert stands(indexed, kind) == "damaged"
+    assert get_state(indexed, kind) == "damaged"
 
 
 def test_check_knows_its_record(toyed: kvstore.Store) -> None:
@@ -263,7 +263,7 @@ def test_check_knows_its_record(toyed: kvstore.Store) -> None:
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5})))
 
 
-def test_an_automatic_kind_is_there_from_the_start_and_grows_in_the_background(
+def test_an_automatic_kind_exists_from_the_start_and_grows_in_the_background(
     make_store: Callable[..., kvstore.Store],
 ) -> None:
     take_back = register(System("eager", "of this test", indexes=(EAGER,)))
@@ -291,7 +291,7 @@ def test_a_process_that_does_not_know_the_kind_leaves_it_alone(
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "toy" not in ran.stdout
-    assert shown(store) == ("ready", 0, "0 documents")
+    assert show_index(store) == ("ready", 0, "0 documents")
 
 
 def test_no_file_of_the_package_knows_it() -> None:

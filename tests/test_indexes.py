@@ -48,7 +48,7 @@ def status(store: kvstore.Store, kind: str = "vectors") -> tuple[str, int]:
     return found.state, found.stale
 
 
-def found_in(reading: Any, query: np.ndarray, top: int = 5, **options: Any) -> dict[str, float]:
+def search_documents(reading: Any, query: np.ndarray, top: int = 5, **options: Any) -> dict[str, float]:
     """Documents by strategy ``vector``, with their scores; every document here is one chunk."""
     evidence = reading.retrieve("x", using="vector", top=top, vector=query, options=options)
     return {hit.document: round(hit.score, 5) for hit in evidence.hits}
@@ -64,7 +64,7 @@ def segments(store: kvstore.Store) -> list[Path]:
     return [store.path / name for name in head["parts"]]
 
 
-def reopened(store: kvstore.Store) -> kvstore.Store:
+def reopen(store: kvstore.Store) -> kvstore.Store:
     store.close()
     return kvstore.open(store.path)
 
@@ -213,7 +213,7 @@ def test_an_extension_writes_new_vectors_and_merges_small_segments(store: kvstor
     assert written < 4 * new.stat().st_size
     query = unit(1)
     cosines = vectors @ query / np.linalg.norm(vectors, axis=1)
-    assert list(found_in(store, query, top=9)) == [f"d{one}" for one in np.argsort(-cosines)[:9]]
+    assert list(search_documents(store, query, top=9)) == [f"d{one}" for one in np.argsort(-cosines)[:9]]
     assert store.check() == []
 
 
@@ -239,22 +239,22 @@ def test_a_cancelled_merge_leaves_the_segments_and_adds_new_vectors(
     assert len(segments(store)) == 3
     assert status(store) == ("ready", 0)
     for number in (3, 50, 64):
-        assert list(found_in(store, unit(number), top=1)) == [f"d{number}"]
+        assert list(search_documents(store, unit(number), top=1)) == [f"d{number}"]
 
 
 def test_results_beyond_the_graph_are_found(filled: kvstore.Store) -> None:
-    assert len(found_in(filled, unit(3), top=100)) == 40
+    assert len(search_documents(filled, unit(3), top=100)) == 40
 
 
 def test_a_mostly_dead_graph_is_rebuilt(filled: kvstore.Store) -> None:
     size = filled.statistics()["index_vectors_bytes"]
     for number in range(30):
         filled.delete(f"d{number}")
-    assert set(found_in(filled, unit(3), top=40)) == {f"d{number}" for number in range(30, 40)}
+    assert set(search_documents(filled, unit(3), top=40)) == {f"d{number}" for number in range(30, 40)}
     put(filled, "new", 99)
     assert filled.refresh() == ["vectors"]
     assert filled.statistics()["index_vectors_bytes"] < size
-    assert "new" in found_in(filled, unit(99), top=1)
+    assert "new" in search_documents(filled, unit(99), top=1)
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "foreign", "deleted", "not ours"])
@@ -262,7 +262,7 @@ def test_an_unusable_file_counts_as_missing(
     filled: kvstore.Store, make_store: Callable[..., kvstore.Store], damage: str
 ) -> None:
     path = filled.path / "vectors.index"
-    expected = found_in(filled, unit(5))
+    expected = search_documents(filled, unit(5))
     content = bytearray(path.read_bytes())
     if damage == "deleted":
         path.unlink()
@@ -275,16 +275,16 @@ def test_an_unusable_file_counts_as_missing(
         content[len(content) // 2] ^= 1
         changed = {"cut": content[:-4000], "cut to nothing": b"", "flipped": content, "not ours": b"x" * 5000}[damage]
         path.write_bytes(changed)
-    assert found_in(filled, unit(5)) == expected
+    assert search_documents(filled, unit(5)) == expected
     assert status(filled)[0] == ("absent" if damage == "deleted" else "damaged")
     assert filled.refresh() == ["vectors"]
     assert status(filled) == ("ready", 0)
-    assert found_in(filled, unit(5)) == expected
+    assert search_documents(filled, unit(5)) == expected
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "foreign", "deleted", "not ours"])
 def test_a_file_without_one_of_its_parts_counts_as_missing(filled: kvstore.Store, damage: str) -> None:
-    expected = found_in(filled, unit(5))
+    expected = search_documents(filled, unit(5))
     part = segments(filled)[0]
     content = part.read_bytes()
     if damage == "deleted":
@@ -292,12 +292,12 @@ def test_a_file_without_one_of_its_parts_counts_as_missing(filled: kvstore.Store
     else:
         foreign = content.replace(bytes.fromhex(part.stem.split("-")[1]), bytes(16))
         part.write_bytes({"cut": content[:-4000], "cut to nothing": b"", "foreign": foreign}.get(damage, b"x" * 5000))
-    filled = reopened(filled)
-    assert found_in(filled, unit(5)) == expected
+    filled = reopen(filled)
+    assert search_documents(filled, unit(5)) == expected
     assert status(filled)[0] == "damaged"
     assert filled.refresh() == ["vectors"]
     assert status(filled) == ("ready", 0)
-    assert found_in(filled, unit(5)) == expected
+    assert search_documents(filled, unit(5)) == expected
     assert part not in segments(filled)
     filled.close()
 
@@ -310,11 +310,11 @@ def test_wherever_a_segment_is_damaged_a_search_is_right_or_does_without(
         monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
     (part,), told = segments(filled), 0
     sound = part.read_bytes()
-    expected = [found_in(filled, unit(number), top=3) for number in range(0, 40, 8)]
+    expected = [search_documents(filled, unit(number), top=3) for number in range(0, 40, 8)]
     for place in range(16, len(sound), len(sound) // 60):
         part.write_bytes(sound[:place] + bytes([sound[place] ^ 64]) + sound[place + 1 :])
-        filled = reopened(filled)
-        assert [found_in(filled, unit(number), top=3) for number in range(0, 40, 8)] == expected
+        filled = reopen(filled)
+        assert [search_documents(filled, unit(number), top=3) for number in range(0, 40, 8)] == expected
         told += status(filled)[0] == "damaged"
     assert told > 30
     part.write_bytes(sound[: len(sound) // 2] + bytes([sound[len(sound) // 2] ^ 64]) + sound[len(sound) // 2 + 1 :])
@@ -340,14 +340,14 @@ def test_questions_verify_a_block_of_vectors_once_and_check_verifies_it_again(
 
     monkeypatch.setattr("kvstore.structures.vectors.vectors.zlib", SimpleNamespace(crc32=crc32))
     monkeypatch.setattr("kvstore.structures.vectors.vectors.gather_rows", gathered)
-    found_in(filled, unit(5), top=40)
+    search_documents(filled, unit(5), top=40)
     assert verified
     verified.clear()
-    found_in(filled, unit(9), top=40)
+    search_documents(filled, unit(9), top=40)
     assert not verified
     put(filled, "d5", 99)
     verified.clear()
-    found_in(filled, unit(99), top=40)
+    search_documents(filled, unit(99), top=40)
     assert verified  # other content has another checksum
     verified.clear()
     assert filled.check() == []
@@ -368,9 +368,9 @@ def test_a_search_looks_up_the_chunks_that_it_finds_together(
     filled.delete_many([f"d{number}" for number in range(10)])
     monkeypatch.setattr(LmdbView, "get_many", counted)
     for options in ({}, {"exact": 1}):
-        found_in(filled, unit(20), top=15, **options)  # what is in memory already is not read again
+        search_documents(filled, unit(20), top=15, **options)  # what is in memory already is not read again
         asked.clear()
-        assert len(found_in(filled, unit(20), top=15, **options)) == 15
+        assert len(search_documents(filled, unit(20), top=15, **options)) == 15
         assert len(asked) <= 4, asked
 
 
@@ -388,9 +388,9 @@ def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_
         for number in range(20, 40):  # the same chunk ids, other vectors
             put(store, f"e{number}", 100 + number)
         assert status(store)[0] == "damaged"
-        assert list(found_in(store, unit(125), top=1)) == ["e25"]
+        assert list(search_documents(store, unit(125), top=1)) == ["e25"]
         store.refresh()
-        assert list(found_in(store, unit(125), top=1)) == ["e25"]
+        assert list(search_documents(store, unit(125), top=1)) == ["e25"]
         assert store.check() == []
 
 
@@ -399,26 +399,26 @@ def test_files_do_not_hinder_backup_compact_and_opening(filled: kvstore.Store, t
     assert sorted(os.listdir(tmp_path / "backup")) == ["data.mdb"]
     with kvstore.open(tmp_path / "backup") as copy:
         assert status(copy)[0] == "absent"
-        assert found_in(copy, unit(2)) == found_in(filled, unit(2))
+        assert search_documents(copy, unit(2)) == search_documents(filled, unit(2))
     filled.delete("d0")
     filled.compact()
     assert status(filled)[0] == "ready"
-    assert list(found_in(filled, unit(2), top=1)) == ["d2"]
+    assert list(search_documents(filled, unit(2), top=1)) == ["d2"]
     filled.close()
     for name in ("data.mdb", "lock.mdb"):
         (filled.path / name).unlink()
     with kvstore.open(filled.path, embedder="hashing") as again:  # what an index left behind makes no difference
         put(again, "a", 1)
         again.create_index("vectors", TINY)
-        assert list(found_in(again, unit(1))) == ["a"]
+        assert list(search_documents(again, unit(1))) == ["a"]
 
 
 def test_readonly_stores_search_and_change_nothing(filled: kvstore.Store) -> None:
-    expected = found_in(filled, unit(4))
+    expected = search_documents(filled, unit(4))
     path = filled.path
     filled.close()
     with kvstore.open(path, readonly=True) as reader:
-        assert found_in(reader, unit(4)) == expected
+        assert search_documents(reader, unit(4)) == expected
         assert status(reader) == ("ready", 0)
         for change in (reader.refresh, lambda: reader.create_index("synonyms"), lambda: reader.drop_index("vectors")):
             with pytest.raises(errors.ReadOnlyError):
@@ -468,16 +468,16 @@ with kvstore.open(sys.argv[1]) as store:
     )
     assert ran.stdout.strip() == "['vectors']", ran.stderr
     assert status(filled) == ("ready", 0)
-    assert next(iter(found_in(filled, unit(55), top=4))) == "d55"
-    assert "d3" not in found_in(filled, unit(3), top=40)
-    assert next(iter(found_in(old, unit(3), top=4))) == "d3"
-    assert not {f"d{seed}" for seed in range(50, 60)} & found_in(old, unit(55), top=40).keys()
+    assert next(iter(search_documents(filled, unit(55), top=4))) == "d55"
+    assert "d3" not in search_documents(filled, unit(3), top=40)
+    assert next(iter(search_documents(old, unit(3), top=4))) == "d3"
+    assert not {f"d{seed}" for seed in range(50, 60)} & search_documents(old, unit(55), top=40).keys()
     old.close()
 
 
 @pytest.mark.parametrize("moment", ["write", "_write_part", "publish"])
 def test_a_build_that_is_killed_leaves_nothing_harmful(filled: kvstore.Store, moment: str) -> None:
-    expected = found_in(filled, unit(8))
+    expected = search_documents(filled, unit(8))
     put(filled, "later", 77)
     ran = child(
         """
@@ -494,8 +494,8 @@ store.refresh()
     assert ran.returncode == 9, ran.stderr
     assert (filled.path / "vectors.index.new").exists()
     assert status(filled)[0] == "ready"
-    assert found_in(filled, unit(8)) == expected
-    assert list(found_in(filled, unit(77), top=1)) == ["later"]
+    assert search_documents(filled, unit(8)) == expected
+    assert list(search_documents(filled, unit(77), top=1)) == ["later"]
     assert filled.refresh() == ["vectors"]
     assert not (filled.path / "vectors.index.new").exists()
     assert sorted(filled.path.glob("vectors-*.index")) == sorted(segments(filled))
@@ -508,7 +508,7 @@ def test_only_one_builds_at_a_time(filled: kvstore.Store) -> None:
         assert status(filled)[0] == "building"
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
             filled.refresh("vectors")
-        assert list(found_in(filled, unit(77), top=1)) == ["later"]
+        assert list(search_documents(filled, unit(77), top=1)) == ["later"]
     assert filled.refresh("vectors") == ["vectors"]
 
 
@@ -531,12 +531,12 @@ def test_ingest_extends_the_file_in_the_background(
             put(store, f"d{number}", number)
         assert built.wait(60)
     assert status(store)[0] in ("ready", "building")
-    assert list(found_in(store, unit(11), top=1)) == ["d11"]
+    assert list(search_documents(store, unit(11), top=1)) == ["d11"]
     store.close()  # waits for the thread
     assert not any(thread.name == "kvstore index" for thread in threading.enumerate())
 
 
-def test_new_chunks_are_counted_only_where_there_may_be_enough(
+def test_new_chunks_are_counted_only_if_there_may_be_enough(
     store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_index, "_EXTEND_AFTER", 40)
@@ -577,7 +577,7 @@ def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch:
     assert builder.refresh(VECTOR_INDEX, is_cancelled=lambda: next(looks))
     assert lacking() == 18
     assert status(store)[0] == "ready"
-    assert list(found_in(store, unit(29), top=1)) == ["d29"]
+    assert list(search_documents(store, unit(29), top=1)) == ["d29"]
     assert builder.refresh(VECTOR_INDEX)
     assert lacking() == 0
 
@@ -607,10 +607,10 @@ def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
 
     rebuild_store(filled._session.environment, filled.settings, filled.embed)
     assert status(filled)[0] == "damaged"
-    assert list(found_in(filled, unit(9), top=1)) == ["d9"]
+    assert list(search_documents(filled, unit(9), top=1)) == ["d9"]
     assert filled.refresh() == ["vectors"]
     assert status(filled) == ("ready", 0)
-    assert list(found_in(filled, unit(9), top=1)) == ["d9"]
+    assert list(search_documents(filled, unit(9), top=1)) == ["d9"]
 
 
 def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -656,7 +656,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
 @pytest.mark.parametrize("forgery", FORGED)
 @pytest.mark.parametrize("part", [False, True])
 def test_a_forged_head_is_refused(filled: kvstore.Store, forgery: str, part: bool) -> None:
-    expected = found_in(filled, unit(5))
+    expected = search_documents(filled, unit(5))
     path = segments(filled)[0] if part else filled.path / "vectors.index"
     head: dict[str, Any] = {}
     forge(path, head.update)
@@ -664,11 +664,11 @@ def test_a_forged_head_is_refused(filled: kvstore.Store, forgery: str, part: boo
         head["arrays"] = [["x", "<i4", [1], 0, 0]]
     FORGED[forgery](head)
     forge(path, lambda read: read.update(head, **dict.fromkeys(read.keys() - head.keys())))
-    filled = reopened(filled)
-    assert found_in(filled, unit(5)) == expected
+    filled = reopen(filled)
+    assert search_documents(filled, unit(5)) == expected
     assert status(filled)[0] == "damaged" or (part and "epoch" in forgery) or (part and "parts" in forgery)
     filled.refresh()
-    assert found_in(filled, unit(5)) == expected
+    assert search_documents(filled, unit(5)) == expected
     filled.close()
 
 
@@ -678,14 +678,14 @@ def test_leftovers_of_a_killed_build_are_removed_with_the_index_or_on_open(fille
     filled.drop_index("vectors")
     assert not unfinished.exists()
     unfinished.write_bytes(b"half")
-    filled = reopened(filled)
+    filled = reopen(filled)
     assert not unfinished.exists()
     filled.close()
 
 
 def test_files_being_built_stay(filled: kvstore.Store) -> None:
     with index_file.open_draft(filled.path / "vectors.index"):
-        filled = reopened(filled)
+        filled = reopen(filled)
         assert (filled.path / "vectors.index.new").exists()
     filled.close()
 

@@ -131,7 +131,7 @@ def test_a_document_belongs_to_the_folder_it_was_found_in_last(store: kvstore.St
 
 
 @pytest.mark.slow
-def test_bad_files_are_reported_and_the_rest_goes_on(store: kvstore.Store, folder: Path) -> None:
+def test_bad_files_are_reported_and_the_others_ingested(store: kvstore.Store, folder: Path) -> None:
     (folder / "empty.txt").write_text("")
     (folder / "latin.txt").write_bytes(b"caf\xe9 au lait")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing else")
@@ -626,7 +626,7 @@ def test_the_first_of_very_many_failures_are_reported(store: kvstore.Store, tmp_
 
 
 def test_rows_of_two_tables_with_the_same_keys_are_all_there(tmp_path: Path) -> None:
-    """The first file has the keys; what stands in the next goes by its place, as in a store made of both anew."""
+    """Rows of the first file have the keys; rows of the next get keys by position, as in a new store of both files."""
     folder = tmp_path / "tables"
     folder.mkdir()
     (folder / "items.csv").write_text("id,item\n1,Pear\n2,Plum\n")

@@ -1,4 +1,4 @@
-"""What was ingested whole is not read again, exactly as long as nothing about it has changed."""
+"""A file that was ingested completely is not read again until something about it changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def ingest(store: kvstore.Store, folder: Path, read: list[str], **options: object) -> tuple[set[str], int, int, int]:
-    """What an ingest reads, and how much it finds added, changed and unchanged."""
+    """Return the files that an ingest reads, and the numbers of added, changed and unchanged documents."""
     read.clear()
     report = store.ingest(folder, **options)  # type: ignore[arg-type]
     assert len(read) == len(set(read)) == len(list(folder.iterdir())) - report.known
@@ -142,7 +142,7 @@ def test_the_dump_does_not_know_of_files(make_store: Callable[..., kvstore.Store
     assert other.execute("SELECT * FROM files").fetchall() == []
 
 
-def test_a_folder_read_in_part_goes_on_where_it_stopped(
+def test_an_interrupted_folder_continues_from_its_last_file(
     store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)

@@ -1,4 +1,4 @@
-"""What others do to the files of a store that is open: its locks deleted, its directory made read-only."""
+"""Changes by others to the files of an open store: deleted locks, a read-only directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from other_process import python, said, tell
+from other_process import python, read_line, send_line
 
 from kvstore.errors import LockTimeoutError, ReadOnlyError
 from kvstore.storage.environment import Environment
@@ -47,18 +47,18 @@ def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_
     with Environment.open(path) as environment:
         put(environment, b"first")
     with python(WRITER, path) as writer:
-        assert said(writer) == "open"
+        assert read_line(writer) == "open"
         (path / "lock.mdb").unlink()
         for readonly in (False, True):
             with pytest.raises(LockTimeoutError, match=r"lock\.mdb: deleted while another process .* close the store"):
                 Environment.open(path, readonly=readonly, lock_timeout=0.1)
         assert not (path / "lock.mdb").exists()
-        tell(writer, "second")
-        assert said(writer) == "in second"
-        tell(writer)
-        assert said(writer) == "done"
+        send_line(writer, "second")
+        assert read_line(writer) == "in second"
+        send_line(writer)
+        assert read_line(writer) == "done"
         # One that waits gets it as soon as it is closed there.
-        closing = threading.Timer(0.2, tell, [writer, "close"])
+        closing = threading.Timer(0.2, send_line, [writer, "close"])
         closing.start()
         with Environment.open(path) as environment:
             assert keys(environment) == [b"first", b"second"]
@@ -69,18 +69,18 @@ def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_
 def test_a_store_opened_to_read_that_is_to_be_written_needs_its_table_of_readers(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with python(WRITER, path) as writer:
-        assert said(writer) == "open"
-        tell(writer, "first")
-        assert said(writer) == "in first"
+        assert read_line(writer) == "open"
+        send_line(writer, "first")
+        assert read_line(writer) == "in first"
         # Another process writes, so this one opens the store to read, and again when it comes to write.
         with Environment.open(path, lock_timeout=0.1) as environment:
-            tell(writer)
-            assert said(writer) == "done"
+            send_line(writer)
+            assert read_line(writer) == "done"
             (path / "lock.mdb").unlink()
             with pytest.raises(LockTimeoutError, match=r"lock\.mdb: deleted"):
                 put(environment, b"second")
             assert keys(environment) == [b"first"]
-            tell(writer, "close")
+            send_line(writer, "close")
             writer.wait()
             put(environment, b"second")
             assert keys(environment) == [b"first", b"second"]
@@ -114,9 +114,9 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
     """Both hold a writer's lock then; LMDB's own keeps them apart."""
     path = tmp_path / "store"
     with python(WRITER, path) as writer:
-        assert said(writer) == "open"
-        tell(writer, "first")
-        assert said(writer) == "in first"
+        assert read_line(writer) == "open"
+        send_line(writer, "first")
+        assert read_line(writer) == "in first"
         with Environment.open(path) as environment:  # to read, as long as the other writes
             (path / "writer.lock").unlink()
             written = threading.Event()
@@ -128,36 +128,36 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
             thread = threading.Thread(target=second)
             thread.start()
             assert not written.wait(0.3)
-            tell(writer)
-            assert said(writer) == "done"
+            send_line(writer)
+            assert read_line(writer) == "done"
             thread.join(30)
             assert written.is_set()
             assert keys(environment) == [b"first", b"second"]
             # From now on both lock the file that has the name.
-            tell(writer, "third")
-            assert said(writer) == "in third"
+            send_line(writer, "third")
+            assert read_line(writer) == "in third"
             with pytest.raises(LockTimeoutError, match=f"process {writer.pid}"):
                 environment.write(0.1)
-            tell(writer)
-            assert said(writer) == "done"
+            send_line(writer)
+            assert read_line(writer) == "done"
             assert environment.verify() == []
 
 
 def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with python(WRITER, path) as first, python(WRITER, path) as second:
-        assert said(first) == said(second) == "open"
-        tell(first, "first")
-        assert said(first) == "in first"
-        tell(second, "second")  # waits
+        assert read_line(first) == read_line(second) == "open"
+        send_line(first, "first")
+        assert read_line(first) == "in first"
+        send_line(second, "second")  # waits
         (path / "writer.lock").unlink()
-        tell(first)
-        assert said(first) == "done"
-        assert said(second) == "in second"
+        send_line(first)
+        assert read_line(first) == "done"
+        assert read_line(second) == "in second"
         with pytest.raises(LockTimeoutError, match=f"process {second.pid}"), Environment.open(path) as environment:
             environment.write(0.1)
-        tell(second)
-        assert said(second) == "done"
+        send_line(second)
+        assert read_line(second) == "done"
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ with environment.snapshot() as snapshot:
 environment.close()
 """
     with python(reader, readonly_directory) as one, python(reader, readonly_directory) as other:
-        assert said(one) == said(other) == "value"
+        assert read_line(one) == read_line(other) == "value"
         with pytest.raises(ReadOnlyError, match="open the store read-only"):
             Environment.open(readonly_directory)
         with Environment.open(readonly_directory, readonly=True) as environment:

@@ -55,7 +55,7 @@ def f64(*numbers: float) -> Any:
     return np.array(numbers, np.float64)
 
 
-def sealed(payload: bytes) -> bytes:
+def seal(payload: bytes) -> bytes:
     return payload + zlib.crc32(payload).to_bytes(4, "little")
 
 
@@ -152,7 +152,7 @@ class Lists:
 
 
 class Damage(Exception):
-    """What page tables raise here."""
+    """The exception that page tables raise here."""
 
 
 Stored = dict[bytes, dict[int, bytes]]
@@ -160,7 +160,7 @@ ENCODINGS = kernel.DIRECTORY_ENCODING, kernel.FORK_ENCODING, kernel.BUCKET_ENCOD
 
 
 class Filter:
-    """A filter over pages in dictionaries, without anything that stands between users and the kernel."""
+    """A filter over pages in dictionaries, which calls the kernel directly."""
 
     def __init__(self, stored: Stored | None = None, head: Any = None, *, writable: bool = True) -> None:
         self.stored: Stored = stored or {encoding: {} for encoding in ENCODINGS}
@@ -199,7 +199,7 @@ class Filter:
 NAMES = [f"name {number}" for number in range(700)] + ["x" * 511, "a b c", "naïve"]
 
 
-def filled() -> tuple[Stored, Any]:
+def make_filled_filter() -> tuple[Stored, Any]:
     whole = Filter()
     whole.index.insert_many(NAMES, np.arange(1, len(NAMES) + 1, dtype=np.uint32))
     for number, name in enumerate(NAMES[:200]):
@@ -209,7 +209,7 @@ def filled() -> tuple[Stored, Any]:
 
 @pytest.fixture(scope="module")
 def pages() -> tuple[Stored, Any]:
-    return filled()
+    return make_filled_filter()
 
 
 def test_a_filter_over_plain_pages_answers(pages: tuple[Stored, Any]) -> None:
@@ -238,7 +238,7 @@ def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
         lambda: change_blocks({1: ([], [5, 4])}, [None], 9, 0, {}),
         lambda: change_blocks({1: ([], [5])}, [], 9, 0, {}),
         lambda: pack_numbers([3, 2]),
-        lambda: read_elements(sealed(b"\x92\x01\x02"), [1, 0]),
+        lambda: read_elements(seal(b"\x92\x01\x02"), [1, 0]),
     ):
         with pytest.raises(ValueError):
             wrong()
@@ -416,7 +416,7 @@ def any_numbers(chance: Chance) -> None:
         for owner in range(chance.draw.randrange(4))
     }
     blocks = [
-        chance.draw.choice([None, (owner.to_bytes(4, "big") + bytes(8), sealed(bytes(chance.bytes_of(payload))))])
+        chance.draw.choice([None, (owner.to_bytes(4, "big") + bytes(8), seal(bytes(chance.bytes_of(payload))))])
         for owner in changes
     ]
     locate_last_blocks(changes)
@@ -434,7 +434,7 @@ def any_postings(chance: Chance) -> None:
     payload = chance.bytes_of(value[:-4])
     count_postings(payload)
     changes.remove(chance.draw.choice([0, 1, 2, 9]), ["a", "b"])
-    block = chance.draw.choice([(key, memoryview(sealed(bytes(payload)))), (key[:5], memoryview(value)), None])
+    block = chance.draw.choice([(key, memoryview(seal(bytes(payload)))), (key[:5], memoryview(value)), None])
     try:
         changes.change_blocks(chance.draw.choice([["a"], ["a", "b"], ["z"]]), [b"a\0"], [block], {})
     finally:
@@ -452,7 +452,7 @@ def any_word_scores(chance: Chance) -> None:
         key, value = blocks[0]
         blocks[0] = (
             chance.draw.choice([key, key[:5]]),
-            chance.draw.choice([sealed, bytes])(chance.bytes_of(value[:-4])),
+            chance.draw.choice([seal, bytes])(chance.bytes_of(value[:-4])),
         )
         blocks = chance.draw.choice([blocks, blocks[::-1], [None], None, [[*blocks[0]]], [(key,)]])
     numbers = [1.2, 0.0, 0.75, -1.0, float("nan"), float("inf")]
@@ -478,14 +478,14 @@ def any_word_scores(chance: Chance) -> None:
 def any_row(chance: Chance) -> None:
     packed = b"\x95\x01\xc0\xa3abc\x92\x01\x02\xcd\x01\x00"
     packed = chance.draw.choice([packed, b"\xdc\x00\x03\x01\xdb\x00\x00\x00\x02ab\xdd\x00\x00\x00\x01\xc4\x01x"])
-    value = sealed(bytes(chance.bytes_of(packed)))
+    value = seal(bytes(chance.bytes_of(packed)))
     changed = {chance.draw.randrange(6): chance.draw.choice([None, b"\x07", b"", "text"])}
     for call in (
         lambda: read_elements(value, [chance.number(), chance.number()]),
         lambda: replace_elements(value, changed),
         lambda: read_numbers([memoryview(value)], np.zeros((1, chance.size() % 17), np.int64)),
         lambda: select_outermost_mentions([memoryview(value), None]),
-        lambda: select_outermost_mentions([memoryview(sealed(bytes(chance.bytes_of(b"\x93\x01\xcd\x01\x00\x05"))))]),
+        lambda: select_outermost_mentions([memoryview(seal(bytes(chance.bytes_of(b"\x93\x01\xcd\x01\x00\x05"))))]),
     ):
         with contextlib.suppress(REFUSED):
             call()
@@ -705,7 +705,7 @@ ANY = [
 
 
 @pytest.mark.parametrize("anything", ANY)
-def test_any_arguments_are_taken_or_refused(anything: Callable[[Chance], None]) -> None:
+def test_any_arguments_are_accepted_or_refused(anything: Callable[[Chance], None]) -> None:
     for seed in range(ROUNDS):
         with contextlib.suppress(REFUSED):
             anything(Chance(seed))

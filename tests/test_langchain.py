@@ -180,18 +180,18 @@ class TestRetriever(RetrieversIntegrationTests):
         return "Who built the horn house at Tolland Head?"
 
 
-def said(source: str, *texts: str) -> list[Document]:
+def make_documents(source: str, *texts: str) -> list[Document]:
     return [Document(text, metadata={"source": source}) for text in texts]
 
 
-def held(store: kvstore.Store) -> set[tuple[str, str]]:
+def list_content(store: kvstore.Store) -> set[tuple[str, str]]:
     documents = store.get_many(store.keys())
     return {(document.meta.get("source", ""), document.text) for document in documents if document is not None}
 
 
 #: What the groups of documents hold at first, and later.
-FIRST = [*said("a", "Alpha one.", "Alpha two."), *said("b", "Beta one.", "Beta two.")]
-LATER = [*said("a", "Alpha one.", "Alpha three."), *said("b", "Beta three.")]
+FIRST = [*make_documents("a", "Alpha one.", "Alpha two."), *make_documents("b", "Beta one.", "Beta two.")]
+LATER = [*make_documents("a", "Alpha one.", "Alpha three."), *make_documents("b", "Beta three.")]
 WANTED = {("a", "Alpha one."), ("a", "Alpha three."), ("b", "Beta three.")}
 MODES = ["incremental", "full", "scoped_full"]
 
@@ -214,7 +214,7 @@ def test_index_stores_the_last_version(store: kvstore.Store, mode: Any, by_funct
     assert run(FIRST) == (0, 4, 0)
     assert store.execute("SELECT key, changed FROM documents ORDER BY key").fetchall() == changed
     assert run(LATER) == (2, 1, 3)
-    assert held(store) == WANTED
+    assert list_content(store) == WANTED
     assert sorted(manager.list_keys()) == store.keys()
 
 
@@ -233,7 +233,7 @@ def test_aindex_does_the_same(store: kvstore.Store) -> None:
             )
 
     asyncio.run(run())
-    assert held(store) == WANTED
+    assert list_content(store) == WANTED
 
 
 def test_index_into_a_document_index(store: kvstore.Store) -> None:
@@ -241,7 +241,7 @@ def test_index_into_a_document_index(store: kvstore.Store) -> None:
     manager = KvstoreRecordManager("docs", store=store)
     for given in (FIRST, LATER):
         index(given, manager, documents, cleanup="full", source_id_key="source", key_encoder="sha256")
-    assert held(store) == WANTED
+    assert list_content(store) == WANTED
 
 
 #: Indexes FIRST, and ends where it is told to.
@@ -283,26 +283,26 @@ def test_a_process_killed_between_the_write_and_the_record(
     script = [sys.executable, "-c", KILLED, str(path), place, mode, given]
     assert subprocess.run(script, capture_output=True).returncode == 9
     store = make_store()
-    assert place == "delete_keys" or held(store) != WANTED
+    assert place == "delete_keys" or list_content(store) != WANTED
     vectors = KvstoreVectorStore(store=store)
     index(
         LATER, vectors.record_manager(), vectors,
         cleanup=mode, source_id_key="source", batch_size=2, key_encoder="sha256",
     )  # fmt: skip
-    assert held(store) == WANTED
+    assert list_content(store) == WANTED
     assert sorted(vectors.record_manager().list_keys()) == store.keys()
 
 
 def test_a_full_cleanup_leaves_other_namespaces_and_other_documents(store: kvstore.Store) -> None:
     store.put("manual", "The manual of the store.")
     mine, yours = (KvstoreVectorStore(store=store, namespace=name) for name in ("mine", "yours: of @ old"))
-    index(said("a", "Alpha one."), yours.record_manager(), yours, key_encoder="sha256")
-    index(said("a", "Alpha two."), mine.record_manager(), mine, key_encoder="sha256")
+    index(make_documents("a", "Alpha one."), yours.record_manager(), yours, key_encoder="sha256")
+    index(make_documents("a", "Alpha two."), mine.record_manager(), mine, key_encoder="sha256")
     index([], mine.record_manager(), mine, cleanup="full", key_encoder="sha256")
-    assert held(store) == {("", "The manual of the store."), ("a", "Alpha one.")}
+    assert list_content(store) == {("", "The manual of the store."), ("a", "Alpha one.")}
     assert mine.record_manager().list_keys() == []
     assert yours.delete()
-    assert held(store) == {("", "The manual of the store.")}
+    assert list_content(store) == {("", "The manual of the store.")}
 
 
 def test_a_clock_that_is_set_back_costs_nothing(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:

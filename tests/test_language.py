@@ -160,12 +160,14 @@ BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def made(kind: type) -> st.SearchStrategy[Any]:
+def make_statements(kind: type) -> st.SearchStrategy[Any]:
     """Statements of one kind, with any values in their fields."""
     if kind is s.Select:
         return st.sampled_from([s.Select("SELECT 1"), s.Select("VALUES ('a;', \"b\")"), s.Select("select (1)")])
     if kind is s.Explain:
-        return st.builds(s.Explain, st.one_of([made(plain) for plain in get_args(s.PlainStatement)]), st.booleans())
+        return st.builds(
+            s.Explain, st.one_of([make_statements(plain) for plain in get_args(s.PlainStatement)]), st.booleans()
+        )
     drawn = {}
     for field in fields(kind):
         optional = "None" in str(field.type)
@@ -187,7 +189,7 @@ def made(kind: type) -> st.SearchStrategy[Any]:
     return statements
 
 
-STATEMENTS = st.one_of([made(kind) for kind in (*get_args(s.PlainStatement), s.Explain)])
+STATEMENTS = st.one_of([make_statements(kind) for kind in (*get_args(s.PlainStatement), s.Explain)])
 
 
 @settings(max_examples=num_examples(500), deadline=None)
@@ -369,7 +371,7 @@ def test_is_complete(text: str, complete: bool) -> None:
 # Parameters ----------------------------------------------------------------------------------------------------------
 
 
-def test_parameters_stand_for_values() -> None:
+def test_parameters_replace_values() -> None:
     assert only("LOOKUP ?, ? LIMIT ?", ("it's", "?", 3)) == s.Lookup(("it's", "?"), 3)
     assert only("SELECT ?, '?'", (1,)) == s.Select("SELECT ?, '?'", (1,))
     assert only("SELECT :a, :a", {"a": None, "b": 2}) == s.Select("SELECT :a, :a", {"a": None})

@@ -1,4 +1,4 @@
-"""Texts that nobody would type: each runs, or ends in an error of ours, and the store is sound after all of them."""
+"""Unusual texts as statements: each runs or raises a KvstoreError, and the store is sound after all of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def filled(store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def run(store: kvstore.Store, text: str) -> bool:
-    """Whether a text runs; anything but an error of ours is raised."""
+    """True if a text runs, False if it raises a KvstoreError; other exceptions propagate."""
     ran = False
     with contextlib.suppress(KvstoreError):
         store.execute(text).fetchall()
@@ -59,7 +59,7 @@ def words_of(text: str) -> list[str]:
     return [token.text for token in tokens(text) if token.kind != "space"]
 
 
-def mixed(chance: random.Random) -> str:
+def mix_words(chance: random.Random) -> str:
     """Words at random, or a statement of the page with some of its words changed."""
     vocabulary = [*sorted(get_keywords()), *OTHER]
     if chance.random() < 0.4:
@@ -76,7 +76,7 @@ def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled: kvstore.Store)
     chance = random.Random(4)
     ran = 0
     for number in range(5000):
-        ran += run(filled, mixed(chance))
+        ran += run(filled, mix_words(chance))
         if filled.in_transaction and number % 7 == 0:
             filled.execute("ROLLBACK")
     if filled.in_transaction:

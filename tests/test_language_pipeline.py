@@ -26,7 +26,7 @@ from kvstore.models.noun_chunks import iter_noun_chunks
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def parsed(*words: tuple[str, str, int, str]) -> Doc:
+def make_parsed_document(*words: tuple[str, str, int, str]) -> Doc:
     """A document of (word, part of speech, head, relation)."""
     forms, kinds, heads, relations = zip(*words, strict=True)
     return Doc(spacy.vocab.Vocab(), words=forms, pos=kinds, heads=heads, deps=relations)
@@ -37,7 +37,7 @@ def chunks(doc: Doc) -> list[str]:
 
 
 def test_noun_chunks_leave_out_prepositions_conjunctions_and_the_words_around_a_predicate() -> None:
-    doc = parsed(
+    doc = make_parsed_document(
         ("Robert", "PROPN", 5, "nsubj"),
         ("Moore", "PROPN", 0, "flat"),
         ("is", "AUX", 5, "cop"),
@@ -55,7 +55,7 @@ def test_noun_chunks_leave_out_prepositions_conjunctions_and_the_words_around_a_
 
 
 def test_an_owner_is_a_phrase_of_its_own() -> None:
-    doc = parsed(
+    doc = make_parsed_document(
         ("She", "PRON", 1, "nsubj"),
         ("read", "VERB", 1, "ROOT"),
         ("the", "DET", 3, "det"),
@@ -83,7 +83,7 @@ def test_pieces_cover_the_text_in_order_and_keep_to_the_limit(text: str, limit: 
     assert all(before[1] == after[0] for before, after in pairwise(spans))
 
 
-def test_a_piece_ends_where_a_paragraph_does_else_a_line_a_sentence_a_word() -> None:
+def test_a_piece_ends_with_a_paragraph_else_a_line_a_sentence_a_word() -> None:
     def first(text: str) -> str:
         return text[slice(*split_pieces(text, 20)[0])]
 

@@ -32,8 +32,8 @@ Texts = dict[int, dict[str, int]]
 SHARES = {"rare": 1, "some": 8, "many": 45, "all": 97}
 
 
-def made_texts(seed: int, count: int) -> Texts:
-    """The terms of chunks, one to four a group of five; chunks of like topics stand together, as in a store."""
+def make_texts(seed: int, count: int) -> Texts:
+    """Return the terms of chunks in groups of five; chunks of similar topics are adjacent, as in a store."""
     draw = random.Random(seed)
     texts: Texts = {}
     for group in range(1, count // 2):
@@ -63,7 +63,7 @@ def postings_of(path: Path, texts: Texts, gone: set[int]) -> Iterator[Any]:
 
 
 def test_a_term_asked_for_is_written_and_no_other(tmp_path: Path) -> None:
-    """What else is gathered waits, to be changed with what is still to come."""
+    """Other collected changes wait, to be written together with later ones."""
     with Environment.open(tmp_path / "store") as environment, environment.write() as view:
         writer = PostingWriter(view)
         for chunk in range(5, 905, 5):
@@ -122,7 +122,7 @@ def test_the_best_are_those_of_a_plain_evaluation(
     long: int,
     taken_out: float,
 ) -> None:
-    texts = made_texts(seed, count)
+    texts = make_texts(seed, count)
     draw = random.Random(seed)
     gone = {chunk for chunk in texts if draw.random() < taken_out}
     left = {chunk: texts[chunk] for chunk in texts if chunk not in gone}

@@ -64,7 +64,7 @@ def lamps(tmp_path: Path) -> Iterator[KvstoreVectorStore]:
         assert vectors.client.check() == []
 
 
-def asked(vectors: KvstoreVectorStore | SimpleVectorStore, top: int = 3, **more: Any) -> list[str]:
+def query_ids(vectors: KvstoreVectorStore | SimpleVectorStore, top: int = 3, **more: Any) -> list[str]:
     return vectors.query(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=top, **more)).ids or []
 
 
@@ -75,7 +75,7 @@ def filters(*said: tuple[str, FilterOperator, Any], condition: Any = FilterCondi
     )
 
 
-def test_without_filters_all_come_by_similarity(lamps: KvstoreVectorStore) -> None:
+def test_without_filters_all_are_ranked_by_similarity(lamps: KvstoreVectorStore) -> None:
     found = lamps.query(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=3))
     assert found.ids is not None and found.nodes is not None and found.similarities is not None
     assert (found.ids[0], sorted(found.ids)) == ("arc", ["arc", "gas", "oil"])
@@ -129,10 +129,10 @@ By = FilterOperator
 def test_filters_agree_with_the_simple_store(
     lamps: KvstoreVectorStore, said: list[tuple[str, FilterOperator, Any]], wanted: set[str]
 ) -> None:
-    assert set(asked(lamps, filters=filters(*said))) == wanted
+    assert set(query_ids(lamps, filters=filters(*said))) == wanted
     simple = SimpleVectorStore()
     simple.add(lamp_nodes())
-    assert set(asked(simple, filters=filters(*said))) == wanted
+    assert set(query_ids(simple, filters=filters(*said))) == wanted
 
 
 @pytest.mark.parametrize(
@@ -146,47 +146,50 @@ def test_filters_agree_with_the_simple_store(
 )
 def test_filters_are_joined(lamps: KvstoreVectorStore, condition: Any, wanted: set[str]) -> None:
     said = filters(("kind", By.EQ, "gas"), ("height", By.EQ, 1.0), condition=condition)
-    assert set(asked(lamps, filters=said)) == wanted
+    assert set(query_ids(lamps, filters=said)) == wanted
 
 
 def test_not_selects_nodes_that_no_filter_accepts(lamps: KvstoreVectorStore) -> None:
-    assert set(asked(lamps, filters=filters(("kind", By.EQ, "oil"), condition=FilterCondition.NOT))) == {"gas", "arc"}
+    assert set(query_ids(lamps, filters=filters(("kind", By.EQ, "oil"), condition=FilterCondition.NOT))) == {
+        "gas",
+        "arc",
+    }
 
 
 def test_filters_lie_within_filters(lamps: KvstoreVectorStore) -> None:
     either = filters(("kind", By.EQ, "oil"), ("height", By.GT, 2.5), condition=FilterCondition.OR)
     both = MetadataFilters(filters=[either, MetadataFilter(key="seen", operator=By.CONTAINS, value="west")])
-    assert asked(lamps, filters=both) == ["arc"]
+    assert query_ids(lamps, filters=both) == ["arc"]
 
 
 def test_empty_values_are_empty(lamps: KvstoreVectorStore) -> None:
     for name, value in (("none", None), ("text", ""), ("list", [])):
         lamps.add([TextNode(id_=name, text="A lamp.", embedding=[1.0, 0.0], metadata={"kind": value})])
-    assert set(asked(lamps, 9, filters=filters(("kind", By.IS_EMPTY, None)))) == {"none", "text", "list"}
+    assert set(query_ids(lamps, 9, filters=filters(("kind", By.IS_EMPTY, None)))) == {"none", "text", "list"}
 
 
 def test_filters_go_before_the_number_of_nodes(lamps: KvstoreVectorStore) -> None:
     gas = filters(("kind", By.EQ, "gas"))
-    assert asked(lamps, filters=gas) == ["arc", "gas"]
-    assert asked(lamps, 1, filters=gas) == ["arc"]
+    assert query_ids(lamps, filters=gas) == ["arc", "gas"]
+    assert query_ids(lamps, 1, filters=gas) == ["arc"]
 
 
 def test_nodes_and_documents_that_may_answer(lamps: KvstoreVectorStore) -> None:
     gas = filters(("kind", By.EQ, "gas"))
-    assert asked(lamps, filters=gas, node_ids=["arc", "oil"]) == ["arc"]
-    assert asked(lamps, doc_ids=["book of gas", "book of none"]) == ["gas"]
-    assert asked(lamps, doc_ids=["book of gas"], node_ids=["arc"]) == []
-    assert asked(lamps, doc_ids=[]) == []
+    assert query_ids(lamps, filters=gas, node_ids=["arc", "oil"]) == ["arc"]
+    assert query_ids(lamps, doc_ids=["book of gas", "book of none"]) == ["gas"]
+    assert query_ids(lamps, doc_ids=["book of gas"], node_ids=["arc"]) == []
+    assert query_ids(lamps, doc_ids=[]) == []
 
 
 def test_deleted_nodes_are_not_found(lamps: KvstoreVectorStore) -> None:
     lamps.delete("book of gas")
-    assert asked(lamps, 2) == ["arc", "oil"]
+    assert query_ids(lamps, 2) == ["arc", "oil"]
     lamps.delete("book of none")
     lamps.delete_nodes(["oil", "none"])
-    assert asked(lamps) == ["arc"]
+    assert query_ids(lamps) == ["arc"]
     lamps.delete_nodes(filters=filters(("height", By.GT, 5.0)))
-    assert asked(lamps) == ["arc"]
+    assert query_ids(lamps) == ["arc"]
     with pytest.raises(errors.InputError, match="clear"):
         lamps.delete_nodes()
 
@@ -195,11 +198,11 @@ def test_clear_keeps_other_documents(lamps: KvstoreVectorStore) -> None:
     assert lamps.client is not None
     lamps.client.put("manual", "The manual.", vectors=[[1.0, 0.0]])
     lamps.clear()
-    assert asked(lamps) == ["manual"]
+    assert query_ids(lamps) == ["manual"]
     assert lamps.client.keys() == ["manual"]
 
 
-def test_nodes_and_vectors_are_given_back(lamps: KvstoreVectorStore) -> None:
+def test_nodes_and_vectors_are_returned(lamps: KvstoreVectorStore) -> None:
     assert lamps.get("arc") == pytest.approx([0.5**0.5, 0.5**0.5])
     with pytest.raises(errors.KvstoreError):
         lamps.get("none")
@@ -255,7 +258,7 @@ def test_modes_of_words_and_of_both(lamps: KvstoreVectorStore) -> None:
 
 def test_before_the_first_node_there_is_nothing(tmp_path: Path) -> None:
     vectors = KvstoreVectorStore(tmp_path / "store", settings=RULES)
-    assert (asked(vectors), vectors.get_nodes(), vectors.client) == ([], [], None)
+    assert (query_ids(vectors), vectors.get_nodes(), vectors.client) == ([], [], None)
     vectors.clear()
     with pytest.raises(errors.InputError, match="give the vector store an embed_model"):
         vectors.add([TextNode(text="A lamp.")])
@@ -266,7 +269,7 @@ def test_before_the_first_node_there_is_nothing(tmp_path: Path) -> None:
         KvstoreVectorStore()
 
 
-def test_it_does_as_the_others_where_it_is_awaited(lamps: KvstoreVectorStore) -> None:
+def test_the_asynchronous_methods_do_the_same(lamps: KvstoreVectorStore) -> None:
     async def run() -> list[str]:
         await lamps.async_add([TextNode(id_="wax", text="A wax lamp.", embedding=[1.0, 1.0])])
         await lamps.adelete("book of arc")

@@ -194,7 +194,7 @@ def test_half_of_a_character_in_an_error_can_be_printed(filled: kvstore.Store, s
     server.planned = [refusal(400, "no \ud83d\ude00 and no \ud83d")]
     with pytest.raises(errors.ModelError, match="status 400: no 😀 and no \ufffd") as raised:
         filled.ask(QUESTION)
-    assert told(raised.value).encode()
+    assert format_error_chain(raised.value).encode()
 
 
 @given(st.lists(st.sampled_from(["\ud83d", "\ude00", "😀", KEY, KEY[:6], KEY[6:], "s", " "]), max_size=8), st.data())
@@ -410,12 +410,14 @@ def test_the_key_of_openai_goes_to_openai_only(
     assert server.keys == [None, "Bearer sk-openai"]
 
 
-def told(error: BaseException | None) -> str:
+def format_error_chain(error: BaseException | None) -> str:
     """All that an error says, with all that it was raised from, however it is printed."""
     if error is None:
         return ""
     lines = traceback.format_exception(error)
-    return "".join([*lines, str(error), repr(error), told(error.__cause__), told(error.__context__)])
+    return "".join(
+        [*lines, str(error), repr(error), format_error_chain(error.__cause__), format_error_chain(error.__context__)]
+    )
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", " ", "\t\r"])
@@ -438,7 +440,7 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
     monkeypatch.setattr(os, "environ", {**os.environ, llm.KEY_VARIABLE: key})
     with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: the key contains a line end") as raised:
         filled.ask(QUESTION)
-    assert KEY[:6] not in told(raised.value)
+    assert KEY[:6] not in format_error_chain(raised.value)
     assert server.requests == []
 
 
@@ -467,7 +469,7 @@ def test_no_error_shows_a_key_that_the_server_repeats(
     try:
         shown = str(filled.ask(QUESTION).problem)
     except errors.ModelError as error:
-        shown = told(error)
+        shown = format_error_chain(error)
     assert "language model 'tiny'" in shown
     assert KEY[:5] not in shown
     assert KEY[-5:] not in shown
@@ -487,11 +489,11 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
     ):
         with pytest.raises(errors.InputError, match=f"base_url.*{why}") as raised:
             filled.set("base_url", address)
-        assert KEY not in told(raised.value)
+        assert KEY not in format_error_chain(raised.value)
         monkeypatch.setenv(llm.URL_VARIABLE, address)
         with pytest.raises(errors.ModelError, match=f"{llm.URL_VARIABLE}.*{why}") as refused:
             filled.ask(QUESTION)
-        assert KEY not in told(refused.value)
+        assert KEY not in format_error_chain(refused.value)
     with pytest.raises(errors.InputError, match="is not an address"):
         filled.set("base_url", "localhost:11434")
     monkeypatch.setenv(llm.URL_VARIABLE, server.url)
@@ -758,7 +760,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
         command = "from kvstore_shell.cli import main; main()"
-        # The size in the environment would stand before that of the terminal.
+        # The size in the environment would override that of the terminal.
         inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.child = pexpect.spawn(
             sys.executable,
@@ -780,7 +782,7 @@ class Terminal:
 
 
 @pytest.mark.slow
-def test_the_shell_shows_the_answer_while_it_comes_and_ctrl_c_stops_it(
+def test_the_shell_streams_the_answer_and_ctrl_c_stops_it(
     filled: kvstore.Store, server: Server, tmp_path: Path
 ) -> None:
     filled.close()

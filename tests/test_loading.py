@@ -266,7 +266,7 @@ def test_a_replaced_document_has_each_word_looked_up_once(
     assert store.check() == []
 
 
-def test_a_name_learnt_later_is_found_whatever_texts_were_given_up_before(
+def test_a_name_learned_later_is_found_even_if_texts_were_skipped_before(
     make_store: Callable[..., kvstore.Store],
 ) -> None:
     store = make_store()
@@ -344,20 +344,20 @@ FIRST_DOCUMENTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def _with_fact(transaction: kvstore.Transaction) -> None:
+def _put_fact(transaction: kvstore.Transaction) -> None:
     transaction.put_edge("London", "England")
 
 
-def _with_replacement(transaction: kvstore.Transaction) -> None:
+def _replace_document(transaction: kvstore.Transaction) -> None:
     transaction.put("ada", "Charles Babbage knew Ada Lovelace.")
     transaction.put("ada", FIRST_DOCUMENTS[0][1], **FIRST_DOCUMENTS[0][2])
 
 
-def _with_answer(transaction: kvstore.Transaction) -> None:
+def _put_answer(transaction: kvstore.Transaction) -> None:
     assert "ada" in {location.document for location in transaction.lookup("Charles Babbage")}
 
 
-@pytest.mark.parametrize("between", [None, _with_fact, _with_replacement, _with_answer, kvstore.Transaction.keys])
+@pytest.mark.parametrize("between", [None, _put_fact, _replace_document, _put_answer, kvstore.Transaction.keys])
 @pytest.mark.parametrize("portion", [0, 1, 3])
 def test_loading_documents_at_once_equals_loading_them_one_by_one(
     make_store: Callable[..., kvstore.Store],
@@ -370,7 +370,7 @@ def test_loading_documents_at_once_equals_loading_them_one_by_one(
     plain, loaded = make_store("plain"), make_store("loaded")
     for key, text, more in FIRST_DOCUMENTS:
         plain.put(key, text, **more)
-    if between is _with_fact:
+    if between is _put_fact:
         plain.put_edge("London", "England")
     with loaded.transaction() as transaction:
         for number, (key, text, more) in enumerate(FIRST_DOCUMENTS):

@@ -64,7 +64,7 @@ def fill(store: kvstore.Store, count: int = 7) -> None:
         transaction.put_triples("d1", [TRIPLE])
 
 
-def dumped(store: kvstore.Store) -> dict[str, Any]:
+def dump_store(store: kvstore.Store) -> dict[str, Any]:
     with store.state() as state:
         return dump(state)
 
@@ -90,12 +90,12 @@ def records(store: kvstore.Store) -> int:
         return sum(state.lmdb.count(table) for table in TABLES)
 
 
-def shown(store: kvstore.Store) -> tuple[str, int, str] | None:
+def show_index(store: kvstore.Store) -> tuple[str, int, str] | None:
     rows = {kind: (state, stale, detail) for kind, state, _, stale, detail in store.execute("SHOW INDEXES")}
     return rows.get("lines")
 
 
-def interrupted_after(monkeypatch: pytest.MonkeyPatch, method: str, times: int) -> None:
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, method: str, times: int) -> None:
     """Let a builder be interrupted by Ctrl-C after so many batches."""
     real = getattr(index_maintenance.MaintainedIndexBuilder, method)
     done: list[int] = []
@@ -109,21 +109,21 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch, method: str, times: int) 
     monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, method, work)
 
 
-def test_a_store_keeps_it_only_where_create_index_made_it(store: kvstore.Store, embedded: list[str]) -> None:
+def test_a_store_has_it_only_after_create_index(store: kvstore.Store, embedded: list[str]) -> None:
     fill(store)
-    assert (records(store), shown(store)) == (0, None)
-    assert "lines_parts" not in dumped(store) and "lines_documents" not in store.statistics()
+    assert (records(store), show_index(store)) == (0, None)
+    assert "lines_parts" not in dump_store(store) and "lines_documents" not in store.statistics()
     embedded.clear()
     store.execute("CREATE INDEX lines")
     assert set(embedded) == {f"Tea {n}: {line}" for n in range(7) for line in parts(store)[f"d{n}"]}, "no chunk again"
-    assert shown(store) == ("exact", 0, "part of every commit")
+    assert show_index(store) == ("exact", 0, "part of every commit")
     assert parts(store)["d1"] == ["Tea 1 is good.", "Tea is grown in Assam.", "It is drunk in the morning.",
                                   "Tea is grown in Assam"]  # fmt: skip
     assert parts(store)["pairs"] == []
     assert store.statistics()["lines_documents"] == 8
     assert store.check() == []
     store.execute("DROP INDEX lines")
-    assert (records(store), shown(store)) == (0, None)
+    assert (records(store), show_index(store)) == (0, None)
     with store.state() as state:
         assert "lines" not in read_versions(state.lmdb)
 
@@ -136,7 +136,7 @@ def test_it_is_the_same_whenever_it_is_made(make_store: MakeStore) -> None:
         store.delete("d3")
         store.put("d4", "Another line that is long enough.\nNo.")
     after.create_index("lines", {"least": 20})
-    assert dumped(before) == dumped(after)
+    assert dump_store(before) == dump_store(after)
     assert parts(after)["d4"] == ["Another line that is long enough."]
     assert vectors(before) == vectors(after)
 
@@ -177,20 +177,20 @@ def test_a_fact_that_it_follows_from_changes_it_in_the_same_commit(store: kvstor
     assert store.check() == []
 
 
-def test_an_interrupted_build_goes_on_where_it_was(
+def test_an_interrupted_build_continues(
     store: kvstore.Store, make_store: MakeStore, embedded: list[str], batches: None
 ) -> None:
     fill(store)
     told: list[kvstore.IndexProgress] = []
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_store_batch", 2)
+        interrupt_after(patch, "_store_batch", 2)
         store.create_index("lines", progress=told.append)
     assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
-    assert shown(store) == ("building", 1, "4 of 8 documents; run REFRESH INDEX lines to continue")
+    assert show_index(store) == ("building", 1, "4 of 8 documents; run REFRESH INDEX lines to continue")
     assert store.check() == []
     with pytest.raises(errors.InputError, match="index lines already exists; REFRESH"):
         store.create_index("lines")
-    # What is put, changed and deleted meanwhile: before, behind and at the place where the build stands.
+    # Documents put, changed and deleted meanwhile: before, after and at the current position of the build.
     store.put("d0", TEXT)
     store.put("d5", TEXT)
     store.put_triples("d2", [TRIPLE])
@@ -202,7 +202,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     again = make_store()
     embedded.clear()
     assert again.refresh() == ["lines"]
-    assert shown(again) == ("exact", 0, "part of every commit")
+    assert show_index(again) == ("exact", 0, "part of every commit")
     fresh = make_store("fresh")
     fresh.create_index("lines")
     fill(fresh)
@@ -211,7 +211,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     fresh.put_triples("d2", [TRIPLE])
     fresh.put_triples("d6", [TRIPLE])
     fresh.delete("d4")
-    assert dumped(fresh) == dumped(again)
+    assert dump_store(fresh) == dump_store(again)
     assert vectors(fresh) == vectors(again)
     assert again.refresh() == []
 
@@ -251,20 +251,20 @@ def test_two_that_build_it_at_once_do_not_disturb_each_other(store: kvstore.Stor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", made)
         store.create_index("lines")
-    assert shown(store) == ("exact", 0, "part of every commit")
+    assert show_index(store) == ("exact", 0, "part of every commit")
     assert len(parts(store)) == 8
     assert store.check() == []
 
 
-def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> None:
+def test_an_interrupted_drop_continues(store: kvstore.Store, batches: None) -> None:
     fill(store)
     store.create_index("lines")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_remove_batch", 2)
+        interrupt_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
-    state = shown(store)
+    state = show_index(store)
     assert state is not None and (state[0], state[2]) == ("dropping", "run DROP INDEX lines to finish")
-    assert len(parts(store)) == 4 and "lines_parts" not in dumped(store)
+    assert len(parts(store)) == 4 and "lines_parts" not in dump_store(store)
     store.delete("d6")
     store.put("d5", TEXT)
     assert len(parts(store)) == 2, "what is left goes with its documents"
@@ -273,7 +273,7 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
     with pytest.raises(errors.InputError, match="is being dropped; run DROP INDEX lines to finish"):
         store.create_index("lines")
     store.execute("DROP INDEX lines")
-    assert (records(store), shown(store)) == (0, None)
+    assert (records(store), show_index(store)) == (0, None)
     store.create_index("lines")
     assert len(parts(store)) == 7
 
@@ -281,7 +281,7 @@ def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> Non
 def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embedded: list[str], batches: None) -> None:
     fill(store)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_store_batch", 2)
+        interrupt_after(patch, "_store_batch", 2)
         store.create_index("lines", {"least": 18})
     with store._session.environment.write() as view:
         view.clear("lines_vector_space")
@@ -289,25 +289,25 @@ def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embe
     embedded.clear()
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
-    assert shown(store) == ("exact", 0, "part of every commit")
+    assert show_index(store) == ("exact", 0, "part of every commit")
     assert len(parts(store)) == 8 and parts(store)["d1"][-1] == "Tea is grown in Assam"
     assert not [text for text in embedded if text.startswith("Tea 1: ")], "its vectors are carried over"
     assert [text for text in embedded if text.startswith("Tea 6: ")]
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupted_after(patch, "_remove_batch", 2)
+        interrupt_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
     with store._session.environment.write() as view:
         view.clear("lines_vectors")
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
-    assert (records(store), shown(store)) == (0, None)
+    assert (records(store), show_index(store)) == (0, None)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, table: str) -> None:
     store.create_index("lines")
     fill(store, 40)
-    before = dumped(store), vectors(store)
+    before = dump_store(store), vectors(store)
     for _ in range(2):
         with store._session.environment.write() as view:
             found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
@@ -317,7 +317,7 @@ def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, tabl
         if _ == 0:
             report = store.repair()
             assert (report.lost, report.remaining) == ([], [])
-            assert (dumped(store), vectors(store)) == before
+            assert (dump_store(store), vectors(store)) == before
     store.drop_index("lines")
     assert records(store) == 0
 
@@ -347,14 +347,14 @@ def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, mo
         context.setattr(by_workers._session.store, "embed", none_here)
         by_workers.ingest(folder, workers=2)
     by_workers.put_triples("0.txt", [TRIPLE])
-    assert (dumped(alone), vectors(alone)) == (dumped(by_workers), vectors(by_workers))
+    assert (dump_store(alone), vectors(alone)) == (dump_store(by_workers), vectors(by_workers))
     alone.export(tmp_path / "all.jsonl")
     imported.import_(tmp_path / "all.jsonl")
-    assert dumped(alone)["lines_parts"] == dumped(imported)["lines_parts"]
+    assert dump_store(alone)["lines_parts"] == dump_store(imported)["lines_parts"]
     assert vectors(alone) == vectors(imported)
 
 
-def test_a_version_that_changes_is_migrated_where_the_store_has_it(
+def test_a_changed_version_is_migrated_if_the_store_has_the_index(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without, store = make_store("without"), make_store("with")
@@ -394,7 +394,7 @@ def test_the_shell_explains_how_to_resume_a_build(
     store: kvstore.Store, batches: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store)
-    interrupted_after(monkeypatch, "_store_batch", 2)
+    interrupt_after(monkeypatch, "_store_batch", 2)
     console = Console(store)
     with pytest.raises(KeyboardInterrupt):
         console.run_items([ScriptItem("CREATE INDEX lines;")])
@@ -402,6 +402,6 @@ def test_the_shell_explains_how_to_resume_a_build(
     assert "interrupted; 4 of 8 documents are done and will not be repeated; REFRESH INDEX lines continues" in said
 
 
-def test_names_are_taken_once() -> None:
+def test_each_name_is_used_once() -> None:
     with pytest.raises(errors.InputError, match="there is a structure or derivation 'lines' already"):
         register(kvstore.registry.contract.System("others", "", indexes=(LINES_INDEX,)))

@@ -1,4 +1,4 @@
-"""What notebooks show: escaped, without scripts, nothing lost by being shown, and the bytes cited marked."""
+"""Displays in notebooks: escaped, without scripts, without loss of text, and with the cited bytes marked."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def test_an_outline_is_lists_in_lists(rows: list[tuple[int, str, str]]) -> None:
     assert all(name in page.text and note in page.text for _, name, note in rows)
 
 
-def test_a_tree_that_turns_back_or_goes_deep_is_drawn_once() -> None:
+def test_a_cyclic_or_deep_tree_is_drawn_once() -> None:
     assert doctest.testmod(markup).failed == 0
     turning = [("a", "t", 0, "a", "", ""), ("a", "t", 1, "b", "a", HOSTILE), ("a", "t", 1, "c", "a", "")]
     turning += [("a", "t", 2, "d", "b", ""), ("a", "t", 2, "d", "c", ""), ("a", "t", 3, "e", "d", "")]
     turning += [("a", "t", 0, "…", "", "cut at 6 rows; LIMIT n shows more")]
     page = Page(markup.render_relatives(turning))
-    assert page.text.startswith(f"a in tbelowb {HOSTILE}dec")  # what d has below it stands where d stands first
+    assert page.text.startswith(f"a in tbelowb {HOSTILE}dec")  # relatives of d are shown at its first occurrence
     assert page.text.count("d", page.text.index("dec")) == 2
     assert "cut at 6 rows" in page.text
     deep = [("a", "t", level, f"n{level}", f"n{level - 1}", "") for level in range(1, 3000)]
@@ -101,7 +101,7 @@ def test_an_answer_marks_the_bytes_that_it_cites(store: kvstore.Store) -> None:
     cited = answer.citations[0]
     page = Page(answer._repr_html_())
     assert page.marked[0] == cited.text == "Tea is made from leaves."
-    assert "Robert Fortune took it to India." in page.text  # what stands around it
+    assert "Robert Fortune took it to India." in page.text  # the surrounding text
     assert HOSTILE in page.text
     assert f"bytes {cited.start} to {cited.end}" in page.text
     assert "tea" in Page(answer.evidence._repr_html_()).text

@@ -82,7 +82,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def state_of(path: Path) -> dict[str, str]:
-    """What lies beside and in a store, but for the table of its readers, which lives while somebody reads."""
+    """Return the content of a store and of its directory, except the table of readers, which changes with readers."""
     files = (file for file in path.parent.rglob("*") if file.is_file() and file.name != "lock.mdb")
     return {str(file.relative_to(path.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
@@ -95,7 +95,7 @@ def run(client: Any, talk: Callable[[Any], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def in_process(tools: StoreTools, mode: str = "auto") -> Any:
+def connect_in_process(tools: StoreTools, mode: str = "auto") -> Any:
     from mcp import Client
 
     from kvstore.integrations.mcp_server import make_server
@@ -199,7 +199,7 @@ async def hostile(client: Any, path: Path) -> None:
 def test_every_tool_in_process(path: Path, mode: str) -> None:
     pytest.importorskip("mcp")
     with kvstore.open(path) as store:
-        run(in_process(StoreTools(store, write=True), mode), every_tool)
+        run(connect_in_process(StoreTools(store, write=True), mode), every_tool)
         store.drop_alias("VK")
         store.delete_edge("Vera Kohl", "Keepers")
 
@@ -208,7 +208,7 @@ def test_hostile_inputs_in_process(path: Path, monkeypatch: pytest.MonkeyPatch) 
     pytest.importorskip("mcp")
     monkeypatch.setattr(store_tools, "TIMEOUT_SECONDS", 1.0)  # over standard input and output it is as it is
     with kvstore.open(path, readonly=True) as store:
-        run(in_process(StoreTools(store)), lambda client: hostile(client, path))
+        run(connect_in_process(StoreTools(store)), lambda client: hostile(client, path))
 
 
 def test_every_tool_over_stdio(path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from other_process import python, said
+from other_process import python, read_line
 
 from kvstore.storage.free_memory import release_free_memory
 
@@ -37,12 +37,12 @@ def test_ever_new_names_do_not_stay_in_memory(tmp_path: Path) -> None:
     """With 50 new words a cycle everything that remembers words is full after 700 cycles. What is kept of a word is 300
     bytes or more, so 40,000 further ones would show."""
     with python(CHURN, tmp_path / "store") as process:
-        before, after = int(said(process)), int(said(process))
+        before, after = int(read_line(process)), int(read_line(process))
     assert after - before < 5 << 20
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the C library of GNU is asked to")
-def test_memory_that_was_freed_is_given_back() -> None:
+def test_freed_memory_is_released() -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 

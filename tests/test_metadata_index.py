@@ -97,7 +97,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     }
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -108,10 +108,10 @@ def fields(draw: st.DrawFn) -> str:
         st.sampled_from(
             [
                 "key", "title", "source", "bytes", "chunks", "changed", "left_out", '"key"', "documents.title",
-                f"meta ->> {quoted(name)}", f"(meta ->> {quoted(name)})", f"""json_extract(meta, '$."{name}"')""",
-                f"meta -> {quoted(name)} ->> {quoted(other)}", f"""meta ->> '$."{name}"."{other}"'""",
+                f"meta ->> {quote(name)}", f"(meta ->> {quote(name)})", f"""json_extract(meta, '$."{name}"')""",
+                f"meta -> {quote(name)} ->> {quote(other)}", f"""meta ->> '$."{name}"."{other}"'""",
                 "meta ->> '$.a.b'", f"json_extract(meta, '$.{name}')", "meta ->> '$.b[0]'", "meta", "rowid",
-                "length(title)", f"meta -> {quoted(name)}",
+                "length(title)", f"meta -> {quote(name)}",
             ]
         )
     )  # fmt: skip
@@ -123,7 +123,7 @@ LITERALS = st.one_of(
          "3.141592653589793", "99999999999999999999", "'a'", "'ab'", "'A'", "''", "'b'", "'10'", "'2024'", "'k'",
          "'2026-01-01'", "X'61'", "'docs/x'", "-9223372036854775808", "0.3333333333333333"]
     ),
-    TEXTS.filter(lambda text: "\0" not in text).map(quoted),
+    TEXTS.filter(lambda text: "\0" not in text).map(quote),
 )  # fmt: skip
 PATTERNS = st.sampled_from(
     ["'a%'", "'%b%'", "'docs/%'", "'_'", "'A_'", "'%'", "'1%'", "'ab%'", "'é'", "'k%l'", "'/data/%'", "'2%'"]
@@ -139,7 +139,7 @@ def predicates(draw: st.DrawFn) -> str:
     operator = draw(st.sampled_from(["=", "==", "<>", "!=", "<", "<=", ">", ">=", "IS", "IS NOT"]))
     each = draw(
         st.sampled_from(
-            [f"json_each(meta, '$.{name}')", f"""json_each(meta, '$."{name}"')""", f"json_each(meta -> {quoted(name)})"]
+            [f"json_each(meta, '$.{name}')", f"""json_each(meta, '$."{name}"')""", f"json_each(meta -> {quote(name)})"]
         )
     )
     return draw(
@@ -210,7 +210,7 @@ def test_a_condition_agrees_with_sqlite(
         for condition in asked:
             mine, plain = both(state, condition)
             if mine == "refused" and "'$z'" in condition:
-                continue  # a path that is none is refused wherever it stands; SQLite may never come to it
+                continue  # an invalid path is rejected everywhere; SQLite may never evaluate it
             assert mine == plain, condition
             assert outcome(state, lambda c=condition: filter_documents(state, c).allowed.documents.tolist()) == plain
 

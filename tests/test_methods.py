@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from model_server import Planned, Server, quoted, stream
+from model_server import Planned, Server, list_quoted_texts, stream
 
 import kvstore
 from kvstore import errors
@@ -39,7 +39,7 @@ def places(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
-def answered(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ...]]:
+def list_answer_rows(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ...]]:
     cited = [
         {name: getattr(c, name) for name in ("number", "document", "ordinal", "start", "end")}
         | {"source": store.describe_document(c.document)["source"], "kind": c.kind, "spans": places(c.spans)}
@@ -71,7 +71,7 @@ def singly(values: Iterable[Any]) -> list[tuple[Any]]:
     return [(value,) for value in values]
 
 
-def listed(tables: Any) -> list[tuple[str, str, str]]:
+def list_tables(tables: Any) -> list[tuple[str, str, str]]:
     return [(table.name, ", ".join(column.name for column in table.columns), table.description) for table in tables]
 
 
@@ -86,7 +86,7 @@ def transaction_of(end: str) -> Call:
     return call
 
 
-def begun(end: str) -> str:
+def begin_statement(end: str) -> str:
     return f"BEGIN; INSERT DOCUMENT 'begun/{end.lower()}' TEXT 'Payroll begins here.'; {end}"
 
 
@@ -148,7 +148,7 @@ PAIRS: list[tuple[type, str, Call]] = [
         "RETRIEVE 'Who signs wages?' AS SEGMENTS WITH (penalty = 0.1)",
         lambda x: hits(x.retrieve("Who signs wages?", as_segments=True, options={"penalty": 0.1}).hits, path=True),
     ),
-    (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: answered(x.ask("Who signs wages?", top=2), x)),
+    (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: list_answer_rows(x.ask("Who signs wages?", top=2), x)),
     (s.Select, "SELECT key FROM documents ORDER BY key", lambda x: singly(x.keys(""))),
     (s.Select, "SELECT name, entity, kind FROM aliases ORDER BY name", lambda x: tuples(x.aliases())),
     (s.Select, "SELECT text FROM chunks WHERE document = 'pay'", lambda x: [(x.get("pay").text,)]),
@@ -160,7 +160,7 @@ PAIRS: list[tuple[type, str, Call]] = [
     (
         s.Show,
         "SHOW TABLES",
-        lambda x: listed(x.tables()),
+        lambda x: list_tables(x.tables()),
     ),
     (s.Show, "SHOW STRATEGIES", lambda x: [(known.name, known.description) for known in x.strategies()]),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
@@ -203,9 +203,9 @@ PAIRS: list[tuple[type, str, Call]] = [
     (s.DeleteDocument, "DELETE DOCUMENT 'pay'", lambda x: x.delete("pay")),
     (s.DeleteDocuments, "DELETE FROM documents WHERE key LIKE 'b%'", lambda x: x.delete_where("key LIKE ?", ("b%",))),
     (s.Import, "IMPORT FROM '{folder}/{store}.jsonl'", lambda x: x.import_(f"{folder_of(x)}/{x.path.name}.jsonl")),
-    (s.Begin, begun("ROLLBACK"), transaction_of("rollback")),
-    (s.Rollback, begun("ROLLBACK"), transaction_of("rollback")),
-    (s.Commit, begun("COMMIT"), transaction_of("commit")),
+    (s.Begin, begin_statement("ROLLBACK"), transaction_of("rollback")),
+    (s.Rollback, begin_statement("ROLLBACK"), transaction_of("rollback")),
+    (s.Commit, begin_statement("COMMIT"), transaction_of("commit")),
     (s.Check, "CHECK", lambda x: singly(x.check())),
     (s.Check, "CHECK REPAIR", lambda x: singly(x.repair().found)),
     (s.Backup, "BACKUP TO '{folder}/{store}.backup'", lambda x: x.backup(f"{folder_of(x)}/{x.path.name}.backup")),
@@ -214,7 +214,7 @@ PAIRS: list[tuple[type, str, Call]] = [
 
 #: Methods that no statement stands for.
 WORDLESS = {
-    "ask_pieces",  # ASK, told while it is written
+    "ask_pieces",  # ASK, streamed
     "close",
     "dump",  # the shell's .dump shows it
     "embed",
@@ -233,11 +233,11 @@ WORDLESS = {
     "set_origins",
     "query",  # a statement within bounds
     "interrupt",
-    "ingest_progress",  # INGEST, told while it goes on
+    "ingest_progress",  # INGEST with progress
     "language_model",  # MODEL names it
     "neighbours",  # kvstore graph draws them
     "nearest_names",  # what a message says of a name that is not known
-    "not_in_dump",  # .dump tells it
+    "not_in_dump",  # .dump reports it
     "prompt",  # EXPLAIN ASK shows it
     "snapshot",
     "state",  # for those who extend kvstore
@@ -249,7 +249,7 @@ def folder_of(store: kvstore.Store) -> Path:
     return store.path.parent
 
 
-def held(store: kvstore.Store) -> list[Any]:
+def list_content(store: kvstore.Store) -> list[Any]:
     """All that can be seen of what a store holds but the moments of its changes."""
     queries = (
         "SELECT key, title, meta, chunks FROM documents ORDER BY key",
@@ -268,7 +268,7 @@ def comparable(rows: list[Any]) -> list[Any]:
 
 
 def units_of(request: dict[str, Any]) -> Planned:
-    passages = [{"number": number, "statements": [text]} for number, text in enumerate(quoted(request), 1)]
+    passages = [{"number": number, "statements": [text]} for number, text in enumerate(list_quoted_texts(request), 1)]
     return stream(json.dumps({"passages": passages}))
 
 
@@ -292,7 +292,7 @@ def test_each_statement_agrees_with_its_method(
         returned = call(called)
         if isinstance(returned, list):
             assert comparable(rows) == comparable(returned), text
-        assert held(said) == held(called), text
+        assert list_content(said) == list_content(called), text
 
 
 def test_every_statement_and_every_method_is_compared() -> None:
@@ -343,7 +343,7 @@ def test_a_change_is_called_alike_on_a_store_and_in_a_transaction(store: kvstore
         assert "\n\nIn a transaction of its own.\n\n" in str(inspect.getdoc(alone))
         assert "\n>>> " in str(inspect.getdoc(alone))
         with store.transaction(), pytest.raises(TypeError, match=rf"^{name}\(\) missing a required argument"):
-            getattr(store, name)()  # told before the writer's lock is waited for
+            getattr(store, name)()  # reported before waiting for the writer's lock
 
 
 def test_an_unknown_clause_is_a_type_error(store: kvstore.Store) -> None:

@@ -119,10 +119,10 @@ def test_a_store_migrates_under_the_writers_lock(tmp_path: Path) -> None:
 @pytest.fixture
 def old_store(tmp_path: Path) -> Path:
     """A store of format 1, written by the version that made that format; see ``tests/stores/README.md``."""
-    return unpacked(1, tmp_path / "notes")
+    return unpack_store(1, tmp_path / "notes")
 
 
-def unpacked(number: int | str, path: Path) -> Path:
+def unpack_store(number: int | str, path: Path) -> Path:
     """A store that was written in an older format, or by older rules."""
     path.mkdir()
     folder = f"format_{number}" if isinstance(number, int) else number
@@ -155,14 +155,14 @@ def same_afresh(path: Path) -> kvstore.Store:
     return store
 
 
-def dumped(store: kvstore.Store) -> dict[str, Any]:
+def dump_store(store: kvstore.Store) -> dict[str, Any]:
     with store.state() as view:
         return dump(view)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_a_migrated_store_equals_a_new_one(number: int, tmp_path: Path) -> None:
-    old_store = unpacked(number, tmp_path / "notes")
+    old_store = unpack_store(number, tmp_path / "notes")
     added = ["café.md"] if number > 1 else []
     with pytest.raises(StoreFormatError, match="kvstore migrate"):
         kvstore.open(old_store)
@@ -176,9 +176,9 @@ def test_a_migrated_store_equals_a_new_one(number: int, tmp_path: Path) -> None:
         for question in ("cafe", "etc/hosts", "wal size", "東"):
             assert [hit.document for hit in store.search(question, using="lexical")] == added
         assert {row.entity: row.temperature for row in store.lookup("Cryostat")} == {"Cryostat": 3}
-        mine = dumped(store)
+        mine = dump_store(store)
     with same_afresh(old_store.with_name("afresh")) as fresh:
-        assert mine == dumped(fresh)
+        assert mine == dump_store(fresh)
     assert kvstore.migrate(old_store) == Migrated([])
 
 
@@ -193,11 +193,11 @@ def rebuild_afresh(path: Path, old: Path) -> dict[str, Any]:
             document = before.get(key)
             assert document is not None
             fresh.put(key, document.text)
-        return dumped(fresh)
+        return dump_store(fresh)
 
 
 def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_names(tmp_path: Path) -> None:
-    path = unpacked("words_2_english", tmp_path / "notes")
+    path = unpack_store("words_2_english", tmp_path / "notes")
     with kvstore.open(path, readonly=True) as store:
         before = store.ask("Who approves parental leave?")
         assert not before.abstained
@@ -207,19 +207,19 @@ def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_name
         assert store.check() == []
         after = store.ask("Who approves parental leave?")
         assert (after.text, after.confidence) == (before.text, before.confidence)
-        mine = dumped(store)
+        mine = dump_store(store)
         store.put("港", "港はとても古い。")
         assert store.check() == []
     with Environment.open(path) as environment, environment.snapshot() as snapshot:
         value = snapshot.get("meta", b"settings")
         assert value is not None
         assert records.unpack(value, "meta", b"settings")["tokenizer"] == "words-3"
-    other = unpacked("words_2_english", tmp_path / "other")
+    other = unpack_store("words_2_english", tmp_path / "other")
     assert mine == rebuild_afresh(tmp_path / "afresh", other)
 
 
 def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -> None:
-    path = unpacked("words_2_japanese", tmp_path / "notes")
+    path = unpack_store("words_2_japanese", tmp_path / "notes")
     for readonly in (False, True):
         with pytest.raises(StoreFormatError, match=r"single characters.*kvstore migrate"):
             kvstore.open(path, readonly=readonly)
@@ -231,7 +231,7 @@ def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -
     with kvstore.open(path) as store:
         assert store.check() == []
         assert "3776" in store.ask("富士山の標高は何メートルですか？").text
-        mine = dumped(store)
+        mine = dump_store(store)
     assert mine == rebuild_afresh(tmp_path / "afresh", path)
 
 
@@ -263,7 +263,7 @@ def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> No
 
 
 def test_a_damaged_setting_is_reported_by_the_migration_to_format_3(tmp_path: Path) -> None:
-    old_store = unpacked(2, tmp_path / "notes")
+    old_store = unpack_store(2, tmp_path / "notes")
     with Environment.open(old_store) as store, store.write() as view:
         view.put("meta", b"settings", bytes(view.get("meta", b"settings") or b"")[:-1] + b"?")
     with Environment.open(old_store) as store, store.hold_lmdb() as raw, pytest.raises(CorruptionError, match="backup"):

@@ -1,4 +1,4 @@
-"""A site that wget has mirrored is ingested page by page, as docs/how-to/files.md tells."""
+"""A site mirrored by wget is ingested page by page, as docs/how-to/files.md describes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = {
 
 
 class _Site(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder; what stands behind a question mark belongs to the name of a file."""
+    """Serve a folder; a query string is part of the name of a file."""
 
     def translate_path(self, path: str) -> str:
         return super().translate_path(path.replace("?", "%3F"))

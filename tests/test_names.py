@@ -106,7 +106,7 @@ def test_a_mail_names_persons_and_a_subject(make_store: Callable[..., kvstore.St
     assert [row.document for row in store.lookup("juno ferreira")] == ["mail"]
 
 
-def test_a_term_is_one_where_it_is_used_again(make_store: Callable[..., kvstore.Store]) -> None:
+def test_a_term_is_a_name_if_it_is_used_again(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
     store.put("once", "The support staff opened the elevator shaft. A patch author needs the log of the day.")
     assert not names(store)
@@ -118,7 +118,7 @@ def test_a_term_is_one_where_it_is_used_again(make_store: Callable[..., kvstore.
 
 
 @pytest.mark.parametrize("word", ["done", "look", "first"])
-def test_an_everyday_word_in_code_is_a_name_where_it_is_explained_alone(
+def test_an_everyday_word_in_code_is_a_name_if_it_is_explained_alone(
     make_store: Callable[..., kvstore.Store], word: str
 ) -> None:
     store = make_store(settings={"language": "rules"})

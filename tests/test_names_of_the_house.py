@@ -21,7 +21,7 @@ HOUSE = [
 
 @dataclass(frozen=True)
 class Definitions:
-    """What a module defines: classes with their lines, aliases of types with their values, misplaced docstrings."""
+    """What a module contains: classes with lines, aliases of types with values, lines of misplaced docstrings."""
 
     classes: list[tuple[str, int]]
     aliases: list[tuple[str, str]]

@@ -20,7 +20,7 @@ TEXTS = {
 }
 
 
-def filled(store: Store, keys: list[str]) -> Store:
+def fill_store(store: Store, keys: list[str]) -> Store:
     for key in keys:
         store.put(key, TEXTS[key])
     store.put_edge("Darjeeling", "West Bengal", tree="places")
@@ -29,8 +29,8 @@ def filled(store: Store, keys: list[str]) -> Store:
     return store
 
 
-def joined(store: Store, name: str) -> dict[str, int]:
-    """How many chunks mention each name beside one, by the table of mentions."""
+def count_joint_chunks(store: Store, name: str) -> dict[str, int]:
+    """Count the chunks that mention each name together with a given name, by the table of mentions."""
     chunks: defaultdict[int, set[str]] = defaultdict(set)
     for entity, chunk in store.execute("SELECT entity, chunk FROM mentions"):
         chunks[chunk].add(entity)
@@ -42,10 +42,10 @@ def joined(store: Store, name: str) -> dict[str, int]:
 
 
 def test_they_are_those_of_the_same_passages_and_trees(make_store: Callable[..., Store]) -> None:
-    store = filled(make_store(), sorted(TEXTS))
+    store = fill_store(make_store(), sorted(TEXTS))
     for name in ("Darjeeling", "Robert Fortune", "Calcutta"):
         found = {one.name: one for one in store.neighbours(name, 1000)}
-        assert {other: one.passages for other, one in found.items() if one.passages} == joined(store, name)
+        assert {other: one.passages for other, one in found.items() if one.passages} == count_joint_chunks(store, name)
     found = {one.name: one for one in store.neighbours("darjeeling")}
     assert found["West Bengal"].above == ("places",) and found["West Bengal"].below == ()
     assert found["Happy Valley"].below == ("places",) and found["Happy Valley"].document is None
@@ -54,7 +54,7 @@ def test_they_are_those_of_the_same_passages_and_trees(make_store: Callable[...,
 
 
 def test_the_strongest_come_first_and_the_rest_is_cut(make_store: Callable[..., Store]) -> None:
-    store = filled(make_store(), sorted(TEXTS))
+    store = fill_store(make_store(), sorted(TEXTS))
     found = store.neighbours("Robert Fortune", 1000)
     named: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for entity, chunk in store.execute("SELECT entity, chunk FROM mentions"):
@@ -84,17 +84,17 @@ def test_of_equal_scores_the_rarer_name_comes_first(store: Store) -> None:
 
 
 def test_they_do_not_depend_on_history(make_store: Callable[..., Store]) -> None:
-    one = filled(make_store("one"), sorted(TEXTS))
+    one = fill_store(make_store("one"), sorted(TEXTS))
     other = make_store("other")
     other.put("gone", "Robert Fortune met Darjeeling in Lisbon. Lisbon, Lisbon.")
-    filled(other, sorted(TEXTS, reverse=True))
+    fill_store(other, sorted(TEXTS, reverse=True))
     other.delete("gone")
     for name in ("Robert Fortune", "Darjeeling", "West Bengal"):
         assert one.neighbours(name) == other.neighbours(name)
 
 
 def test_names_of_one_entity_are_one(make_store: Callable[..., Store]) -> None:
-    store = filled(make_store(), sorted(TEXTS))
+    store = fill_store(make_store(), sorted(TEXTS))
     alone = {one.name for one in store.neighbours("Shanghai", 100)}
     assert "Robert Fortune" in alone
     store.put("kolkata", "Kolkata is a city. Shanghai is another than Kolkata.")

@@ -90,7 +90,7 @@ def test_a_damaged_block_of_numbers_is_not_changed() -> None:
             change_blocks({5: ([1], [])}, [damaged], 100, 0, written)
 
 
-def changed(blocks: Blocks, gone: list[int], added: list[Posting], most: int) -> Blocks:
+def apply_change(blocks: Blocks, gone: list[int], added: list[Posting], most: int) -> Blocks:
     """The blocks of a term after a change, asked for as a view gives them: the last below a key."""
     changes = PostingChanges(most)
     changes.remove(0, [])
@@ -114,7 +114,7 @@ def changed(blocks: Blocks, gone: list[int], added: list[Posting], most: int) ->
     return dict(sorted(result.items()))
 
 
-def in_order(blocks: Blocks) -> list[list[Posting]]:
+def list_in_order(blocks: Blocks) -> list[list[Posting]]:
     return [postings(int.from_bytes(key[len(PREFIX) :], "big"), value[:-4]) for key, value in blocks.items()]
 
 
@@ -131,18 +131,18 @@ def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], d
     before = made(sorted(present))
     after = max(present, default=0) + 1
     added = made(list(range(after, after + 20, 3)))
-    first = changed({}, [], before, most)
-    assert [posting for block in in_order(first) for posting in block] == before
+    first = apply_change({}, [], before, most)
+    assert [posting for block in list_in_order(first) for posting in block] == before
     assert all(value == seal(value[:-4]) for value in first.values())
-    assert [len(block) for block in in_order(first)[:-1]] == [most] * (len(first) - 1)
-    second = changed(first, sorted(gone), added, most)
+    assert [len(block) for block in list_in_order(first)[:-1]] == [most] * (len(first) - 1)
+    second = apply_change(first, sorted(gone), added, most)
     left = [posting for posting in before if posting[0] not in gone]
-    assert [posting for block in in_order(second) for posting in block] == left + added
-    assert all(0 < len(block) <= most for block in in_order(second))
+    assert [posting for block in list_in_order(second) for posting in block] == left + added
+    assert all(0 < len(block) <= most for block in list_in_order(second))
 
 
 def test_counts_that_do_not_fit_are_stored_as_far_as_they_do() -> None:
-    assert in_order(changed({}, [], [(7, 1000, 70000)], 256)) == [[(7, 255, 65535)]]
+    assert list_in_order(apply_change({}, [], [(7, 1000, 70000)], 256)) == [[(7, 255, 65535)]]
 
 
 @settings(max_examples=num_examples(300), deadline=None)
@@ -157,12 +157,12 @@ def test_other_bytes_are_refused_or_read(first: int, payload: bytes) -> None:
 
 def test_a_posting_cannot_be_added_before_others() -> None:
     with pytest.raises(ValueError, match="before an existing one"):
-        changed({}, [], [(5, 1, 9), (5, 1, 9)], 256)
+        apply_change({}, [], [(5, 1, 9), (5, 1, 9)], 256)
 
 
 @pytest.mark.parametrize("damage", ["checksum", "key", "empty", "payload"])
 def test_a_damaged_block_is_not_changed(damage: str) -> None:
-    ((key, value),) = changed({}, [], [(5, 1, 9)], 256).items()
+    ((key, value),) = apply_change({}, [], [(5, 1, 9)], 256).items()
     damaged = {
         "checksum": (key, value[:-1] + bytes([value[-1] ^ 1])),
         "key": (key[:-1], value),
@@ -170,7 +170,7 @@ def test_a_damaged_block_is_not_changed(damage: str) -> None:
         "payload": (key, seal(value[:-5])),
     }[damage]
     with pytest.raises(ValueError, match="key 746561|truncated"):
-        changed(dict([damaged]), [5], [], 256)
+        apply_change(dict([damaged]), [5], [], 256)
 
 
 @settings(max_examples=num_examples(25), deadline=None)

@@ -31,7 +31,7 @@ NAMES = ("Cryostat", "Maria Lindqvist", "The Pump", "Nobody")
 Operation = Callable[[Path], object]
 
 
-def _reading(read: Callable[[kvstore.Store], object]) -> Operation:
+def _make_reading(read: Callable[[kvstore.Store], object]) -> Operation:
     def operation(path: Path) -> object:
         with kvstore.open(path, embedder="hashing:32") as store:
             return read(store)
@@ -60,17 +60,17 @@ def _repair(store: kvstore.Store) -> object:
 #: The statements that are run over a damaged store, each in a copy of its own.
 OPERATIONS: dict[str, Operation] = {
     **{
-        f"SELECT {table}": _reading(lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall())  # type: ignore[misc]
+        f"SELECT {table}": _make_reading(lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall())  # type: ignore[misc]
         for table in get_sql_tables()
     },
-    "LOOKUP": _reading(lambda store: [store.lookup(name, limit=20) for name in NAMES]),
-    "ASK": _reading(lambda store: store.ask("Who built the Vacuum Pump in Uppsala?").text),
-    "RETRIEVE": _reading(lambda store: store.retrieve("the Cryostat in Uppsala", top=4).hits),
-    "get": _reading(lambda store: [store.get(key) for key in ("pumps", "cold", "own", "parts", "nothing")]),
-    "dump": _reading(_dump),
-    "write": _reading(_write),
-    "CHECK": _reading(lambda store: store.check()),
-    "REPAIR": _reading(_repair),
+    "LOOKUP": _make_reading(lambda store: [store.lookup(name, limit=20) for name in NAMES]),
+    "ASK": _make_reading(lambda store: store.ask("Who built the Vacuum Pump in Uppsala?").text),
+    "RETRIEVE": _make_reading(lambda store: store.retrieve("the Cryostat in Uppsala", top=4).hits),
+    "get": _make_reading(lambda store: [store.get(key) for key in ("pumps", "cold", "own", "parts", "nothing")]),
+    "dump": _make_reading(_dump),
+    "write": _make_reading(_write),
+    "CHECK": _make_reading(lambda store: store.check()),
+    "REPAIR": _make_reading(_repair),
 }
 #: The statements that a repaired store must answer as before; a repair hands out new ids.
 REPAIRED = (*(f"SELECT {table}" for table in ("documents", "edges", "triples", "aliases")),)

@@ -133,7 +133,7 @@ def test_no_order_and_no_numbering_changes_a_bit(
 
 
 def likeliest(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
-    """How likely the likeliest walk to each node is."""
+    """Return the probability of the most probable walk to each node."""
     found = dict(seeds)
     for _ in range(len(graph) + len(seeds) + 1):
         for node, row in graph.items():

@@ -61,7 +61,7 @@ def test_an_invalid_patch_is_refused(old: bytes, made: bytes) -> None:
         return
 
 
-def filled(store: kvstore.Store, documents: int) -> Callable[..., None]:
+def fill_store(store: kvstore.Store, documents: int) -> Callable[..., None]:
     """Put documents in whose names and words recur; returns what puts one of them again, with other words."""
     generator = np.random.default_rng(3)
     words = [f"word{number}" for number in range(400)]
@@ -81,7 +81,7 @@ def filled(store: kvstore.Store, documents: int) -> Callable[..., None]:
 
 def test_a_replaced_document_changes_few_pages(make_store: MakeStore) -> None:
     store = make_store()
-    put = filled(store, 300)
+    put = fill_store(store, 300)
     changed = []
     for number in range(20):
         before = (store.path / "data.mdb").read_bytes()
@@ -100,7 +100,7 @@ def test_another_process_reads_patched_and_merged_values(
     """Seen through an environment that reads each segment from the disk, as another process does."""
     monkeypatch.setattr(change_buffer, "MAX_SEGMENTS", 25)
     store = make_store()
-    put = filled(store, 30)
+    put = fill_store(store, 30)
     for number in range(60):
         put(number % 9, f"Change {number}.")
         if number % 7 == 0:
@@ -119,11 +119,11 @@ def test_another_process_reads_patched_and_merged_values(
 def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it appends fills pages of its own; what else it changes lies on nearly all of the others."""
+    """Appended records fill pages of their own; the other changes are spread over nearly all other pages."""
     monkeypatch.setattr(write_transaction, "MAX_SEGMENT_BYTES", 10_000)
     monkeypatch.setattr(change_buffer, "MAX_SEGMENT_BYTES", 10_000)
     store = make_store()
-    put = filled(store, 600)
+    put = fill_store(store, 600)
 
     def written(first: int) -> tuple[int, int]:
         """Put documents in one transaction; gives how many pages that writes, and how many segments there are then."""
@@ -155,7 +155,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
 def test_a_buffer_that_is_not_compacted_is_not_merged(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ingest ends with a look at whether the file has doubled: a large one would be merged each time, and stay."""
     store = make_store()
-    filled(store, 3)(1, "More was said.")
+    fill_store(store, 3)(1, "More was said.")
     environment = store._session.environment
 
     def segments() -> int:

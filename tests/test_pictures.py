@@ -1,4 +1,4 @@
-"""Pictures: EXPLAIN AS SVG, and what stands around a name as a file; well-formed and right whatever the texts hold."""
+"""Pictures: EXPLAIN AS SVG, and the neighborhood of a name as a file; well-formed and correct for any text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Plugins: what an installed package adds by entry points is used by name, by workers too; what is broken is named.
+"""Plug-ins: parts of an installed package are used by name, also by workers, and broken ones are reported.
 
-The example package stands in ``plugin_package/``.
+The example package is ``plugin_package/``.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def problems() -> dict[str, str]:
-    """What is wrong, by name (of a group, where it is that)."""
+    """Return the reported problems by name (of a group, if the group has the problem)."""
     return {plugin.name: plugin.problem for plugin in kvstore.plugins() if plugin.problem is not None}
 
 
@@ -267,7 +267,7 @@ def test_unusable_plugins_are_named_and_stop_nothing(
     assert (
         "the reader 'ink' of the package faulty 1.0 was not used: ModuleNotFoundError: No module" in report.remarks[1]
     )
-    # Whoever asks for it is told.
+    # A request for it gets an error.
     soup = r"the embedder 'soup' of the package faulty 1.0 cannot be used: Attr.*; mend the package, or uninstall it"
     with pytest.raises(errors.PluginError, match=soup):
         open_embedder("soup:1")

@@ -1,4 +1,4 @@
-"""Several processes on one store: readers see whole commits only, a second writer waits or is told of the first."""
+"""Several processes on one store: readers see whole commits, and a second writer waits or gets the holder's name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_process import python, said, tell
+from other_process import python, read_line, send_line
 
 import kvstore
 from kvstore import errors
@@ -92,7 +92,7 @@ with kvstore.open(path) as store:
 
 
 def test_writers_that_take_turns_see_each_others_names(tmp_path: Path) -> None:
-    """What a process keeps of its last commit is no good when another has written since."""
+    """Caches of a process from its last commit are invalid after a commit of another process."""
     path = tmp_path / "s"
     with (
         kvstore.open(path, **MAKING) as store,
@@ -101,8 +101,8 @@ def test_writers_that_take_turns_see_each_others_names(tmp_path: Path) -> None:
         for number in range(12):
             store.put(f"own {number}", f"Doctor Silva{number} met Captain Reid{number} at the pier of Ardbeg.")
             if number % 3:
-                tell(other, str(number))
-                said(other)
+                send_line(other, str(number))
+                read_line(other)
             if number % 4 == 1:
                 with store.transaction() as transaction:
                     transaction.put("gone", f"Lady Brown{number} met nobody at Ardbeg.")

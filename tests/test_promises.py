@@ -36,7 +36,7 @@ SAME_DUMP = ("test_dump_law.py::test_any_history_gives_the_dump_of_a_fresh_store
 SAME_ANSWERS = ("test_answer_law.py::test_any_history_gives_the_answers_of_a_fresh_store",)
 INTRODUCED = (
     "test_store.py::test_a_name_known_later_is_found_in_earlier_documents",
-    "test_dump_law.py::test_a_name_goes_from_texts_that_do_not_introduce_it",
+    "test_dump_law.py::test_a_deleted_name_disappears_from_texts_that_do_not_introduce_it",
 )
 EXACT_LOOKUP = (
     "test_entity_filter.py::test_names_whose_stored_bits_are_equal_share_a_slot_and_are_all_found",
@@ -60,7 +60,7 @@ FOREST = (
 )
 LAST_STATEMENT = (
     "test_edges.py::test_an_edge_stays_while_a_document_or_the_user_states_it",
-    "test_facts.py::test_it_is_kept_known_and_gone_with_the_text",
+    "test_facts.py::test_it_is_stored_known_and_deleted_with_the_text",
 )
 REFRESHED = (
     "test_generations.py::test_it_is_made_shown_refreshed_and_dropped",
@@ -145,8 +145,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Tests verify this with the logical dump, which lists the content of a store without internal ids: after any "
     "sequence of changes, it equals the dump of a new store with the remaining documents and facts.": SAME_DUMP,
     "If scores are equal, document key and position in the text decide the order, and which hits are cut off.": (
-        "test_ties.py::test_hits_of_equal_score_come_by_key_and_place",
-        "test_units.py::test_equals_come_in_the_order_of_keys_whatever_the_history",
+        "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
+        "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
     "Deletion is exact.": (
         *SAME_DUMP,
@@ -161,7 +161,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Which edges are accepted depends only on the set of stated edges, not on their order.": (
         *SAME_DUMP,
         "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
-        "test_edges.py::test_stating_twice_and_taking_back_twice_change_nothing",
+        "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
     "An edge that would close a cycle, or that a longer path makes redundant, is displaced, and accepted "
     "again when the edges that displaced it are removed.": (
@@ -242,8 +242,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
     "A package imports only packages below it, and there are no import cycles; make lint checks this.": (
-        "test_contributing.py::test_the_picture_of_the_floors_is_that_of_pyproject",
-        "test_contributing.py::test_targets_of_make_are_there",
+        "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
+        "test_contributing.py::test_targets_of_make_exist",
     ),
     "It defines the data of the system, how a change of documents updates them, how they are checked, and the "
     "strategies that use them.": (
@@ -338,7 +338,7 @@ def test_each_sentence_has_its_tests_or_promises_nothing(page: str) -> None:
     assert unlisted == []
 
 
-def test_no_listed_sentence_is_gone_from_the_pages() -> None:
+def test_every_listed_sentence_is_on_a_page() -> None:
     sentences = {sentence for page in SECTIONS for sentence in read_sentences(page)}
     assert {*PROMISES, *FIGURES, *DESCRIPTIONS} - sentences == set()
 

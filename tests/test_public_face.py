@@ -1,4 +1,4 @@
-"""What a Python user sees of the package: names, help, a store as a container, the module as a command, the log."""
+"""The package as a Python user sees it: names, help, a store as a container, the module as a command, the log."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_module_is_the_command() -> None:
     assert kvstore.__version__ in said
 
 
-def test_the_log_is_silent_unless_somebody_listens(
+def test_the_log_is_silent_without_a_handler(
     store: kvstore.Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "import logging, kvstore; logging.getLogger('kvstore').warning('heard')"

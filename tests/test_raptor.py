@@ -38,8 +38,8 @@ def filled(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
     return store
 
 
-def spanned(store: kvstore.Store, hit: Hit) -> list[str]:
-    """What the documents say at the places of a hit."""
+def read_spans(store: kvstore.Store, hit: Hit) -> list[str]:
+    """Return the texts of the documents at the spans of a hit."""
     texts = {span.document: store.get(span.document) for span in hit.spans}
     return [texts[span.document].text.encode()[span.start : span.end].decode() for span in hit.spans]  # type: ignore[union-attr]
 
@@ -83,7 +83,7 @@ def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.S
     assert count_text_tokens(told) <= 160
     assert [(hit.document, hit.start) for hit in evidence.hits] == sorted((h.document, h.start) for h in evidence.hits)
     for hit in evidence.hits:
-        assert " ".join(spanned(filled, hit)) == hit.text
+        assert " ".join(read_spans(filled, hit)) == hit.text
         assert (hit.document, hit.ordinal, hit.start, hit.end) == tuple(asdict(hit.spans[0]).values())
     steps = {step.name: step.detail for step in evidence.steps}
     assert steps["choose mode"].startswith("cover")
@@ -91,7 +91,7 @@ def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.S
 
 
 @pytest.mark.parametrize("top", [1, 2, 4, 8])
-def test_a_summary_comes_in_as_many_parts_as_are_asked_for(filled: kvstore.Store, top: int) -> None:
+def test_a_summary_has_the_requested_number_of_parts(filled: kvstore.Store, top: int) -> None:
     hits = filled.retrieve("Summarize everything", using="raptor", top=top, where="key = 'long'").hits
     assert min(top, len(SUBJECTS)) <= len(hits) <= top
     assert sum(count_text_tokens(hit.text) for hit in hits) <= 40 * top
@@ -128,7 +128,7 @@ def test_documents_that_are_too_long_are_read_by_their_abstracts(
         limit
     ] in told
     assert {hit.document for hit in evidence.hits} == {"long", "short"}
-    assert all(" ".join(spanned(filled, hit)) == hit.text for hit in evidence.hits)
+    assert all(" ".join(read_spans(filled, hit)) == hit.text for hit in evidence.hits)
 
 
 @pytest.mark.parametrize("mode", ["collapsed", "traversal"])
@@ -137,7 +137,7 @@ def test_trees_are_read_by_cosine_without_repetition(filled: kvstore.Store, mode
     assert {hit.kind for hit in hits} == {"chunk", "summary"}
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     for hit in hits:
-        assert " ".join(spanned(filled, hit)) == hit.text
+        assert " ".join(read_spans(filled, hit)) == hit.text
     shown = [span for hit in hits for span in hit.spans]
     assert len(set(shown)) > len(hits) / 2
     for number, hit in enumerate(hits):
@@ -246,7 +246,7 @@ def grouped(make_store: Callable[..., kvstore.Store], monkeypatch: pytest.Monkey
     return store
 
 
-def test_an_overview_of_a_store_comes_by_topics(grouped: kvstore.Store) -> None:
+def test_an_overview_of_a_store_is_ordered_by_topics(grouped: kvstore.Store) -> None:
     evidence = grouped.retrieve(OVERVIEW, using="raptor", top=8, within=200)
     assert {hit.kind for hit in evidence.hits} == {"summary"}
     subjects = [{span.document[:-1] for span in hit.spans} for hit in evidence.hits]
@@ -254,7 +254,7 @@ def test_an_overview_of_a_store_comes_by_topics(grouped: kvstore.Store) -> None:
     assert set().union(*subjects) == set(SUBJECTS[:3])
     assert any("documents on" in hit.path and hit.title for hit in evidence.hits)
     for hit in evidence.hits:
-        assert " ".join(spanned(grouped, hit)) == hit.text
+        assert " ".join(read_spans(grouped, hit)) == hit.text
     fewer = grouped.retrieve(OVERVIEW, using="raptor", top=2, within=200).hits
     assert 1 <= len(fewer) <= 2
     alone = grouped.retrieve(OVERVIEW, using="raptor", where="key < 'h'").hits
@@ -269,7 +269,7 @@ def test_trees_reach_up_to_topics(grouped: kvstore.Store, mode: str) -> None:
     topics = [hit for hit in hits if hit.path.startswith("topic")]
     assert topics
     assert all(hit.kind == "summary" and hit.text for hit in topics)
-    assert all(" ".join(spanned(grouped, hit)) == hit.text for hit in topics)
+    assert all(" ".join(read_spans(grouped, hit)) == hit.text for hit in topics)
     alone = grouped.retrieve("What of herons?", using="raptor", top=50, options=options, where="key < 'h'").hits
     assert {hit.document[:-1] for hit in alone} == {"glaciers"}
     assert not [hit for hit in alone if hit.path.startswith("topic")]
@@ -288,13 +288,13 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
         return store.retrieve(question, using="raptor", top=60, options=options).hits
 
     store.execute("CREATE INDEX topics WITH (size = 4)")
-    assert not [hit for hit in found() if _related(hit)]
+    assert not [hit for hit in found() if _is_related(hit)]
     store.execute("DROP INDEX topics; CREATE INDEX topics WITH (size = 4, relatedness = 1)")
     hits = found()
-    leaf = next(hit for hit in hits if _related(hit))
+    leaf = next(hit for hit in hits if _is_related(hit))
     assert (leaf.kind, leaf.title) == ("summary", "Ada Brandt")
     assert {span.document[:-1] for span in leaf.spans} == set(subjects)
-    assert all("Ada Brandt worked" in sentence for sentence in spanned(store, leaf))
+    assert all("Ada Brandt worked" in sentence for sentence in read_spans(store, leaf))
     chunks = [hit.document for hit in hits if hit.kind == "chunk"]
     assert len(set(chunks)) == len(chunks), "a chunk below both trees is shown once"
     for subject in ("ships", "roses"):
@@ -331,7 +331,7 @@ def test_stored_sums_of_vectors_agree_with_all_vectors(
     assert answers(1) == answers(1000)
 
 
-def _related(hit: Hit) -> bool:
+def _is_related(hit: Hit) -> bool:
     return "related content" in hit.path
 
 
@@ -372,7 +372,7 @@ def test_of_very_many_topics_coarser_ones_are_summed_up_or_the_largest(
     read = {step.name: step.count for step in evidence.steps}["read documents"]
     assert read == {"finest": finest, "coarsest": coarsest, "largest": coarsest - 1}[which], counted
     assert evidence.hits
-    assert all(" ".join(spanned(grouped, hit)) == hit.text for hit in evidence.hits)
+    assert all(" ".join(read_spans(grouped, hit)) == hit.text for hit in evidence.hits)
 
 
 class History:

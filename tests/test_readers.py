@@ -41,7 +41,7 @@ def rows(
     return list(read_bytes(data.encode() if isinstance(data, str) else data, key, format, options))
 
 
-def refused(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> str:
+def make_refused(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> str:
     with pytest.raises(ReaderError) as caught:
         rows(data, key, format, **options)
     message = str(caught.value)
@@ -86,7 +86,7 @@ def test_line_ends_page_breaks_and_terminal_sequences() -> None:
 @pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv"])
 def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None:
     data = b"text\n" * 400_000 + b"caf\xe9 au lait"
-    message = refused(data, key)
+    message = make_refused(data, key)
     assert "0xE9" in message
     assert "offset 2000003 " in message
     assert "save it as UTF-8" in message and "WITH (encoding = 'cp1252')" in message
@@ -97,12 +97,12 @@ def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None
 
 @pytest.mark.parametrize("key", ["a.csv", "a.jsonl"])
 def test_an_encoding_that_does_not_fit_is_named(key: str) -> None:
-    assert "is not valid UTF-16" in refused(codecs.BOM_UTF16_LE + "text\nx".encode("utf-16-le") + b"\n", key)
+    assert "is not valid UTF-16" in make_refused(codecs.BOM_UTF16_LE + "text\nx".encode("utf-16-le") + b"\n", key)
 
 
 @pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv", "a.jsonl"])
 def test_nul_means_binary(key: str) -> None:
-    assert "binary" in refused(b"text\0more\n", key)
+    assert "binary" in make_refused(b"text\0more\n", key)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -114,7 +114,7 @@ def test_an_empty_file_is_passed_over(format: str, data: bytes) -> None:
 def test_unknown_suffixes_are_sniffed() -> None:
     assert one("plain", "README").format == "text"
     assert one("plain".encode("utf-16"), "a.dat").text == "plain"
-    assert "name its format with AS" in refused(b"\x7fELF\0\0", "program")
+    assert "name its format with AS" in make_refused(b"\x7fELF\0\0", "program")
     assert one("# Not a heading", "a.md", "text").format == "text"
 
 
@@ -392,7 +392,7 @@ def test_a_line_about_changes_is_not_fine_print() -> None:
     assert "rights" not in text
 
 
-def test_a_title_beside_the_content_is_kept() -> None:
+def test_a_title_outside_the_content_is_kept() -> None:
     header = "<div class=header><p><a href=a>Files</a> <a href=b>Classes</a></p><div class=title>{}</div></div>"
     body = f"<div id=top><a href=/>Site</a></div>{header}<div class=contents><p>{PROSE}</p></div>"
     page = f"<title>Site: Getting started</title>{body.format('Getting started')}"
@@ -515,9 +515,9 @@ def test_html_that_is_read_in_this_process_takes_no_time(shape: str, at_most: Ca
 
 
 def test_html_that_cannot_be_read() -> None:
-    assert "has no text" in refused("<html><body><script>x()</script></body></html>", "a.html")
-    assert "has no text" in refused("<frameset><frame src=x></frameset>", "a.html")
-    assert "deep" in refused("<div>" * 1_000_000, "a.html")
+    assert "has no text" in make_refused("<html><body><script>x()</script></body></html>", "a.html")
+    assert "has no text" in make_refused("<frameset><frame src=x></frameset>", "a.html")
+    assert "deep" in make_refused("<div>" * 1_000_000, "a.html")
     xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>'
     assert one(xhtml + '<script src="x"/><p>kept</p></body></html>', "a.xhtml").text == "kept\n"
 
@@ -643,7 +643,7 @@ def _words(markup: str) -> Counter[str]:
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
 
-def placed(*texts: tuple[float, float, str]) -> str:
+def place_texts(*texts: tuple[float, float, str]) -> str:
     """The content of a page with each text at its place."""
     return "BT /F1 10 Tf " + "".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj " for x, y, text in texts) + "ET"
 
@@ -737,10 +737,12 @@ LONG = "The keeper on watch lights the lamp of the tower at dusk and"
 def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     chapters = ["Ships", "Ships", "Ships", "Lamps", "Lamps", "Lamps", "Lamps"]
     pages = [
-        placed((50, 800, f"Chapter {chapter}"), (50, 700, f"Keeper {'abcdefg'[at]} wrote."), (290, 40, f"- {at + 1} -"))
+        place_texts(
+            (50, 800, f"Chapter {chapter}"), (50, 700, f"Keeper {'abcdefg'[at]} wrote."), (290, 40, f"- {at + 1} -")
+        )
         for at, chapter in enumerate(chapters)
     ]
-    document = one(pdf([*pages, placed((50, 800, "Chapter End"), (50, 700, "The last."))]), "a.pdf")
+    document = one(pdf([*pages, place_texts((50, 800, "Chapter End"), (50, 700, "The last."))]), "a.pdf")
     assert document.text == "\n\n".join(
         [*(f"Keeper {each} wrote." for each in "abcdefg"), "Chapter End", "The last.\n"]
     )
@@ -750,7 +752,7 @@ def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     ]
     kept = one(pdf(pages), "a.pdf", None, navigation="keep")
     assert kept.text.count("Chapter") == 7 and not kept.left_out
-    same = one(pdf([placed((50, 700, "Same."))] * 4), "a.pdf")
+    same = one(pdf([place_texts((50, 700, "Same."))] * 4), "a.pdf")
     assert same.text.count("Same.") == 4 and not same.left_out
 
 
@@ -759,7 +761,7 @@ def test_pdf_pages_that_are_pictures_are_counted() -> None:
 
 
 def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
-    options = placed(
+    options = place_texts(
         (50, 760, f"{LONG} these are the"),
         (50, 748, "options that there are:"),
         (60, 730, "-a, --all"),
@@ -780,7 +782,7 @@ def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
         "wick\nThe braided cotton that draws the oil up from the tank to the flame.\n\n"
         "burner\nWhat holds the wick.\n"
     )
-    table = placed(
+    table = place_texts(
         *((x, y, cell) for y, row in ((700, "Tower Summer Winter"), (688, "North 3.5 7.25"), (676, "South 2.7 6.5"))
           for x, cell in zip((50, 150, 250), row.split(), strict=True))
     )  # fmt: skip
@@ -794,11 +796,11 @@ def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
         for row, texts in enumerate(zip(left, right, strict=True))
         for x, text in zip((50, 320), texts, strict=True)
     ]
-    assert one(pdf([placed(*columns)]), "a.pdf").text == " ".join(left + right) + "\n"
+    assert one(pdf([place_texts(*columns)]), "a.pdf").text == " ".join(left + right) + "\n"
 
 
 def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
-    """Where a font has no space, the gaps between words are all there is of them, and may be narrow."""
+    """If a font has no space, only gaps, which may be narrow, separate words."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
     shown = "[(The)-237(ke)20(eper)-236(lights)-180(the)-400(lamp.)] TJ"
     page = pdf([f"BT /F1 10 Tf 50 700 Td {shown} ET"]).replace(
@@ -808,7 +810,7 @@ def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
 
 
 def test_pdf_words_in_two_fonts_are_not_glued() -> None:
-    """A word set in another font begins where its operator says; only the widths tell how far the one before goes."""
+    """A word in another font begins where its operator says; only the widths show where the previous word ends."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
     shown = "/F1 10 Tf 50 700 Td (The) Tj /F2 10 Tf 20.4 0 Td (lamp) Tj /F1 10 Tf 26.4 0 Td (is) Tj"
     other = f"/F2 << /Type /Font /Subtype /Type1 /BaseFont /Code {widths} >>"
@@ -818,7 +820,7 @@ def test_pdf_words_in_two_fonts_are_not_glued() -> None:
     assert one(page, "a.pdf").text == "The lamp islit.\n"
 
 
-def test_pdf_words_are_whole_where_spacings_part_them() -> None:
+def test_pdf_words_are_joined_across_spacings() -> None:
     """The way Ghostscript writes justified text: each piece begins where spacings left the pen, kerned or not."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [300 {' '.join(['600'] * 94)}]"
 
@@ -841,7 +843,7 @@ def test_pdf_words_are_whole_where_spacings_part_them() -> None:
 
 def test_pdf_ligatures_are_unfolded() -> None:
     font = "<< /Type /Encoding /Differences [65 /fi /fl /ff /ffi] >>"
-    page = pdf([placed((50, 700, "AnD the oCce"))]).replace(
+    page = pdf([place_texts((50, 700, "AnD the oCce"))]).replace(
         b"/BaseFont /Helvetica", f"/BaseFont /Helvetica /Encoding {font}".encode()
     )
     assert one(page, "a.pdf").text == "finffi the offce\n"
@@ -855,13 +857,13 @@ def test_pdf_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
     writer.encrypt("secret", algorithm="RC4-128")
     locked = io.BytesIO()
     writer.write(locked)
-    assert "locked with a password" in refused(locked.getvalue(), "a.pdf")
-    assert "run OCR first" in refused(pdf([[], []]), "a.pdf")
-    assert "damaged" in refused(b"%PDF-1.4\n" + b"junk" * 100, "a.pdf")
-    assert "damaged" in refused(good[: len(good) // 3], "a.pdf")
+    assert "locked with a password" in make_refused(locked.getvalue(), "a.pdf")
+    assert "run OCR first" in make_refused(pdf([[], []]), "a.pdf")
+    assert "damaged" in make_refused(b"%PDF-1.4\n" + b"junk" * 100, "a.pdf")
+    assert "damaged" in make_refused(good[: len(good) // 3], "a.pdf")
     assert capfd.readouterr().err == ""
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert "pip install 'kvstore[documents]'" in refused(good, "a.pdf")
+    assert "pip install 'kvstore[documents]'" in make_refused(good, "a.pdf")
 
 
 @given(st.integers(0, 600), st.binary(min_size=1, max_size=8))
@@ -941,12 +943,12 @@ def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     import docx
 
     empty = docx_bytes(docx.Document())
-    assert "has no text" in refused(empty, "a.docx")
-    assert "damaged or not DOCX" in refused(empty[: len(empty) // 2], "a.docx")
-    assert "damaged or not DOCX" in refused(b"PK\x03\x04 not a zip", "a.docx")
-    assert "old .doc file or locked" in refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
+    assert "has no text" in make_refused(empty, "a.docx")
+    assert "damaged or not DOCX" in make_refused(empty[: len(empty) // 2], "a.docx")
+    assert "damaged or not DOCX" in make_refused(b"PK\x03\x04 not a zip", "a.docx")
+    assert "old .doc file or locked" in make_refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
     monkeypatch.setitem(sys.modules, "docx", None)
-    assert "pip install 'kvstore[documents]'" in refused(empty, "a.docx")
+    assert "pip install 'kvstore[documents]'" in make_refused(empty, "a.docx")
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------
@@ -971,7 +973,7 @@ def test_csv_options_name_columns_and_delimiter() -> None:
     assert document == RawDocument("1", "2", "3", {}, "text", (), "a.dat:2")
     assert one("text\tn\nx\t1\n", "a.tsv").meta == {"n": 1}
     assert one("text,n\tm\nx,1\t2\n", "a.csv", delimiter="tab", text="m").text == "2"
-    assert "has no column 'body2'; the option text must name one of: a, b" in refused(
+    assert "has no column 'body2'; the option text must name one of: a, b" in make_refused(
         "a,b\n1,2\n", "a.csv", text="body2"
     )
 
@@ -992,8 +994,8 @@ def test_a_bad_row_does_not_lose_the_others() -> None:
 
 
 def test_csv_that_cannot_be_read() -> None:
-    assert "names the column 'a' twice" in refused("a,a\n1,2\n", "a.csv")
-    assert "no rows" in refused("a,b\n", "a.csv")
+    assert "names the column 'a' twice" in make_refused("a,a\n1,2\n", "a.csv")
+    assert "no rows" in make_refused("a,b\n", "a.csv")
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Zs"]), min_size=1, max_size=20)
@@ -1040,7 +1042,7 @@ def test_pairs_columns_and_tree() -> None:
     ],
 )
 def test_bad_pairs_name_the_line(data: str, reason: str) -> None:
-    assert reason in refused(data, "t.csv", "pairs")
+    assert reason in make_refused(data, "t.csv", "pairs")
 
 
 @given(st.lists(st.tuples(cells, cells), min_size=1, max_size=10))
@@ -1092,7 +1094,7 @@ def test_objects_of_a_list_are_documents_and_another_value_is_one() -> None:
     assert one("[1, {}]", "a.json").format == "markdown"
 
 
-def test_objects_of_the_list_that_a_value_mostly_is_are_documents_beside_the_rest() -> None:
+def test_objects_of_the_main_list_of_a_value_are_documents() -> None:
     rows = [{"id": "b1", "group": {"name": "Oak"}, "nights": 3}, {"text": "Late."}]
     found = list(read_bytes(json.dumps({"page": 1, "data": rows, "tags": []}).encode(), "dir/a.json"))
     assert found[:2] == [
@@ -1118,16 +1120,16 @@ def test_objects_of_the_list_that_a_value_mostly_is_are_documents_beside_the_res
 
 
 def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
-    assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in refused(b'{\n"a": }', "a.json")
-    assert "too deep" in refused(b"[" * 100_000, "a.json")
+    assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in make_refused(b'{\n"a": }', "a.json")
+    assert "too deep" in make_refused(b"[" * 100_000, "a.json")
     for depth in range(800, 1000, 4):  # as deep as can be read and not be written is among them
         deep = b'{"a": [{}, {"x": %s}]}' % (b"[" * depth + b"]" * depth)
         try:
             assert len(list(read_bytes(deep, "a.json"))) == 2
         except ReaderError as error:
             assert "too deep" in str(error)
-    assert "surrogate" in refused(b'{"a": "\\ud800"}', "a.json")
-    assert "is empty" in refused(b"{}", "a.json")
+    assert "surrogate" in make_refused(b'{"a": "\\ud800"}', "a.json")
+    assert "is empty" in make_refused(b"{}", "a.json")
     assert list(read_bytes(b'{"lockfileVersion": 3}', "web/package-lock.json")) == [
         SkippedPart("web/package-lock.json", "lock file")
     ]

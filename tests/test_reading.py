@@ -187,7 +187,7 @@ def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
         view = snapshot._state
         _, query = prepare_query(snapshot._session, view, "boats at Blue Harbour", using="lexical")
         query.abstracts = False
-        view.__dict__["abstracts"] = None  # whoever reads one fails
+        view.__dict__["abstracts"] = None  # reading one fails
         assert get_strategy("lexical").retrieve(query).abstracts == []
 
 

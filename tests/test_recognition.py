@@ -1,4 +1,4 @@
-"""Where names occur in a text: recognition, the search for one name, and a slow model of the definition agree."""
+"""Occurrences of names in a text: recognition, the search for one name, and a slow model of the definition agree."""
 
 from __future__ import annotations
 

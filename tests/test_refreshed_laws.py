@@ -1,5 +1,8 @@
-"""What is refreshed keeps the laws: after any history no strategy tells a word of a document that is gone, each finds a
-document that has just come, and after REFRESH all is as in a fresh store."""
+"""Refreshed indexes obey the laws.
+
+After any history, no strategy shows text of a deleted document, each finds a new document, and after REFRESH everything
+is as in a new store.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ def text_of(key: str, version: int) -> str:
     return f"{theme_text(theme, int(number))} Warden {word_of(key, version)} was there as well."
 
 
-def told(store: kvstore.Store) -> Iterator[tuple[str, str]]:
-    """What statements and strategies tell, by who tells it."""
+def collect_results(store: kvstore.Store) -> Iterator[tuple[str, str]]:
+    """Return the results of statements and strategies, by name."""
     for table in ("topics", "topic_members", "communities", "community_members"):
         yield table, repr(store.execute(f"SELECT * FROM {table}").fetchall())
     for kind in KINDS:
@@ -50,7 +53,7 @@ def told(store: kvstore.Store) -> Iterator[tuple[str, str]]:
             yield f"ASK {name}", repr(store.ask(question, using=name))
 
 
-def refreshed(store: kvstore.Store) -> dict[str, Any]:
+def dump_refreshed(store: kvstore.Store) -> dict[str, Any]:
     """The rows of what is refreshed, as the dump has them."""
     with store.state() as state:
         rows = dump(state)
@@ -72,7 +75,7 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
         for key, version in history:
             if key is None:
                 store.refresh()
-                newest = None  # as old as the rest, which an overview need not tell
+                newest = None  # as old as the rest, which an overview need not mention
                 continue
             if versions.get(key) == version:
                 store.put(key, text_of(key, version))
@@ -86,7 +89,7 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
                 store.put(key, text_of(key, version))
                 versions[key], newest = version, key
         words = gone - {word_of(*stored) for stored in versions.items()}
-        for who, what in told(store):
+        for who, what in collect_results(store):
             assert not [word for word in words if word in what], who
         if newest is not None:
             word = word_of(newest, versions[newest])
@@ -94,14 +97,14 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
                 found = store.retrieve(f"What is known of Warden {word}?", using=name, top=20)
                 assert word in repr(found.hits), f"{name} does not find {newest}"
         store.refresh()
-        after = refreshed(store)
+        after = dump_refreshed(store)
         assert store.check() == []
     with kvstore.open(fresh_path, **OPTIONS) as fresh:
         for key in sorted(versions, reverse=True):
             fresh.put(key, text_of(key, versions[key]))
         for kind, options in kinds.items():
             fresh.create_index(kind, options)
-        assert refreshed(fresh) == after
+        assert dump_refreshed(fresh) == after
 
 
 @settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -34,7 +34,7 @@ VOCAB = spacy.blank("en").vocab
 Triple = tuple[str, str, str]
 
 
-def stated(text: str, settings: FixedSettings = ENGLISH, format: str = "text") -> list[Triple]:
+def find_triples(text: str, settings: FixedSettings = ENGLISH, format: str = "text") -> list[Triple]:
     return [(r.child, r.parent, r.kind) for r in extract("k", text, settings, format=format).relations]
 
 
@@ -224,7 +224,7 @@ Text between lists.
 
 
 def test_nested_lists_and_headings_are_hierarchies() -> None:
-    assert stated(NESTED, RULES, "markdown") == [
+    assert find_triples(NESTED, RULES, "markdown") == [
         ("Vertebrates", "Zoology", "heading"),
         ("Mammals", "Vertebrates", "heading"),
         ("Blue whale", "Whales", "list"),
@@ -362,7 +362,7 @@ TOLD: dict[str, set[Triple]] = {
 
 
 def test_relations_of_complete_names_that_hold_in_general_are_shown() -> None:
-    assert {sentence: set(stated(sentence)) for sentence in TOLD} == TOLD
+    assert {sentence: set(find_triples(sentence)) for sentence in TOLD} == TOLD
 
 
 def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store]) -> None:

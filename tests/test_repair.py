@@ -83,7 +83,7 @@ def damage(store: kvstore.Store, table: str, how: Callable[[bytes], bytes | None
     with store._session.environment.write() as view:
         found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
         key, value = found[len(found) // 2]
-        if not value and how is flipped:
+        if not value and how is flip_bit:
             pytest.skip(f"the keys of {table} say everything")
         changed = how(value)
         if changed is None:
@@ -92,12 +92,12 @@ def damage(store: kvstore.Store, table: str, how: Callable[[bytes], bytes | None
             view.put(table, key, changed)
 
 
-def flipped(value: bytes) -> bytes:
+def flip_bit(value: bytes) -> bytes:
     middle = len(value) // 2
     return value[:middle] + bytes([value[middle] ^ 0x10]) + value[middle + 1 :]
 
 
-def gone(_: bytes) -> None:
+def remove_row(_: bytes) -> None:
     return None
 
 
@@ -118,11 +118,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path
     return made
 
 
-@pytest.mark.parametrize("how", [flipped, gone])
+@pytest.mark.parametrize("how", [flip_bit, remove_row])
 @pytest.mark.parametrize(
     "table", sorted({table.name for table in list_store_tables()} - PRIMARY - DISPENSABLE - REFRESHED - {tables.RECENT})
 )
-def test_a_damaged_derived_table_is_found_and_made_again(
+def test_a_damaged_derived_table_is_found_and_rebuilt(
     make_store: MakeStore,
     filled: Callable[..., tuple[Path, Any]],
     tmp_path: Path,
@@ -144,7 +144,7 @@ def test_a_damaged_derived_table_is_found_and_made_again(
     assert after == before
 
 
-@pytest.mark.parametrize("how", [flipped, gone])
+@pytest.mark.parametrize("how", [flip_bit, remove_row])
 def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_alone(
     make_store: MakeStore, how: Callable[[bytes], bytes | None]
 ) -> None:
@@ -183,7 +183,7 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
 )
 def test_damaged_statements_of_a_user_are_lost_and_reported(store: kvstore.Store, table: str, lost: str) -> None:
     fill(store)
-    damage(store, table, flipped)
+    damage(store, table, flip_bit)
     report = store.repair()
     assert report.found
     (told,) = report.lost
@@ -195,7 +195,7 @@ def test_a_damaged_record_of_a_file_costs_reading_the_file_again(store: kvstore.
     fill(store)
     ingest(store, tmp_path)
     before = state(store)
-    damage(store, tables.INGESTED_FILES, flipped)
+    damage(store, tables.INGESTED_FILES, flip_bit)
     report = store.repair()
     assert report.found
     assert (report.lost, report.remaining) == ([], [])
@@ -208,8 +208,8 @@ def test_the_format_lists_data_that_cannot_be_rebuilt() -> None:
     assert set(re.findall(r"`(\w+)`", sentence)) == STATED
 
 
-@pytest.mark.parametrize("how", [flipped, gone])
-def test_vectors_of_ones_own_cannot_be_made_again(store: kvstore.Store, how: Callable[[bytes], bytes | None]) -> None:
+@pytest.mark.parametrize("how", [flip_bit, remove_row])
+def test_vectors_of_the_user_cannot_be_rebuilt(store: kvstore.Store, how: Callable[[bytes], bytes | None]) -> None:
     fill(store)
     damage(store, tables.VECTORS, how)
     report = store.repair()
@@ -266,7 +266,7 @@ def test_a_damaged_document_is_lost_and_reported(store: kvstore.Store) -> None:
     fill(store)
     with store._session.environment.write() as view:
         key, value = next((bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS))
-        view.put(tables.TEXTS, key, flipped(value))
+        view.put(tables.TEXTS, key, flip_bit(value))
     cursor = store.execute("CHECK REPAIR")
     outcomes = {outcome for _, outcome in cursor}
     assert cursor.failed
@@ -281,7 +281,7 @@ def test_triples_of_a_damaged_document_are_lost_with_it(store: kvstore.Store) ->
     fill(store)
     with store._session.environment.write() as view:
         for key, value in [(bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS)]:
-            view.put(tables.TEXTS, key, flipped(value))
+            view.put(tables.TEXTS, key, flip_bit(value))
     report = store.repair()
     assert any(re.match("the triples of document .*: document 'b' is lost", told) for told in report.lost)
     assert report.remaining == []
@@ -295,7 +295,7 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
     with store._session.environment.write() as view:
         value = view.get(tables.META, b"counters")
         assert value is not None
-        view.put(tables.META, b"counters", flipped(bytes(value)))
+        view.put(tables.META, b"counters", flip_bit(bytes(value)))
     assert store.check()
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
@@ -312,11 +312,11 @@ def test_caches_from_before_damaged_counters_are_not_used(store: kvstore.Store) 
     for number in range(12):
         store.put(f"d{number}", f"text {number}", vectors=vectors[number], meta={"year": 2000})
         assert found(vectors[number], **late) == [f"d{number}"]
-    for number in range(4, 12):  # so that their ids are not told from ids never used
+    for number in range(4, 12):  # so that their ids cannot be distinguished from unused ids
         store.delete(f"d{number}")
     assert found(vectors[0]) == found(vectors[0], **late) == ["d0"]
     with store._session.environment.write() as view:
-        view.put(tables.META, b"counters", flipped(bytes(view.get(tables.META, b"counters") or b"")))
+        view.put(tables.META, b"counters", flip_bit(bytes(view.get(tables.META, b"counters") or b"")))
     assert store.repair().remaining == []
     for number in range(12, 32):
         store.put(f"d{number}", f"text {number}", vectors=vectors[number], meta={"year": 2000})
@@ -330,7 +330,7 @@ def test_a_repair_is_refused_in_a_transaction_and_needs_to_write(make_store: Mak
     with pytest.raises(errors.TransactionError, match="outside BEGIN"):
         store.execute("CHECK REPAIR")
     store.execute("ROLLBACK")
-    damage(store, tables.MENTIONS, gone)
+    damage(store, tables.MENTIONS, remove_row)
     store.close()
     store = make_store(readonly=True)
     with pytest.raises(errors.ReadOnlyError):
@@ -341,7 +341,7 @@ def test_a_repair_is_refused_in_a_transaction_and_needs_to_write(make_store: Mak
 
 def test_failures_other_than_damage_lose_nothing(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
-    damage(store, tables.MENTIONS, gone)
+    damage(store, tables.MENTIONS, remove_row)
 
     def no_pipeline(*_: object, **__: object) -> None:
         raise errors.LanguageError("the pipeline is not installed")

@@ -1,4 +1,4 @@
-"""Products of matrices: right, and each row the same bits whichever rows stand beside it."""
+"""Products of matrices: correct, and each row has the same bits whatever the other rows are."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def product(x: Matrix, w: Matrix) -> Matrix:
     return out
 
 
-def made(rows: int, columns: int, seed: int) -> Matrix:
+def make_matrix(rows: int, columns: int, seed: int) -> Matrix:
     return np.random.default_rng(seed).standard_normal((rows, columns), np.float32)
 
 
 @given(SHAPES, st.integers(0, 1000))
 def test_a_product_is_numpys_but_for_rounding(shape: tuple[int, int, int], seed: int) -> None:
     rows, length, columns = shape
-    x, w = made(rows, length, seed), made(columns, length, seed + 1)
+    x, w = make_matrix(rows, length, seed), make_matrix(columns, length, seed + 1)
     assert np.allclose(product(x, w), x.astype(float) @ w.astype(float).T, atol=1e-4)
 
 
 @given(SHAPES, st.data())
 def test_a_row_of_it_depends_on_no_other_row(shape: tuple[int, int, int], data: st.DataObject) -> None:
     rows, length, columns = shape
-    x, w = made(rows, length, 1), made(columns, length, 2)
+    x, w = make_matrix(rows, length, 1), make_matrix(columns, length, 2)
     chosen = data.draw(st.lists(st.integers(0, rows - 1), max_size=120)) if rows else []
     assert product(x[chosen], w).tobytes() == product(x, w)[chosen].tobytes()
 
@@ -42,7 +42,7 @@ def test_a_row_of_it_depends_on_no_other_row(shape: tuple[int, int, int], data: 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     for x, w, out in [((2, 3), (4, 5), (2, 4)), ((2, 3), (4, 3), (2, 3)), ((2, 3), (4, 3), (3, 4))]:
         with pytest.raises(ValueError, match="do not match"):
-            row_products(made(*x, 1), made(*w, 2), made(*out, 3))
+            row_products(make_matrix(*x, 1), make_matrix(*w, 2), make_matrix(*out, 3))
 
 
 @given(SHAPES, st.integers(0, 1000))
@@ -50,7 +50,7 @@ def test_a_product_with_a_vector_is_numpys_and_a_row_of_it_depends_on_no_other(
     shape: tuple[int, int, int], seed: int
 ) -> None:
     rows, length, _ = shape
-    x, y = made(rows, length, seed), made(1, length, seed + 1)[0]
+    x, y = make_matrix(rows, length, seed), make_matrix(1, length, seed + 1)[0]
     out = np.full(rows, np.nan, np.float32)
     row_dots(x, y, out)
     assert np.allclose(out, x.astype(float) @ y.astype(float), atol=1e-4)
@@ -67,9 +67,11 @@ def test_a_product_with_a_vector_is_numpys_and_a_row_of_it_depends_on_no_other(
 def test_vectors_that_do_not_fit_are_refused() -> None:
     for length, rows in [(4, 2), (3, 1)]:
         with pytest.raises(ValueError, match="do not match"):
-            row_dots(made(2, 3, 1), made(1, length, 2)[0], np.empty(rows, np.float32))
+            row_dots(make_matrix(2, 3, 1), make_matrix(1, length, 2)[0], np.empty(rows, np.float32))
         with pytest.raises(ValueError, match="do not match"):
-            some_row_dots(made(2, 3, 1), np.zeros(2, np.int64), made(1, length, 2)[0], np.empty(rows, np.float32))
+            some_row_dots(
+                make_matrix(2, 3, 1), np.zeros(2, np.int64), make_matrix(1, length, 2)[0], np.empty(rows, np.float32)
+            )
     for row in (-1, 2):
         with pytest.raises(IndexError, match=f"row {row} does not exist: there are 2 rows"):
-            some_row_dots(made(2, 3, 1), np.array([row]), made(1, 3, 2)[0], np.empty(1, np.float32))
+            some_row_dots(make_matrix(2, 3, 1), np.array([row]), make_matrix(1, 3, 2)[0], np.empty(1, np.float32))

@@ -1,4 +1,4 @@
-"""What the code never does: run data as code, or write where a link leads."""
+"""The code never executes data and never writes through a link."""
 
 from __future__ import annotations
 

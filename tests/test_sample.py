@@ -59,5 +59,5 @@ def test_answers_cite_the_right_document(tmp_path: Path, strategy: str) -> None:
             key in [citation.document for citation in store.ask(question, using=strategy).citations]
             for question, key in sample.QUESTIONS
         )
-    # Two are told from other documents: the valve from the log of the day, the tower from its light.
+    # Two are found in other documents: the valve in the log of the day, the tower in the page of its light.
     assert cited >= len(sample.QUESTIONS) - 2

@@ -45,7 +45,7 @@ class Given:
 
 
 @contextmanager
-def ranked(*ranking: tuple[str, int, float]) -> Iterator[None]:
+def fix_ranking(*ranking: tuple[str, int, float]) -> Iterator[None]:
     strategy = Given()
     strategy.ranking = ranking
     take_back = register(System("given", "of no paper", strategies=(strategy,)))
@@ -69,7 +69,7 @@ def filled(make_store: MakeStore) -> kvstore.Store:
     return store
 
 
-def found(store: kvstore.Store, **clauses: object) -> list[tuple[str, int, int]]:
+def find_segments(store: kvstore.Store, **clauses: object) -> list[tuple[str, int, int]]:
     hits = store.retrieve("x", using="given", as_segments=True, **clauses).hits  # type: ignore[arg-type]
     return [(hit.document, hit.spans[0].ordinal, hit.spans[-1].ordinal) for hit in hits]
 
@@ -118,7 +118,7 @@ def test_worth_falls_with_rank_and_with_score_and_not_with_the_scale_of_scores()
         assert np.allclose(worth, compute_relevances([(n, 30 * score) for n, score in ranking], plan))
     below = compute_relevances([(n, score - 2) for n, score in flat], plan)
     assert below[0] == 0.8 and below == sorted(below, reverse=True) and below[-1] == 0
-    # Where the room is greater, so is the worth of what stands further down; equals are worth the same.
+    # With more room, chunks of lower rank have more value; equal scores have equal values.
     assert compute_relevances(flat, SegmentPlan(10, 30))[20] > compute_relevances(flat, plan)[20]
     assert len(set(compute_relevances([(n, 1.0) for n in range(5)], plan))) == 1
     assert compute_relevances([], plan) == []
@@ -128,7 +128,7 @@ def test_worth_falls_with_rank_and_with_score_and_not_with_the_scale_of_scores()
 
 
 def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Store) -> None:
-    with ranked(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
+    with fix_ranking(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
         evidence = filled.retrieve("x", using="given", as_segments=True)
         first, second, third = evidence.hits
         assert [hit.kind for hit in evidence.hits] == ["segment", "chunk", "chunk"]
@@ -149,25 +149,25 @@ def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Stor
 
 def test_where_scores_fall_off_steeply_segments_are_short(filled: kvstore.Store) -> None:
     places = [10, 0, 12, 25, 9, 29, 13, 20]
-    with ranked(*(("one", place, 1 - rank / 20) for rank, place in enumerate(places))):
-        flat = found(filled)
-    with ranked(*(("one", place, 1 / 8**rank) for rank, place in enumerate(places))):
-        steep = found(filled)
+    with fix_ranking(*(("one", place, 1 - rank / 20) for rank, place in enumerate(places))):
+        flat = find_segments(filled)
+    with fix_ranking(*(("one", place, 1 / 8**rank) for rank, place in enumerate(places))):
+        steep = find_segments(filled)
     assert flat[0] == ("one", 9, 13)
     assert steep[0] == ("one", 10, 10)
 
 
 def test_options_make_segments_longer_and_shorter(filled: kvstore.Store) -> None:
-    with ranked(*(("one", place, 1 - rank / 50) for rank, place in enumerate(range(5, 20)))):
-        assert found(filled)[0] == ("one", 5, 19)
-        assert found(filled, options={"longest": 3})[:2] == [("one", 5, 7), ("one", 8, 10)]
-        assert found(filled, options={"penalty": 1})[0] == ("one", 5, 5)
-        assert found(filled, options={"decay": 0.3})[0] == ("one", 5, 9)
-        assert found(filled, top=2, options={"longest": 1}) == [("one", 5, 5), ("one", 6, 6)]
+    with fix_ranking(*(("one", place, 1 - rank / 50) for rank, place in enumerate(range(5, 20)))):
+        assert find_segments(filled)[0] == ("one", 5, 19)
+        assert find_segments(filled, options={"longest": 3})[:2] == [("one", 5, 7), ("one", 8, 10)]
+        assert find_segments(filled, options={"penalty": 1})[0] == ("one", 5, 5)
+        assert find_segments(filled, options={"decay": 0.3})[0] == ("one", 5, 9)
+        assert find_segments(filled, top=2, options={"longest": 1}) == [("one", 5, 5), ("one", 6, 6)]
 
 
 def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: kvstore.Store) -> None:
-    with ranked(("one", 10, 0.9), ("one", 12, 0.88), ("one", 9, 0.86), ("one", 8, 0.84), ("two", 0, 0.5)):
+    with fix_ranking(("one", 10, 0.9), ("one", 12, 0.88), ("one", 9, 0.86), ("one", 8, 0.84), ("two", 0, 0.5)):
         whole = filled.retrieve("x", using="given", as_segments=True, within=200)
         assert [(hit.document, hit.ordinal, len(hit.spans)) for hit in whole.hits] == [("one", 8, 5), ("two", 0, 1)]
         size = count_text_tokens(sentence(10))
@@ -178,7 +178,7 @@ def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: k
             (4 * size, [("one", 8, 11)]),
             (size - 1, []),
         ):
-            assert found(filled, within=within, options={"decay": 10}) == expected
+            assert find_segments(filled, within=within, options={"decay": 10}) == expected
             hits = filled.retrieve("x", using="given", as_segments=True, within=within, options={"decay": 10}).hits
             assert sum(count_text_tokens(hit.text) for hit in hits) <= within
 
@@ -187,8 +187,8 @@ def test_no_segment_crosses_a_document(make_store: MakeStore) -> None:
     store = make_store(settings={"chunk_tokens": 16})
     store.put("a", f"# One\n\n{sentence(1)}\n\n## Part\n\n{sentence(2)}\n\n# Two\n\n{sentence(3)}", format="markdown")
     store.put("b", sentence(4))
-    with ranked(("a", 1, 0.9), ("a", 2, 0.8), ("b", 0, 0.8), ("a", 0, 0.8)):
-        assert found(store) == [("a", 0, 2), ("b", 0, 0)]
+    with fix_ranking(("a", 1, 0.9), ("a", 2, 0.8), ("b", 0, 0.8), ("a", 0, 0.8)):
+        assert find_segments(store) == [("a", 0, 2), ("b", 0, 0)]
 
 
 def test_the_clause_is_valid_anywhere_and_needs_its_options(filled: kvstore.Store) -> None:
@@ -228,7 +228,7 @@ def test_an_answer_from_segments_cites_chunks_of_them(filled: kvstore.Store) -> 
 
 
 def test_a_prompt_has_segments_and_the_evidence_its_chunks(filled: kvstore.Store) -> None:
-    with ranked(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
+    with fix_ranking(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
         prompt = filled.prompt("x", using="given")
         assert [hit.ordinal for hit in prompt.evidence.hits] == [10, 3, 12, 20, 9]
         assert {hit.kind for hit in prompt.evidence.hits} == {"chunk"}
@@ -284,7 +284,7 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
     text = document.text
     numbers = data.draw(st.lists(st.integers(0, document.chunks - 1), min_size=1, max_size=6, unique=True))
     within = data.draw(st.sampled_from([None, 60, 150, 400]))
-    with ranked(*(("d", number, 1 - rank / 10) for rank, number in enumerate(numbers))):
+    with fix_ranking(*(("d", number, 1 - rank / 10) for rank, number in enumerate(numbers))):
         hits = store.retrieve("x", using="given", as_segments=True, within=within).hits
     room = 15 * 20
     taken: list[tuple[int, int]] = []
@@ -313,7 +313,7 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
 
 
 def whole_blocks(text: str) -> list[tuple[int, int]]:
-    """Where tables, blocks of code and list items are, these with all their paragraphs."""
+    """Return the tables, blocks of code and list items, each with all its paragraphs."""
     found: list[tuple[int, int]] = []
     for block in parse_blocks(text, "markdown"):
         if block.kind == "item" and not text.startswith("- ", block.start):

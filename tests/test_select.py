@@ -273,7 +273,7 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ("SELECT key FROM", 16, "ends too early"),
     ],
 )
-def test_a_mistake_is_shown_where_it_is(sample: kvstore.Store, query: str, column: int, said: str) -> None:
+def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, column: int, said: str) -> None:
     with pytest.raises(StatementError) as caught:
         sample.execute(f"CHECK;\n{query}").fetchall()
     assert said in str(caught.value)
@@ -309,7 +309,7 @@ def test_an_invalid_condition_is_refused(sample: kvstore.Store, condition: str) 
 # One state -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_schema_is_where_users_of_sqlite_look_for_it(sample: kvstore.Store) -> None:
+def test_the_schema_is_in_sqlite_master(sample: kvstore.Store) -> None:
     found = sample.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     assert [row[:3] for row in found] == [("table", name, name) for name in get_sql_tables()]
     plain = sqlite3.connect(":memory:")

@@ -45,7 +45,7 @@ TABLES = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[VALUES] * 
 COLUMNS = ("a", "b c", "ünï", "a")
 
 
-def written(rows: Sequence[Sequence[Any]], mode: str, width: int | None = None, kind: str = "SELECT") -> str:
+def write_rows(rows: Sequence[Sequence[Any]], mode: str, width: int | None = None, kind: str = "SELECT") -> str:
     out = io.StringIO()
     count = render.write_result(kind, COLUMNS[: len(rows[0]) if rows else 1], rows, out, mode=mode, width=width)
     assert count == len(rows)
@@ -60,25 +60,25 @@ def plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
 def test_json_and_jsonl_parse_back(rows: list[tuple[Any, ...]]) -> None:
     names = ["a", "b c", "ünï", "a:1"]
     expected = [dict(zip(names, row, strict=False)) for row in rows]
-    assert json.loads(written(rows, "json")) == expected
-    assert [json.loads(line) for line in written(rows, "jsonl").split("\n")[:-1]] == expected
+    assert json.loads(write_rows(rows, "json")) == expected
+    assert [json.loads(line) for line in write_rows(rows, "jsonl").split("\n")[:-1]] == expected
 
 
 @given(TABLES)
 def test_csv_and_tsv_parse_back(rows: list[tuple[Any, ...]]) -> None:
     head = list(COLUMNS[: len(rows[0]) if rows else 1])
-    found = list(csv.reader(io.StringIO(written(rows, "csv"), newline="")))
+    found = list(csv.reader(io.StringIO(write_rows(rows, "csv"), newline="")))
     # A row of one empty field is written "" and an empty line is none.
     assert [row or [""] for row in found] == [head, *plain(rows)]
     escapes = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
-    lines = written(rows, "tsv").split("\n")[:-1]
+    lines = write_rows(rows, "tsv").split("\n")[:-1]
     fields = [[re.sub(r"\\.", lambda m: escapes[m[0]], field) for field in line.split("\t")] for line in lines]
     assert fields == [head, *plain(rows)]
 
 
 @given(TABLES)
 def test_markdown_parses_back(rows: list[tuple[Any, ...]]) -> None:
-    head, rule, *lines = written(rows, "markdown").split("\n")[:-1]
+    head, rule, *lines = write_rows(rows, "markdown").split("\n")[:-1]
 
     def cells(line: str) -> list[str]:
         # A bar inside a cell has a backslash before it, never a space.
@@ -93,14 +93,14 @@ def test_markdown_parses_back(rows: list[tuple[Any, ...]]) -> None:
 
 @given(TABLES, st.integers(20, 200) | st.none(), st.sampled_from(["table", "box", "line"]))
 def test_tables_fit_the_terminal(rows: list[tuple[Any, ...]], width: int | None, mode: str) -> None:
-    lines = written(rows, mode, width).split("\n")
+    lines = write_rows(rows, mode, width).split("\n")
     if width is not None:
         assert max(map(layout.measure_width, lines)) <= width
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "".join(lines))
 
 
 def test_wide_characters_are_measured() -> None:
-    text = written([("日本", "x"), ("a", "y")], "box")
+    text = write_rows([("日本", "x"), ("a", "y")], "box")
     assert text.split("\n")[3:5] == ["│ 日本 │ x   │", "│ a    │ y   │"]
     assert list(layout.wrap("日本語 text", 6)) == ["日本語", "text"]
     assert layout.truncate("日本語", 5) == "日本…"
@@ -115,11 +115,11 @@ def test_a_table_too_wide_for_its_columns_turns_vertical() -> None:
 
 def test_no_text_can_drive_the_terminal() -> None:
     for mode in ("table", "box", "line"):
-        assert "\x1b" not in written([("\x1b[31mred\x07", "\u202eevil")], mode, 80)
-    assert "\x1b" not in written(
+        assert "\x1b" not in write_rows([("\x1b[31mred\x07", "\u202eevil")], mode, 80)
+    assert "\x1b" not in write_rows(
         [("e", "t", 0, "e", "", "\x1b]0;x\x07"), ("e", "t", 1, "\x1b[2J", "e", "")], "table", 80, "EXPAND"
     )
-    assert "\x1b" not in written([("\x1b[2J", [], True, None, [], 1.0, False)], "table", 80, "ASK")
+    assert "\x1b" not in write_rows([("\x1b[2J", [], True, None, [], 1.0, False)], "table", 80, "ASK")
 
 
 def test_expand_is_a_tree_on_a_terminal() -> None:
@@ -134,7 +134,7 @@ def test_expand_is_a_tree_on_a_terminal() -> None:
         ("Vacuum", "page", 0, "Page", "", ""),
         ("Vacuum", "page", 1, "Part", "Page", "What the part says."),
     ]
-    assert written(rows, "table", 60, "EXPAND") == (
+    assert write_rows(rows, "table", 60, "EXPAND") == (
         "Vacuum  in manual\n"
         "├─ above\n"
         "│  └─ Care\n"
@@ -149,7 +149,7 @@ def test_expand_is_a_tree_on_a_terminal() -> None:
         "└─ below\n"
         "   └─ Part  What the part says.\n"
     )
-    assert written(rows, "tsv", None, "EXPAND").count("\n") == 10
+    assert write_rows(rows, "tsv", None, "EXPAND").count("\n") == 10
 
 
 LOCATIONS: list[tuple[object, ...]] = [
@@ -162,7 +162,7 @@ LOCATIONS: list[tuple[object, ...]] = [
 
 
 def test_lookup_is_prose_with_the_name_marked_on_a_terminal() -> None:
-    assert written(LOCATIONS, "table", 44, "LOOKUP") == (
+    assert write_rows(LOCATIONS, "table", 44, "LOOKUP") == (
         "Vacuum\n"
         "  in tree manual\n"
         "    *Vacuum* is under Care; above Full\n"
@@ -178,13 +178,16 @@ def test_lookup_is_prose_with_the_name_marked_on_a_terminal() -> None:
         "  pumps\n"
         "    A �[31mpump is no vacuum.\n"
     )
-    assert all(layout.measure_width(line) <= 80 for line in written(LOCATIONS, "table", 80, "LOOKUP").splitlines())
+    assert all(layout.measure_width(line) <= 80 for line in write_rows(LOCATIONS, "table", 80, "LOOKUP").splitlines())
 
 
 def test_a_name_that_two_lines_share_is_marked_in_both() -> None:
     row = ("Disk Space", 0, None, 0, None, "a", 0, "It is not very much disk space.")
-    assert written([row], "table", 28, "LOOKUP").splitlines()[2:] == ["    It is not very much *disk*", "    *space*."]
-    assert written([row], "table", 27, "LOOKUP").splitlines()[2:] == ["    It is not very much", "    *disk space*."]
+    assert write_rows([row], "table", 28, "LOOKUP").splitlines()[2:] == [
+        "    It is not very much *disk*",
+        "    *space*.",
+    ]
+    assert write_rows([row], "table", 27, "LOOKUP").splitlines()[2:] == ["    It is not very much", "    *disk space*."]
 
 
 @pytest.mark.parametrize("mode", ["box", "line", "tsv", "json"])
@@ -228,10 +231,10 @@ def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
     place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
     row = ("Leave lasts twenty weeks. [1]", [citation], True, None, [], 0.9, False)
-    text = written([row], "table", None, "ASK")
+    text = write_rows([row], "table", None, "ASK")
     assert text.startswith("Leave lasts twenty weeks. [1]\n\n  [1] hr/leave, chunk 5, bytes 0 to 9\n")
     assert "{" not in text
-    assert written([("Oslo", "towns", 1, "Harbour", "Oslo", "")], "table", None, "EXPAND") == (
+    assert write_rows([("Oslo", "towns", 1, "Harbour", "Oslo", "")], "table", None, "EXPAND") == (
         "Oslo  in towns\n└─ below\n   └─ Harbour\n"
     )
 
@@ -240,7 +243,7 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
     row = ("Leave lasts twenty weeks, and not one week more. [1]", [citation], True, None, [], 0.9, False)
-    text = written([row], "table", 30, "ASK")
+    text = write_rows([row], "table", 30, "ASK")
     assert text.startswith("Leave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
     assert "Extractive" in text
     abstained = (
@@ -252,11 +255,15 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
         0.1,
         True,
     )
-    assert "Extractive" not in written([abstained], "table", 80, "ASK")
+    assert "Extractive" not in write_rows([abstained], "table", 80, "ASK")
     segment = citation | {"kind": "segment", "spans": [place, place | {"ordinal": 7}]}
-    assert "[1] hr/leave, chunks 5 to 7, bytes 0 to 9" in written([(row[0], [segment], *row[2:])], "table", 80, "ASK")
+    assert "[1] hr/leave, chunks 5 to 7, bytes 0 to 9" in write_rows(
+        [(row[0], [segment], *row[2:])], "table", 80, "ASK"
+    )
     report = citation | {"kind": "report", "spans": [place, place | {"document": "hr/pay", "ordinal": 9}]}
-    assert "chunk 5, bytes 0 to 9, and 1 more document" in written([(row[0], [report], *row[2:])], "table", 80, "ASK")
+    assert "chunk 5, bytes 0 to 9, and 1 more document" in write_rows(
+        [(row[0], [report], *row[2:])], "table", 80, "ASK"
+    )
     assert max(map(len, text.split("\n"))) <= 30
 
 
@@ -367,7 +374,7 @@ class SmallCatalog:
         return list(render.MODES)
 
 
-def offered(before: str) -> list[str]:
+def list_completions(before: str) -> list[str]:
     return [completion.text for completion in complete(before, SmallCatalog())]
 
 
@@ -424,7 +431,7 @@ def offered(before: str) -> list[str]:
     ],
 )
 def test_completion(before: str, texts: list[str]) -> None:
-    assert offered(before) == texts
+    assert list_completions(before) == texts
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -440,7 +447,7 @@ def test_completion_on_every_prefix_of_every_example(example: str) -> None:
 
 
 def _may_go_on(text: str) -> None:
-    """What was completed is no error, unless for its end."""
+    """True if a completion causes no error except at the end of the text."""
     try:
         parse(text)
     except StatementError as error:
@@ -475,7 +482,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
             "TERM": "xterm",
             "NO_COLOR": "1",
         }
-        # A size in the environment would stand in for the terminal's own.
+        # A size in the environment would override that of the terminal.
         for name in ("VISUAL", "COLUMNS", "LINES"):
             environment.pop(name, None)
         command = ["-c", "from kvstore_shell.cli import main; main()", "shell", "s", *arguments]
@@ -830,7 +837,7 @@ def test_vi_commands_edit_the_input_and_the_toolbar_shows_the_mode(terminal: Cal
     child.send("SELECT 6 * 7 AS numberx")
     see(child, "numberx")
     child.send("\x1b")
-    see(child, "navigation")  # the rest of the word stands there already
+    see(child, "navigation")  # the rest of the word is already there
     child.send("xA;\r")
     see(child, r"number\s+-+\s+42")
     child.send(".keys emacs\r")

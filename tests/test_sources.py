@@ -208,7 +208,7 @@ def test_files_covered_by_a_folder_and_a_pattern(tree: Path) -> None:
     ]
 
 
-def test_the_sources_of_pages_are_passed_over_where_the_pages_are(tmp_path: Path) -> None:
+def test_the_sources_of_pages_are_skipped_if_the_pages_exist(tmp_path: Path) -> None:
     for name in ("guide/start.html", "faq.html"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("<p>Text.</p>")

@@ -1,4 +1,4 @@
-"""Stores through SQLAlchemy, and what stands on it: pandas.read_sql and the magics of jupysql."""
+"""Stores through SQLAlchemy, and libraries based on it: pandas.read_sql and the magics of jupysql."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def model(server: Server) -> LanguageModel:
     return found
 
 
-def test_the_schema_goes_along_and_the_value_comes_back(server: Server, model: LanguageModel) -> None:
+def test_the_schema_is_sent_and_the_value_returned(server: Server, model: LanguageModel) -> None:
     server.planned = [stream(json.dumps(GOOD))]
     structured = StructuredModel(model)
     assert structured.ask(prompt()) == ["Tea is made from leaves."]

@@ -44,7 +44,7 @@ def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
         }
 
 
-def expected(store: kvstore.Store, similarity: float) -> dict[tuple[str, str], float]:
+def compute_expected(store: kvstore.Store, similarity: float) -> dict[tuple[str, str], float]:
     with store.snapshot() as snapshot:
         names = [record.name for _, record in snapshot._state.entities.scan()]
     vectors = store.embed(names)
@@ -58,7 +58,7 @@ def expected(store: kvstore.Store, similarity: float) -> dict[tuple[str, str], f
 def test_pairs_are_those_of_all_names_compared(named: kvstore.Store) -> None:
     found = pairs(named)
     assert len(found) > 20
-    assert found == pytest.approx(expected(named, 0.5), abs=2e-4)
+    assert found == pytest.approx(compute_expected(named, 0.5), abs=2e-4)
 
 
 def test_a_refresh_embeds_the_new_names_only(named: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_a_refresh_embeds_the_new_names_only(named: kvstore.Store, monkeypatch: 
     assert named.refresh("synonyms") == ["synonyms"]
     assert asked == ["Port Averill F"]
     monkeypatch.undo()
-    assert pairs(named) == pytest.approx(expected(named, 0.5), abs=2e-4)
+    assert pairs(named) == pytest.approx(compute_expected(named, 0.5), abs=2e-4)
 
 
 def test_names_that_mostly_went_leave_a_new_graph(named: kvstore.Store) -> None:
@@ -86,7 +86,7 @@ def test_names_that_mostly_went_leave_a_new_graph(named: kvstore.Store) -> None:
         named.delete_edge(name, "Places")
     named.refresh()
     assert (named.path / "synonyms.index").stat().st_size < size
-    assert pairs(named) == pytest.approx(expected(named, 0.5), abs=2e-4)
+    assert pairs(named) == pytest.approx(compute_expected(named, 0.5), abs=2e-4)
 
 
 def test_the_nearest_name_is_found_while_it_exists(named: kvstore.Store) -> None:
@@ -136,7 +136,7 @@ def test_a_store_without_the_index_or_its_file_has_no_synonyms(
     assert [index.kind for index in named.indexes()] == ["entities", "lexical", "vectors"]
 
 
-def test_an_interrupted_creation_is_taken_up_by_refresh(store: kvstore.Store) -> None:
+def test_refresh_continues_an_interrupted_creation(store: kvstore.Store) -> None:
     store.put_edge("Port Averill", "Places")
 
     def interrupt(progress: kvstore.IndexProgress) -> None:

@@ -37,7 +37,7 @@ MakeStore = Callable[..., kvstore.Store]
 
 
 class Lengths:
-    """Of each document how many words it has of each length, and the same of all documents together."""
+    """The number of words of each length, per document and for all documents together."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -122,7 +122,7 @@ class LongWords:
         return evidence_of(query, self.name, ranking, "long words", len(longest))
 
 
-def of_length(state: State, key: str) -> Mapping[str, Any]:
+def get_length(state: State, key: str) -> Mapping[str, Any]:
     lengths = [words for _, length, words in state.get_part(LENGTHS).rows("toy_words") if str(length) == key]
     if not lengths:
         raise InputError(f"no word has {key} letters")
@@ -145,7 +145,7 @@ TOY = System(
             ),
         ),
     ),
-    descriptions=(Description("length", of_length),),
+    descriptions=(Description("length", get_length),),
     describe_entity=lambda state, entity: {"letters": len(state.entities.get(entity).name)},
 )
 
@@ -157,7 +157,7 @@ def toy() -> Iterator[System]:
     take_back()
 
 
-def dumped(store: kvstore.Store) -> dict[str, Any]:
+def dump_store(store: kvstore.Store) -> dict[str, Any]:
     with store.state() as state:
         return dump(state)
 
@@ -216,17 +216,17 @@ def test_a_system_from_outside_follows_every_history(toy: System, make_store: Ma
     with fresh.transaction() as transaction:
         for key, text in documents.items():
             transaction.put(key, text)
-    assert dumped(store) == dumped(fresh)
-    assert dumped(fresh)["toy_words"]
+    assert dump_store(store) == dump_store(fresh)
+    assert dump_store(fresh)["toy_words"]
     store.export(tmp_path / "facts.jsonl")
     assert "toy" not in (tmp_path / "facts.jsonl").read_text()
     brought = make_store("brought")
     brought.import_(tmp_path / "facts.jsonl")
-    assert dumped(brought) == dumped(fresh)
+    assert dump_store(brought) == dump_store(fresh)
 
 
 @contextmanager
-def registered(system: System) -> Iterator[None]:
+def register_system(system: System) -> Iterator[None]:
     take_back = register(system)
     try:
         yield
@@ -238,7 +238,7 @@ def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: Ma
     store = make_store()
     fill(store)
     store.close()
-    with registered(TOY):
+    with register_system(TOY):
         with kvstore.open(store.path, readonly=True) as again:
             assert again.execute("SELECT count(*) FROM word_lengths").fetchall() == [(0,)]
         with kvstore.open(store.path) as again:
@@ -254,7 +254,7 @@ def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: Ma
 
 def test_unmaintained_structures_are_not_changed(make_store: MakeStore, toy_version: Any) -> None:
     store = make_store()
-    with registered(TOY):
+    with register_system(TOY):
         toy_version(2)
         store.close()
         with kvstore.open(store.path) as newer:
@@ -278,7 +278,7 @@ def test_unmaintained_structures_are_not_changed(make_store: MakeStore, toy_vers
 
 def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store: MakeStore) -> None:
     store = make_store()
-    with registered(TOY), pytest.raises(StoreFormatError, match="it has no toy .*open it again"):
+    with register_system(TOY), pytest.raises(StoreFormatError, match="it has no toy .*open it again"):
         store.put("milk", "Milk.")
     store.put("milk", "Milk.")
     with store._session.environment.write() as view:
@@ -293,7 +293,7 @@ def toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda version: monkeypatch.setattr(LengthStructure, "version", version)
 
 
-def test_unregistered_systems_are_gone_and_names_are_unique(make_store: MakeStore) -> None:
+def test_unregistered_systems_are_unknown_and_names_are_unique(make_store: MakeStore) -> None:
     take_back = register(TOY)
     with pytest.raises(InputError, match="there is a system 'toy' already"):
         register(TOY)
@@ -318,7 +318,7 @@ def test_the_tables_of_a_system_are_described(make_store: MakeStore, toy: System
     with pytest.raises(InputError, match="no kind of thing to DESCRIBE 'lenght'; did you mean length"):
         store.execute("DESCRIBE lenght '5'")
     with pytest.raises(InputError, match="there is a kind of thing to DESCRIBE 'entity' already"):
-        register(System("other", "", descriptions=(Description("entity", of_length),)))
+        register(System("other", "", descriptions=(Description("entity", get_length),)))
 
 
 def test_no_file_of_the_package_knows_it() -> None:
@@ -329,7 +329,7 @@ def test_no_file_of_the_package_knows_it() -> None:
 # What holds for every structure ---------------------------------------------------------------------------------------
 
 
-def dropped(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+def drop_row(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     return {found[len(found) // 2][0]: None}
 
 
@@ -338,20 +338,20 @@ def one_more(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     return {(int.from_bytes(key, "big") + 1).to_bytes(len(key), "big"): value}
 
 
-def changed(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+def swap_row(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     """A row that is whole, but another's; or, where there is one alone, a row with another byte."""
     key, value = found[len(found) // 2]
     other = next((other for _, other in found if other != value), value[:-1] + bytes([value[-1] ^ 1]))
     return {key: other}
 
 
-@pytest.mark.parametrize("fault", [dropped, one_more, changed])
+@pytest.mark.parametrize("fault", [drop_row, one_more, swap_row])
 def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
     toy: System, make_store: MakeStore, fault: Callable[[list[tuple[bytes, bytes]]], dict[bytes, bytes | None]]
 ) -> None:
     store = make_store()
     fill(store)
-    before = dumped(store)
+    before = dump_store(store)
     for structure in list_structures():
         for table in structure.tables:
             with store._session.environment.write() as view:
@@ -361,7 +361,7 @@ def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
             report = store.repair()
             assert any(table.name in problem for problem in report.found), (table.name, report.found)
             assert (report.lost, report.remaining) == ([], [])
-            assert dumped(store) == before
+            assert dump_store(store) == before
 
 
 def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
@@ -384,7 +384,7 @@ def test_check_reports_a_missing_folder_for_its_files(store: kvstore.Store, monk
 
 
 def test_the_line_of_each_folder_describes_its_system() -> None:
-    """What is known of a system before it is imported is what it says itself."""
+    """The registry's outline of a system, known before its import, equals the system."""
     said = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
     unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
     known = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]

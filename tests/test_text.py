@@ -148,7 +148,7 @@ def test_names_by_rule(text: str, expected: set[str]) -> None:
         ("She won Best Actress for House of Cards.", {"House of Cards"}, {"Cards"}),
     ],
 )
-def test_a_name_inside_a_longer_one_is_a_name_where_it_stands_for_itself(
+def test_a_name_inside_a_longer_one_is_a_name_if_it_also_occurs_alone(
     text: str, inside: set[str], none: set[str]
 ) -> None:
     found = names_in(text)
@@ -173,7 +173,7 @@ def test_words_that_are_not_names_are_not_found(text: str) -> None:
     assert names_in(text) == set()
 
 
-def test_an_everyday_word_is_a_name_where_the_document_writes_it_as_one() -> None:
+def test_an_everyday_word_is_a_name_if_the_document_writes_it_as_one() -> None:
     assert "Oracle" in names_in("Then she went to Oracle. The company is old.")
     assert "Company" in names_in("Then she went to the Company. He came from the Company.")
     assert "Company" not in names_in("Then she went to the Company.")
@@ -215,7 +215,7 @@ def test_names_are_whole(text: str, expected: set[str]) -> None:
     assert names_in(text) == expected
 
 
-def test_a_name_beside_its_address_is_whole() -> None:
+def test_a_name_next_to_its_address_is_complete() -> None:
     text = "We met Juno Ferreira. Juno Ferreira is at juno@ferreira.example."
     assert names_in(text) == {"Juno Ferreira"}
 
@@ -272,7 +272,7 @@ def test_the_language_of_a_part_is_detected_from_its_function_words() -> None:
     )
 
 
-def test_a_word_that_opens_a_sentence_is_a_name_where_the_text_shows_it() -> None:
+def test_a_word_that_opens_a_sentence_is_a_name_if_the_text_shows_it() -> None:
     assert "Darjeeling" not in names_in("Darjeeling is high up.")
     assert "Darjeeling" in names_in("Darjeeling is high up. Many visit Darjeeling.")
     assert names_in("Vacuuming helps. We like vacuuming.") == set()

@@ -236,7 +236,7 @@ STEM = get_stemmer("english")
 
 
 def plainly(query: str, text: str) -> bool:
-    """Whether a text matches one of the queries above, read and compared word by word as LANGUAGE.md says."""
+    """True if a text matches one of the queries above, compared word by word as LANGUAGE.md defines."""
     words = re.findall("[東京]|[^\\W東京]+", text.lower().replace("é", "e"))
     for by in (" AND ", " OR ", " NOT "):
         if query.startswith("("):

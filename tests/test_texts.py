@@ -27,7 +27,7 @@ from kvstore.structures.documents.documents import encode_text as encoded
 
 
 @given(text=st.text().map(str.encode) | st.binary() | st.integers(0, 70_000).map(lambda size: b"tea " * (size // 4)))
-def test_a_text_comes_back_and_takes_a_byte_more_at_most(text: bytes) -> None:
+def test_a_text_is_restored_and_takes_at_most_one_byte_more(text: bytes) -> None:
     stored = encoded(text)
     assert decode_text(memoryview(stored), b"key") == text
     assert len(stored) <= len(text) + 1

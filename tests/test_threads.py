@@ -442,7 +442,7 @@ def triples(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
             store.put_triples(key, [("Robert Fortune", "visited", "Kelloe")])
 
 
-def exported(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+def export_store(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     path = folder / f"{chance.random()}.jsonl"
     store.export(path)
     if chance.random() < 0.2:
@@ -451,11 +451,11 @@ def exported(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     path.unlink()
 
 
-def copied(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+def copy_store(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     store.backup(folder / f"copy {chance.random()}")
 
 
-def lost(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+def lose_handle(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     transaction = store.transaction(timeout=0.05)
     transaction.put(key_of(chance), text_of(chance))
 
@@ -471,7 +471,7 @@ ACTS: dict[str, Callable[[kvstore.Store, random.Random, Path], Any]] = {
     "triples": triples,
     "begin": begin,
     "several": several,
-    "lost": lost,
+    "lost": lose_handle,
     "get": lambda s, r, f: s.get(key_of(r)),
     "keys": lambda s, r, f: (s.keys(), s.names("r"), s.aliases(), s.indexes()),
     "lookup": lambda s, r, f: s.lookup("Robert Fortune", "Kelloe"),
@@ -485,8 +485,8 @@ ACTS: dict[str, Callable[[kvstore.Store, random.Random, Path], Any]] = {
     "snapshot": lambda s, r, f: [(snapshot.keys(), snapshot.close()) for snapshot in [s.snapshot()]],
     "flush": lambda s, r, f: s.flush(),
     "check": lambda s, r, f: s.check(),
-    "export": exported,
-    "backup": copied,
+    "export": export_store,
+    "backup": copy_store,
     "compact": lambda s, r, f: s.compact() if r.random() < 0.05 else None,
     "refresh": lambda s, r, f: s.refresh(),
 }

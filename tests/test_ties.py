@@ -28,7 +28,7 @@ def twins(
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_hits_of_equal_score_come_by_key_and_place(twins: kvstore.Store, strategy: str) -> None:
+def test_hits_of_equal_score_are_ordered_by_key_and_position(twins: kvstore.Store, strategy: str) -> None:
     for top in (3, 30):
         hits = twins.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
         found = [(-hit.score, hit.document, hit.start) for hit in hits]
@@ -43,7 +43,7 @@ def test_where_nothing_may_answer_nothing_is_found(twins: kvstore.Store, strateg
     assert twins.retrieve(question, using=strategy, where="key = 'none'").hits == []
 
 
-def test_equals_have_one_rank_where_rankings_are_joined(twins: kvstore.Store) -> None:
+def test_equal_scores_have_one_rank_in_merged_rankings(twins: kvstore.Store) -> None:
     hits = twins.search("Ada knew the Engine well", using="hybrid", top=5)
     assert len({hit.score for hit in hits}) == 1
     assert {hit.path for hit in hits} == {"vector #1, words #1"}

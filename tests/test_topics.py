@@ -59,8 +59,8 @@ def detail(store: kvstore.Store) -> tuple[str, int, str]:
     return found.state, found.stale, found.detail
 
 
-def everything_told(store: kvstore.Store) -> str:
-    """All that statements tell of topics."""
+def collect_statements(store: kvstore.Store) -> str:
+    """Return all results of statements about topics."""
     told = [
         *rows(store, "SELECT * FROM topics"),
         *rows(store, "SELECT * FROM topic_members"),
@@ -104,7 +104,7 @@ def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(grouped: kvstore.
     grouped.delete("bees-1")
     grouped.put("tea-9", text_of("tea", 9))
     grouped.put("rail-2", "Locomotives pull wagons on rails. Nothing else is known.")
-    told = everything_told(grouped)
+    told = collect_statements(grouped)
     for gone in ("Xyzzybees1qux", "Xyzzyrail2qux", "bees-1"):
         assert gone not in told
     placed = dict(rows(grouped, "SELECT document, topic FROM topic_members WHERE newer"))
@@ -121,7 +121,7 @@ def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(grouped: kvstore.
         assert topics.find_topics(newer)[0] == placed["tea-9"]
         assert newer in topics.list_chunks(topics.find_topics(newer)[-1])
     grouped.delete_where("key LIKE 'bees%'")
-    assert "Drones" not in everything_told(grouped)
+    assert "Drones" not in collect_statements(grouped)
     grouped.refresh("topics")
     assert rows(grouped, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
 
@@ -184,14 +184,14 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
     assert rows(store, "SELECT count(*) FROM topic_members") == [(30,)]
 
 
-def answering(request: dict[str, Any]) -> Planned:
+def answer_writing(request: dict[str, Any]) -> Planned:
     shown = request["messages"][-1]["content"]
     subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
     return stream(json.dumps({"title": f"On {subject}", "summary": f"All about {subject}."}))
 
 
 def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
-    server.answering = answering
+    server.answering = answer_writing
     grouped.refresh("topics", model="scribe")
     first = len(server.requests)
     groups = {(model, title) for model, title in rows(grouped, "SELECT written_by, title FROM topics WHERE chunks > 1")}
@@ -240,7 +240,7 @@ def test_related_sentences_name_the_same_entity(related: kvstore.Store, grouped:
     assert {line[-1] for line in drawn} == {"", "related content"}
     assert [(len(drawn),)] == rows(related, "SELECT count(*) FROM topics")
     assert f"topics of related content, {len(leaves)} of them about one name" in detail(related)[2]
-    assert "related" not in detail(grouped)[2] + everything_told(grouped)
+    assert "related" not in detail(grouped)[2] + collect_statements(grouped)
     assert related.check() == []
 
 
@@ -249,7 +249,7 @@ def test_related_topics_omit_deleted_chunks_and_include_newer_ones_by_name(
 ) -> None:
     related.delete("bees-1")
     related.put("visit", "Drones and Camellia were seen. It was said by Xyzzyvisitqux.")
-    assert "Xyzzybees1qux" not in everything_told(related)
+    assert "Xyzzybees1qux" not in collect_statements(related)
     stale = dict(rows(related, f"SELECT topic, stale FROM topics WHERE {RELATED} AND level = 0"))
     called = dict(rows(related, f"SELECT topic, title FROM topics WHERE {RELATED} AND level = 0"))
     newer = rows(related, f"SELECT topic FROM topic_members WHERE newer AND document = 'visit' AND {RELATED}")
@@ -258,7 +258,7 @@ def test_related_topics_omit_deleted_chunks_and_include_newer_ones_by_name(
     assert [stale[topic] for topic, title in called.items() if title == "Locomotives"] == [False]
     related.delete("visit")
     related.delete_where("key LIKE 'bees%'")
-    assert "Drones" not in everything_told(related)
+    assert "Drones" not in collect_statements(related)
     related.refresh("topics")
     assert rows(related, f"SELECT count(*) FROM topics WHERE {RELATED} AND title = 'Camellia'") == [(1,)]
     assert rows(related, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
@@ -326,7 +326,7 @@ def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]], rel
                 texts[key] = text_of(key.partition("-")[0], int(key[-1]) + 10 * version)
                 store.put(key, texts[key])
             words = {text.split()[-1] for text in gone - set(texts.values()) if text}
-            told = everything_told(store)
+            told = collect_statements(store)
             assert not [word for word in words if word in told]
             placed = {document for (document,) in rows(store, "SELECT document FROM topic_members")}
             assert placed == set(texts) or not rows(store, "SELECT 1 FROM topics LIMIT 1")

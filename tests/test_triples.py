@@ -17,7 +17,7 @@ from kvstore.changes.repair import rebuild_store
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling. The journey took years."
 
 
-def written(path: Path, *lines: Any) -> Path:
+def write_lines(path: Path, *lines: Any) -> Path:
     path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
     return path
 
@@ -30,7 +30,7 @@ def tea(store: kvstore.Store) -> kvstore.Store:
 
 
 def test_lines_of_every_shape(tea: kvstore.Store, tmp_path: Path) -> None:
-    path = written(
+    path = write_lines(
         tmp_path / "t.jsonl",
         {"id": "tea", "entities": ["Fortune", "tea  plants"], "triples": [["Robert Fortune", "born in", "Kelloe"]]},
         "",
@@ -58,7 +58,7 @@ def test_lines_of_every_shape(tea: kvstore.Store, tmp_path: Path) -> None:
 def test_names_are_known_and_found(tea: kvstore.Store) -> None:
     assert tea.lookup("botanical garden") == []
     assert tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["took years"])
-    # Older texts too, and names that stand in no triple.
+    # Older texts too, and names that are in no triple.
     assert {place.document for place in tea.lookup("botanical garden")} == {"garden"}
     assert {place.document for place in tea.lookup("took years")} == {"tea"}
     assert tea.execute("SELECT kind FROM entities WHERE name = 'took years'").fetchall() == [("triple",)]
@@ -150,7 +150,7 @@ def test_triples_stay_within_a_transaction(tea: kvstore.Store) -> None:
 
 
 def test_invalid_files_are_reported_and_the_rest_continues(tea: kvstore.Store, tmp_path: Path) -> None:
-    path = written(
+    path = write_lines(
         tmp_path / "t.jsonl",
         {"id": "tea", "triples": [["one", "two"], ["China", "borders", "India"], ["a", None, "b"]]},
         {"id": "nowhere", "triples": [["a", "b", "c"]]},
@@ -210,7 +210,7 @@ def test_export_keeps_them(tea: kvstore.Store, make_store: Callable[..., kvstore
     assert other.import_(tmp_path / "all.jsonl").triples == 1
     assert other.triples("tea") == tea.triples("tea")
     assert other.import_(tmp_path / "all.jsonl").unchanged == 3
-    lone = written(
+    lone = write_lines(
         tmp_path / "lone.jsonl",
         *(tmp_path / "all.jsonl").read_text().splitlines()[:1],
         {"triples": "no", "names": [], "rows": []},
@@ -222,8 +222,8 @@ def test_export_keeps_them(tea: kvstore.Store, make_store: Callable[..., kvstore
 def test_a_folder_of_triples(tea: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "extracted"
     folder.mkdir()
-    written(folder / "a.jsonl", {"id": "tea", "triples": [["a", "b", "c"]]})
-    written(folder / "b.jsonl", {"id": "garden", "triples": [["d", "e", "f"]]})
+    write_lines(folder / "a.jsonl", {"id": "tea", "triples": [["a", "b", "c"]]})
+    write_lines(folder / "b.jsonl", {"id": "garden", "triples": [["d", "e", "f"]]})
     (folder / "notes.txt").write_text("nothing")
     cursor = tea.execute(f"INGEST '{folder}' AS triples")
     assert cursor.fetchall()[0][:6] == (0, 2, 0, 0, 1, 0)

@@ -25,7 +25,7 @@ from kvstore.structures.derived_parts import split_vector_id
 from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 
-from .killing import dying_at, killed, watched
+from .killing import call_at_every_point, make_killer_at, run_until_killed
 from .test_dump_law import FIRST, Model, dump_of, transactions
 
 MAKING: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules", "chunk_tokens": 24}}
@@ -38,7 +38,7 @@ upkeep = st.tuples(
 
 
 @contextmanager
-def interrupted(batches: int) -> Iterator[None]:
+def interrupt_batches(batches: int) -> Iterator[None]:
     """Batches of one document, and Ctrl-C before the one of this number; 0: never."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 1)
@@ -73,7 +73,7 @@ def keep_up(store: kvstore.Store, action: str, batches: int) -> None:
         with store.transaction() as transaction, suppress(errors.InputError):  # a document of pairs
             transaction._put_fact(WRITTEN_UNITS, key, value)
     try:
-        with interrupted(batches):
+        with interrupt_batches(batches):
             if action == "create" and stands is None:
                 store.create_index("units")
             elif action == "drop" and stands is not None:
@@ -207,7 +207,7 @@ class Course:
         folder.mkdir()
         with kvstore.open(folder / "store", **MAKING) as store:
             self.states.append(self.held(store))
-            with watched(hear):
+            with call_at_every_point(hear):
                 self.write(store)
             assert store.check() == []
         shutil.rmtree(folder)
@@ -218,11 +218,11 @@ class Course:
         with store.transaction() as transaction:
             for number in range(6):
                 transaction.put(f"d{number}", text(draw, draw.randint(1, 4)), title=draw.choice(WORDS))
-        with interrupted(3), pytest.raises(KeyboardInterrupt):
+        with interrupt_batches(3), pytest.raises(KeyboardInterrupt):
             store.create_index("units")
         store.put("d1", text(draw, 3))
         store.delete("d5")
-        with interrupted(0):
+        with interrupt_batches(0):
             store.refresh("units")
         with store.transaction() as transaction:
             transaction.put("d2", text(draw, 2), title="Engine")
@@ -234,10 +234,10 @@ class Course:
                 transaction._put_fact(WRITTEN_UNITS, key, WRITTEN_UNITS.parse_fields([[None, "a model", texts]]))
         store.update("d3", title="Bank")
         store.compact()
-        with interrupted(2), pytest.raises(KeyboardInterrupt):
+        with interrupt_batches(2), pytest.raises(KeyboardInterrupt):
             store.drop_index("units")
         store.delete("d0")
-        with interrupted(0):
+        with interrupt_batches(0):
             store.drop_index("units")
             store.create_index("units")
         store.delete("d3")
@@ -251,12 +251,12 @@ class Course:
         """Kill the writer at a point: the store is whole, holds what the commits left, and goes on to what is whole."""
 
         def run() -> None:
-            with kvstore.open(self.folder / "store", **MAKING) as store, watched(dying_at(place)):
+            with kvstore.open(self.folder / "store", **MAKING) as store, call_at_every_point(make_killer_at(place)):
                 self.write(store)
 
         self.folder.mkdir()
         try:
-            assert killed(run), place
+            assert run_until_killed(run), place
             with kvstore.open(self.folder / "store", **MAKING) as store:
                 assert store.check() == []
                 assert self.held(store) == self.states[self.points[place] - 1]

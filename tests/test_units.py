@@ -117,7 +117,7 @@ def test_a_strategy_reads_them(store: kvstore.Store) -> None:
     assert units_of(store, lambda units: (units.is_present, units.is_complete, units.count)) == (False, False, 0)
 
 
-def test_equals_come_in_the_order_of_keys_whatever_the_history(make_store: Callable[..., kvstore.Store]) -> None:
+def test_equal_scores_are_ordered_by_key_for_any_history(make_store: Callable[..., kvstore.Store]) -> None:
     stores = [make_store("one"), make_store("other")]
     for store, keys in zip(stores, ("abc", "cab"), strict=True):
         store.create_index("units")
@@ -204,7 +204,7 @@ def test_units_of_a_model_replace_the_sentences_of_their_chunk(store: kvstore.St
         assert state.lmdb.count("unit_texts") == 0
 
 
-def test_clauses_of_a_sentence_are_units_where_that_is_asked_for(make_store: Callable[..., kvstore.Store]) -> None:
+def test_clauses_of_a_sentence_are_units_on_request(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
     store.create_index("units", {"clauses": 1})
     store.put("a", "Robert Fortune was born in Kelloe and died in London in 1880. He was a *fine* man and he knew it.")
@@ -240,7 +240,7 @@ CLAUSES = {
 
 
 @pytest.mark.parametrize(("sentence", "clauses"), CLAUSES.items())
-def test_clauses_that_can_stand_alone(sentence: str, clauses: list[str]) -> None:
+def test_self_contained_clauses(sentence: str, clauses: list[str]) -> None:
     pipeline = open_language("en")
     assert pipeline is not None
 

@@ -1,4 +1,4 @@
-"""Vectors of many blocks, gathered in any order: what was put, before and after it is written, and damage is told."""
+"""Vectors of many blocks, gathered in any order, before and after writing; damage is detected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
         yield opened
 
 
-def made(count: int) -> Matrix:
+def make_vectors(count: int) -> Matrix:
     rows = np.random.default_rng(count).standard_normal((count, DIMENSION)).astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -38,7 +38,7 @@ def test_vectors_are_gathered_in_any_order(
     environment: Environment, written: int, further: int, quantised: bool, data: st.DataObject
 ) -> None:
     space = QUANTISED if quantised else CHUNK_VECTORS
-    vectors = made(written + further)
+    vectors = make_vectors(written + further)
     wanted = data.draw(st.lists(st.integers(0, len(vectors) - 1), max_size=90)) if len(vectors) else []
     places: list[tuple[int, int]] = []
     with environment.write() as view:
@@ -66,7 +66,7 @@ def test_vectors_are_gathered_in_any_order(
 def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> None:
     with environment.write() as view:
         writer = VectorWriter(view, DIMENSION)
-        places = [writer.add(number, vector, 1) for number, vector in enumerate(made(3), 1)]
+        places = [writer.add(number, vector, 1) for number, vector in enumerate(make_vectors(3), 1)]
         writer.flush()
     with environment.snapshot() as snapshot:
         stored = Vectors(snapshot, DIMENSION)

@@ -24,7 +24,7 @@ def test_every_file_is_the_one_that_was_taken() -> None:
     assert {path.name for path in FOLDER.iterdir()} == listed
 
 
-def test_every_script_may_be_given_away() -> None:
+def test_every_script_may_be_redistributed() -> None:
     words = {"MIT": "Permission is hereby granted, free of charge", "0BSD": "Zero-Clause BSD"}
     for entry in ENTRIES:
         assert words[entry["licence"]] in (FOLDER / entry["licence_file"]).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Folders kept in a store while they change: what is told, when, and that nothing is missed."""
+"""Watched folders: reported changes, their times, and no missed change."""
 
 from __future__ import annotations
 

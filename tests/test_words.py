@@ -94,7 +94,7 @@ def test_questions_are_asked_without_the_function_words_of_their_language(questi
 
 
 @given(TEXTS, st.sampled_from(["english", "none"]))
-def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, language: str) -> None:
+def test_technical_tokens_and_joined_parts_are_terms_like_words(text: str, language: str) -> None:
     stem = get_stemmer(language)
     words = [part for word in words_and_pairs(text) for part in (word, *split_underscores(word))]
     assert count_chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *find_technical_tokens(text)])

@@ -1,4 +1,4 @@
-"""Workflows: what they run is there, and code of others is named by its commit, which nobody can move."""
+"""Workflows: everything that they run exists, and third-party actions are pinned by commit."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_files_are_of_the_form_that_github_publishes(schema: str, paths: list[Pa
 
 @pytest.mark.slow
 def test_workflows_give_away_nothing(tmp_path: Path) -> None:
-    """Neither secrets nor permissions, nor a place where somebody's text becomes a command."""
+    """Workflows expose no secrets and permissions, and never run user-supplied text as a command."""
     run = ran("zizmor", "--offline", "--quiet", "--no-progress", ROOT / ".github")
     assert run.returncode == 0, run.stdout + run.stderr
     bad = tmp_path / "bad.yml"

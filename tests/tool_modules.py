@@ -11,7 +11,7 @@ TOOLS = Path(__file__).resolve().parent.parent / "tools"
 
 
 def tool_module(name: str) -> ModuleType:
-    """The module of a tool, run anew."""
+    """Import a tool again and return its module."""
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

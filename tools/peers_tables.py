@@ -50,22 +50,22 @@ class Row:
 
 
 ROWS = (
-    Row("loaded, vectors given (kvstore: with names, graph and filter)", ("load_s",), "s", short="loading"),
-    Row("memory of the load, above the interpreter's", ("load_memory_mb",), "MB", short="memory of a load"),
-    Row("on disk, beside text and vectors", ("disk_ratio",), "times", short="size on disk", of="vector_ms"),
+    Row("load, with given vectors (kvstore also derives names, graph and filter)", ("load_s",), "s", short="loading"),
+    Row("memory of the load, without that of the interpreter", ("load_memory_mb",), "MB", short="memory of a load"),
+    Row("size on disk, relative to text and vectors", ("disk_ratio",), "times", short="size on disk", of="vector_ms"),
     Row(
-        "vectors of the 1 %, 10 % that a filter leaves",
+        "vector search with a filter that selects 1 %; 10 %",
         ("filter_1_ms", "filter_10_ms"),
         "ms",
         short="filtered vector search",
     ),
     Row("vector search", ("vector_ms",), "ms"),
-    Row("BM25", ("bm25_ms",), "ms", short="words alone"),
+    Row("BM25", ("bm25_ms",), "ms", short="BM25 search"),
     Row("hybrid search", ("hybrid_ms",), "ms"),
-    Row("a document replaced, mean", ("replace_ms",), "ms", short="a document replaced, in time"),
-    Row("written for it", ("replace_written_kb",), "kB", short="a document replaced, in bytes"),
-    Row("a tenth of the documents deleted at once", ("delete_s",), "s", short="many documents deleted at once"),
-    Row("from a process's start to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
+    Row("replace a document (mean)", ("replace_ms",), "ms", short="time to replace a document"),
+    Row("written to replace it", ("replace_written_kb",), "kB", short="bytes written to replace a document"),
+    Row("delete a tenth of the documents at once", ("delete_s",), "s", short="deleting many documents at once"),
+    Row("from the start of a process to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
 )
 #: The rows of README, by their first figures.
 CHOSEN = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
@@ -82,9 +82,9 @@ REASONS = {
     "bm25_ms": "an engine specialized in this",
     "hybrid_ms": "kvstore also scores headings, list entries and words that occur together",
     "replace_ms": "kvstore also updates everything derived from the document, including mentions in other documents",
-    "replace_written_kb": "it appends, and removes old data later",
+    "replace_written_kb": "it appends new data, and removes old data later",
     "delete_s": "they remove or mark rows; kvstore also removes everything derived from the documents",
-    "open_hybrid_ms": "imports of Python and numpy, and opening the store",
+    "open_hybrid_ms": "kvstore spends the time on importing numpy and opening the store",
 }
 
 Figures = Mapping[str, float | None]
@@ -118,11 +118,9 @@ def build_tables(kept: Mapping[str, Any]) -> dict[str, str]:
     small = next(iter(sizes.values()))
     on, versions = kept["measured_on"], kept["versions"]
     others = ", ".join(f"{system} {version}" for system, version in versions.items() if system != "kvstore")
-    beside = "; other work ran beside it, which processor time shows little of" if on["busy"] >= 1 else ""
-    head = (
-        f"Processor time, in one run of {on['day']}, commit {on['commit']} ({on['machine']}{beside}), beside {others}."
-    )
-    whole = [f"{head} What a system does not do is left empty.\n"]
+    load = "; the machine was busy, which hardly affects processor time" if on["busy"] >= 1 else ""
+    head = f"Processor times of one run on {on['day']}, commit {on['commit']} ({on['machine']}{load}), with {others}."
+    whole = [f"{head} A cell is empty if the system does not support the operation.\n"]
     for count, of_size in sizes.items():
         whole += [*_format_table(f"{int(count):,} passages", of_size, ROWS), ""]
     chosen = [row for row in ROWS if row.figures[0] in CHOSEN]
@@ -130,7 +128,9 @@ def build_tables(kept: Mapping[str, Any]) -> dict[str, str]:
     return {
         "whole": "\n".join(whole).rstrip(),
         "chosen": "\n".join(
-            _format_table("processor time", small, [Row(r.name, r.figures[:1], r.unit) for r in chosen])
+            _format_table(
+                "processor time", small, [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in chosen]
+            )
         ),
         "losses": "\n".join(["| row | ahead | why |", "|---|---|---|", *_iter_losses(sizes)]),
     }

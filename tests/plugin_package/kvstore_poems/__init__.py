@@ -18,7 +18,7 @@ from kvstore.retrieval.word_search import rank_by_words
 
 
 class LetterEmbedder:
-    """How often each of the first letters of the alphabet stands in a text: ``letters`` or ``letters:HOW_MANY``."""
+    """Frequencies of the first letters of the alphabet in a text: ``letters`` or ``letters:HOW_MANY``."""
 
     description = "the letters of a text, which say nothing of its meaning"
     poor = True
@@ -37,7 +37,7 @@ class LetterEmbedder:
 
 
 class RhymeStrategy:
-    """What has the last word of the question."""
+    """Find chunks that contain the last word of the question."""
 
     name = "rhymes"
     description = "the words that a question ends with"
