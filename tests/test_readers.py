@@ -809,6 +809,29 @@ def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
     assert one(page, "a.pdf").text == "The keeper lights the lamp.\n"
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        "",
+        "BT 1 0 0 1 0 0 Tm ET",
+        "q 1 0 0 1 0 0 cm BT /F1 1 Tf 1 0 0 1 0 0 Tm ( ) Tj ET Q",
+        "q 1 0 0 1 9 9 cm 0 0 1 1 re f Q",
+    ],
+)
+def test_pdf_lines_are_whole_if_the_pen_moves_away_between_words(between: str) -> None:
+    lines = ["The office of the harbour opens at eight", "and closes at five.", "", "A second paragraph is here."]
+    words = [
+        (50 + 5 * f" {line} ".index(f" {word} "), 700 - 14 * number, word)
+        for number, line in enumerate(lines)
+        for word in line.split()
+    ]
+    shown = "".join(
+        f"q 1 0 0 1 {x} {y} cm BT /F1 10 Tf 1 0 0 1 0 0 Tm ({word}) Tj ET Q {between}\n" for x, y, word in words
+    )
+    text = one(pdf([shown]), "a.pdf").text
+    assert text == "The office of the harbour opens at eight and closes at five.\n\nA second paragraph is here.\n"
+
+
 def test_pdf_words_in_two_fonts_are_not_glued() -> None:
     """A word in another font begins where its operator says; only the widths show where the previous word ends."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"

@@ -32,6 +32,8 @@ _LETTER_WIDTH = 0.62
 #: characters.
 _COLUMN_GAP = 1.4
 _MIN_COLUMN_CHARACTERS = 25
+#: The maximum distance of a blank line from the line above it, in letter heights.
+_MAX_BLANK_HEIGHT = 6
 #: The difference between the numbers of letters of a shown and a reported text from which their ends do not match.
 _MAX_LETTER_DIFFERENCE = 4
 
@@ -76,6 +78,9 @@ class _LineCollector:
     def __init__(self, pen: PenTracker) -> None:
         self.lines: list[PageLine] = []
         self._open_line: PageLine | None = None
+        self._is_broken = False  # pypdf reported the end of the open line
+        self._after_space = False
+        self._is_aside = False  # a space was shown elsewhere on the page
         self._after_blank = False
         self._shown_texts: list[_ShownText] = []
         self._pen = pen
@@ -112,29 +117,39 @@ class _LineCollector:
             1.0, abs(size) * (abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1])) or 1.0)
         )
         parts = clean_text(text).translate(_LIGATURES).split("\n")
+        last_number = max((number for number, part in enumerate(parts) if part.strip()), default=-1)
         for number, part in enumerate(parts):
             if number:
-                self._after_blank = self._after_blank or self._open_line is None
-                self._open_line = None
-            if part.strip():
+                self._after_blank = self._after_blank or (self._is_broken and not self._is_aside)
+                self._is_broken = True
+            if not part.strip():
+                self._after_space = self._after_space or bool(part)
+                self._is_aside = self._is_aside or (bool(part) and not self._is_below(y, size))
+            else:
                 part_texts = shown_texts if len([part for part in parts if part.strip()]) == 1 else []
                 for start, piece in _split_at_gaps(part, x, y, size, part_texts):
                     self._add_piece(piece, start, y, size)
+                self._after_space = self._is_aside = False
                 if self._open_line is not None:
-                    self._open_line.end_x = shown_texts[-1].end_x if shown_texts and number == len(parts) - 1 else None
+                    self._open_line.end_x = shown_texts[-1].end_x if shown_texts and number == last_number else None
 
     def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
         """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height."""
         line = self._open_line
-        if line is None or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size):
+        if (
+            line is None
+            or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
+            or (self._is_broken and not _continues_line(line, x, y, size))
+        ):
             self._open_line = PageLine(x, y, size, [(x, text)], self._after_blank)
             self.lines.append(self._open_line)
-            self._after_blank = False
+            self._after_blank = self._is_broken = False
             return
+        is_separate = self._after_space or (self._is_broken and line.end_x is None)
+        self._after_blank = self._is_broken = False
         start, last_text = line.pieces[-1]
         if (
-            line.end_x is not None
-            and x - line.end_x > MIN_WORD_GAP * size / 1000
+            (is_separate or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / 1000))
             and last_text.strip()
             and not last_text[-1].isspace()
         ):
@@ -143,6 +158,11 @@ class _LineCollector:
             line.pieces.append((x, text))
         else:
             line.pieces[-1] = start, last_text + text
+
+    def _is_below(self, y: float, size: float) -> bool:
+        """True if a height is that of one of the next lines after the open line."""
+        line = self._open_line
+        return line is None or 0 < line.y - y < _MAX_BLANK_HEIGHT * max(size, line.size)
 
 
 def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
@@ -166,6 +186,20 @@ def _get_position(transformation: Sequence[float], text_matrix: Sequence[float])
         text_matrix[4] * transformation[0] + text_matrix[5] * transformation[2] + transformation[4],
         text_matrix[4] * transformation[1] + text_matrix[5] * transformation[3] + transformation[5],
     )
+
+
+def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
+    """True if a text follows directly on a line, although pypdf reported the end of the line.
+
+    pypdf ends a line whenever the pen moves to another height, even if it returns before the next text. Some producers
+    do so before each word.
+    """
+    start, last_text = line.pieces[-1]
+    if abs(line.y - y) > 0.1 * size or x <= start:
+        return False
+    if line.end_x is None:
+        return not _is_wide_gap(x - start, len(last_text.strip()), size)
+    return -0.2 * size < x - line.end_x < size
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
