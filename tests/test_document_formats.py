@@ -440,6 +440,27 @@ def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures(
     )
 
 
+def read_body(body: str) -> str:
+    """Return the text of a mail without the lines of its headers."""
+    mail = message()
+    mail.set_content(body)
+    return one(mail.as_bytes(), "a.eml").text.removeprefix("From: Ada <a@x.org>\n\n")
+
+
+def test_a_reply_comes_before_the_message_it_quotes() -> None:
+    reply = "Yes, at nine.\n\n-- \nAda"
+    after = "Yes, at nine.\n\n> Signature:\n> Ada\n\n"
+    assert read_body(f"On Monday Bea wrote:\n> Are you there?\n\n{reply}") == (
+        f"{after}On Monday Bea wrote:\n\n> Are you there?\n"
+    )
+    assert read_body(f"> Are you there?\n\n{reply}") == f"{after}Quoted message:\n\n> Are you there?\n"
+
+
+def test_answers_stay_below_the_questions_that_they_quote() -> None:
+    assert read_body("> Who?\n\nAda.\n\n> When?\n\nAt nine.") == "> Who?\n\nAda.\n\n> When?\n\nAt nine.\n"
+    assert read_body("> Only a quotation.") == "> Only a quotation.\n"
+
+
 @pytest.mark.slow
 def test_sender_and_date_of_a_mail_are_answered(store: kvstore.Store, tmp_path: Path) -> None:
     for number, (name, subject) in enumerate((("Ada Bell", "The pump"), ("Ben Reid", "The boat"))):

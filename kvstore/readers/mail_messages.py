@@ -8,7 +8,8 @@ it, the key is the file's key (and the message's number). The title is the subje
 ``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``. The text begins with the lines
 ``From:`` and ``Date:`` of the message, because users ask for author and date. The body follows: the plain parts, or the
 HTML if the plain parts are missing or have much less text. Quoted text is a block quotation, and so is a signature,
-after the word ``Signature:``. Attachments have ``attached_to`` in their metadata.
+after the word ``Signature:``. A message that is quoted above the reply follows it. Attachments have ``attached_to`` in
+their metadata.
 
 A file that is not mail is a ReaderError. In a file of messages, an invalid message is a ReadFailure, and the next one
 is read. Messages with overlong fields, too many parts or too deep nesting are invalid, because the standard library's
@@ -208,7 +209,7 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
     except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
         raise _InvalidMailError(f"is damaged ({type(error).__name__}: {error})") from None
     bodies, attachments = _split_parts(message)
-    blocks = [block for body in bodies for block in _build_blocks(body, origin.name, options)]
+    blocks = _move_quoted_message([block for body in bodies for block in _build_blocks(body, origin.name, options)])
     subject = _get_header(message, "Subject")
     attachment_names = [name for name, _ in attachments]
     message_id = _get_header(message, "Message-ID").strip("<> ")
@@ -360,6 +361,25 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
     if str(part.get_param("format") or "").lower() == "flowed":
         text = _join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
     return list(_iter_plain_blocks(text.split("\n")))
+
+
+def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """Return the blocks of a message with the quoted message after the reply, which readers look for first.
+
+    A reply that quotes in several places answers each quotation where it is, and stays as it is.
+    """
+    quotes = [number for number, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
+    if len(quotes) != 1 or quotes[0] > 1 or quotes[0] == len(blocks) - 1:
+        return blocks
+    end = quotes[0] + 1
+    introduction = blocks[: quotes[0]]
+    if any(not block.text.rstrip().endswith(":") for block in introduction):
+        return blocks
+    return [*blocks[end:], *(introduction or [make_paragraph("Quoted message:")]), blocks[quotes[0]]]
+
+
+def _is_signature(block: MarkdownBlock) -> bool:
+    return block.text.startswith("> Signature:")
 
 
 def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
