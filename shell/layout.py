@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
 from wcwidth import wcwidth
@@ -372,11 +373,7 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
     if citations:
         yield ""
     for citation in citations:
-        location = f"[{citation['number']}] {to_printable(citation['document'])}, {_format_chunks(citation['spans'])}"
-        yield _limit_width(
-            f"  {location}, bytes {citation['start']} to {citation['end']}{_format_other_documents(citation['spans'])}",
-            width,
-        )
+        yield from _render_citation(citation, width)
     if extractive and citations and not abstained:
         yield ""
         yield from wrap(
@@ -385,6 +382,23 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
     elif model is not None:
         yield ""
         yield _limit_width(f"  Written by {to_printable(model)}.", width)
+
+
+def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
+    """Format a citation, wrapped below its number.
+
+    A document whose key is not derived from its file's name, such as the id of a message, is shown with its file.
+    """
+    document, source, spans = citation["document"], citation.get("source"), citation["spans"]
+    file = f" ({to_printable(source)})" if source and PurePath(source).name not in document else ""
+    location = (
+        f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
+    )
+    indent = f"  [{citation['number']}] "
+    text = location + _format_other_documents(spans)
+    lines = [text] if width is None else list(wrap(text, max(width - len(indent), _MIN_COLUMN_WIDTH)))
+    yield indent + lines[0]
+    yield from (f"{'':{len(indent)}}{line}" for line in lines[1:])
 
 
 def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
