@@ -103,6 +103,30 @@ def test_a_table_row_is_quoted_with_its_header(ask: Callable[..., kvstore.Answer
     )
 
 
+def test_an_answer_shows_what_a_page_shows(ask: Callable[..., kvstore.Answer]) -> None:
+    page = """# Leave {#leave}
+
+{{< note >}}
+Employees get [twenty-five days](https://x.org/days?x=1) of _paid_ leave a year[^1], see [the table][t].
+{{< /note >}}
+
+<details><summary>Carrying over</summary>
+
+{% hint %}
+Up to `<five>` days are carried over to the <b>next</b> year ([source](https://x.org)).
+{% endhint %}
+
+</details>
+
+![Days of leave a year](leave.png "Leave")
+"""
+    answer = ask(page, "How many days of paid leave do employees get?", format="markdown")
+    assert "Employees get twenty-five days of paid leave a year, see the table." in answer.text
+    answer = ask(page, "How many days are carried over to the next year?", format="markdown")
+    assert "Up to <five> days are carried over to the next year (source)." in answer.text
+    assert not any(mark in answer.text for mark in ("{", "](", "![", "_", "</", "details"))
+
+
 def test_a_duplicate_page_is_quoted_once(store: kvstore.Store) -> None:
     store.set("least_confidence", 0)
     for key in "ab":

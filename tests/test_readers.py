@@ -407,6 +407,8 @@ def test_a_title_outside_the_content_is_kept() -> None:
         ("<p>By <cite>Ada</cite><time>1901</time>", "By Ada 1901"),
         ("<p>a<b>b</b>c <span>d</span><span>e</span> <code>f</code><code>()</code>", "abc de `f()`"),
         ("<p>one<img alt=two>three", "one two three"),
+        ("<figure><a><img alt='A  boat'></a><figcaption>a boat in ice</figcaption></figure>", "a boat in ice"),
+        ("<figure><img alt='A boat'><figcaption>ice</figcaption></figure>", "A boat\n\nice"),
         ("<p><x-tab>First</x-tab><x-tab>second</x-tab>", "First second"),
         ("<dl><dt>wick<span class=classifier>cotton</span><dd>Draws oil.</dl>", "- wick cotton: Draws oil."),
     ],

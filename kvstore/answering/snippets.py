@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
-from ..text.blocks import to_plain_text, unwrap_wiki_links
+from ..text.blocks import to_plain_text, unwrap_links
 from ..text.mail import split_mail_fields
 from ..text.sentences import split_sentences
 
@@ -24,7 +24,24 @@ _QUOTE_PATTERN = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _HYPHENATION_PATTERN = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
 _CODE_SPAN_PATTERN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_MARK_PATTERN = re.compile(r"[*`\\]")
 _LITERAL_STAR_PATTERN = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
+#: Marks that a page shows differently or not at all: tags of site generators, footnote numbers, attributes of headings,
+#: images, HTML comments, and the tags of HTML elements that separate or only style text.
+_TEMPLATE_TAG_PATTERN = re.compile(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
+_ATTRIBUTE_PATTERN = re.compile(r"\s*\{:?\s*[#.][^{}\n]*\}\s*$")
+_FOOTNOTE_PATTERN = re.compile(r"\[\^[^\]\s]{1,40}\]")
+_IMAGE_PATTERN = re.compile(r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\[\]\n]*\])")
+_BLOCK_TAG_PATTERN = re.compile(
+    r"<!--.*?-->|</?(?:br|center|details|div|figure|figcaption|hr|img|li|ol|p|summary|t[dhr]|table|tbody|thead|ul)"
+    r"(?:\s[^<>]*)?/?>",
+    re.DOTALL | re.IGNORECASE,
+)
+_STYLE_TAG_PATTERN = re.compile(
+    r"</?(?:a|abbr|b|em|font|i|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]*)?/?>", re.IGNORECASE
+)
+_AUTOLINK_PATTERN = re.compile(r"<((?:https?://|mailto:)[^<>\s]+)>")
+_UNDERSCORE_PATTERN = re.compile(r"(?<![\w\\/])(_{1,3})(?=[^\s_])([^_\n]*(?:\n[^_\n]+)*)(?<=[^\s_])\1(?![\w/])")
 _TABLE_RULE_PATTERN = re.compile(r"[\s|:+=-]*")
 _ANY_LINE_PATTERN = re.compile("")
 #: The time at the start of a chat message, log entry or line of a transcript, with or without a date before it.
@@ -81,17 +98,32 @@ class SnippetHeading:
 
 
 def render_inline(piece: str) -> str:
-    """Return a piece of a document on one line, without marks.
+    """Return a piece of a document on one line, as a page shows it: without marks, tags, images and addresses of links.
 
     >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
+    >>> render_inline("{{< note >}} See _the_ [table](t.md#x) of <b>fees</b>[^2], not `<b>`. ![Fees](f.png)")
+    'See the table of fees, not <b>.'
     """
-    piece = unwrap_wiki_links(_HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece)))
-    if "*" in piece:
-        piece = _LITERAL_STAR_PATTERN.sub(
-            r"\\*", _CODE_SPAN_PATTERN.sub(lambda code: code[2].replace("*", r"\*"), piece)
-        )
-    return to_plain_text(piece)
+    piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
+    parts = _CODE_SPAN_PATTERN.split(piece)  # a text, then groups of a code span's marks, its code, and a text
+    shown = [_strip_markup(parts[0])]
+    for code, text in zip(parts[2::3], parts[3::3], strict=True):
+        shown += [_MARK_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]
+    return to_plain_text("".join(shown))
+
+
+def _strip_markup(text: str) -> str:
+    """Return a text without the marks that a page does not show, except emphasis by stars."""
+    if "{" in text:
+        text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
+    if "[" in text:
+        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _IMAGE_PATTERN.sub("", text)))
+    if "<" in text:
+        text = _AUTOLINK_PATTERN.sub(r"\1", _STYLE_TAG_PATTERN.sub("", _BLOCK_TAG_PATTERN.sub(" ", text)))
+    if "_" in text:
+        text = _UNDERSCORE_PATTERN.sub(r"\2", text)
+    return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text
 
 
 def has_item_marker(text: str, start: int, end: int) -> bool:

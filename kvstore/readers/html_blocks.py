@@ -144,8 +144,9 @@ class _PageWalker:
             self.flow.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
-            # The picture of an admonition repeats its title.
-            if not (self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES):
+            # The picture of an admonition repeats its title, and many pictures their caption.
+            repeats_title = self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
+            if not (repeats_title or _repeats_caption(node, alternative)):
                 inline.separate_words()
                 inline.add_text(alternative)
                 inline.separate_words()
@@ -397,6 +398,19 @@ def _get_excerpt(node: LexborNode) -> str:
 def _get_classes(node: LexborNode) -> list[str]:
     """Return the classes of an element in lower case."""
     return (node.attributes.get("class") or "").lower().split()
+
+
+def _repeats_caption(node: LexborNode, alternative: str) -> bool:
+    """True if the caption of a picture's figure contains the picture's alternative text."""
+    figure = node.parent
+    while figure is not None and figure.tag != "figure":
+        figure = figure.parent
+    caption = None if figure is None else figure.css_first("figcaption")
+    return caption is not None and _normalize(alternative) in _normalize(caption.text(deep=True))
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _get_only_text(node: LexborNode) -> str:
