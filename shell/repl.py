@@ -30,7 +30,7 @@ from prompt_toolkit.styles import Style
 from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.integrations.store_catalog import StoreCatalog
-from kvstore.language import find_plain_question, find_unquoted_question, is_complete, tokens
+from kvstore.language import find_plain_question, find_unquoted_question, is_complete, literal, tokens
 
 from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
@@ -155,15 +155,21 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 
 def _is_runnable(text: str) -> bool:
     """True if Enter runs the typed text instead of starting another line."""
-    is_command = _normalize_command(text).lstrip().startswith(COMMAND_MARKS)
-    is_question = find_plain_question(text) is not None or find_unquoted_question(text) is not None
-    return is_command or is_question or is_complete(text)
+    command = _normalize_command(text)
+    is_command = command.lstrip().startswith(COMMAND_MARKS)
+    return is_command or find_unquoted_question(text) is not None or is_complete(command)
 
 
 def _normalize_command(text: str) -> str:
-    """Return the typed text, with a dot before ``quit``, ``exit`` and ``help``, which other shells accept without."""
+    """Return the command or statement to run for a typed text.
+
+    ``quit``, ``exit`` and ``help`` need no dot, as in other shells, and a question needs no ASK.
+    """
     word = text.strip().rstrip(";").lower()
-    return f".{word}" if word in ("quit", "exit", "help") else text
+    if word in ("quit", "exit", "help"):
+        return f".{word}"
+    question = find_plain_question(text)
+    return text if question is None else f"ASK {literal(question)};"
 
 
 def _confirm(statement: str) -> bool:

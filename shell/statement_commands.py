@@ -159,7 +159,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 
 @click.command()
 @STORE
-@click.argument("question")
+@click.argument("question", nargs=-1, required=True)
 @click.option(
     "--using",
     metavar="STRATEGY",
@@ -178,7 +178,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @MODE
 def ask(
     store: Path,
-    question: str,
+    question: tuple[str, ...],
     using: str | None,
     top: int | None,
     depth: int | None,
@@ -189,7 +189,10 @@ def ask(
     as_json: bool,
     mode: str | None,
 ) -> int:
-    """Answer QUESTION from STORE, with citations."""
+    """Answer QUESTION from STORE, with citations.
+
+    The words of a question need no quotes, unless the command line gives a
+    character such as ? or ' another meaning."""
     from .console import Console
     from .script import ScriptItem
 
@@ -206,7 +209,7 @@ def ask(
         )
         # Parentheses ensure that the text is one condition.
         statement += "" if where is None else f" WHERE ({where}\n)"
-        clause_values = {f"_{name}": value for name, value in {"QUESTION": question, **set_clauses}.items()}
+        clause_values = {f"_{name}": value for name, value in {"QUESTION": " ".join(question), **set_clauses}.items()}
         console = Console(opened_store, mode="json" if as_json else mode, parameters=parameter_values | clause_values)
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0

@@ -344,6 +344,11 @@ def test_a_question_without_quotes_costs_its_line_alone(kv: Run, store: str) -> 
         assert f"{place}: the text after {word} is not in single quotes; write {statement}\n" in error
 
 
+def test_the_words_of_a_question_need_no_quotes(kv: Run, store: str) -> None:
+    assert kv("ask", store, "How", "long", "is", "leave", "--json") == kv("ask", store, "How long is leave", "--json")
+    assert kv("ask", store)[0] == 2
+
+
 def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
     for condition, wrong in (
         ("foo = 1", "line 1, column 1: there is no column foo\n  foo = 1\n  ^\n"),
