@@ -267,10 +267,10 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     assert max(map(len, text.split("\n"))) <= 30
     assert text.split("\n")[3:5] == ["  [1] hr/leave, chunk 5, bytes", "      0 to 9"]
     message = citation | {"document": "m1@x.org", "source": "/mail/inbox.mbox"}
-    shown = written([(row[0], [message], *row[2:])], "table", 80, "ASK")
+    shown = write_rows([(row[0], [message], *row[2:])], "table", 80, "ASK")
     assert "[1] m1@x.org (/mail/inbox.mbox), chunk 5" in shown
     page = citation | {"source": "/work/hr/leave"}
-    assert "[1] hr/leave, chunk 5" in written([(row[0], [page], *row[2:])], "table", 80, "ASK")
+    assert "[1] hr/leave, chunk 5" in write_rows([(row[0], [page], *row[2:])], "table", 80, "ASK")
 
 
 def test_the_command_line_offers_the_modes_and_formats_there_are() -> None:
