@@ -32,7 +32,8 @@ QUERY_TIMEOUT, QUERY_ROWS = 30.0, 10_000
 class FixedSettings:
     """Settings that are fixed when a store is created.
 
-    - ``embedder`` and ``dimension`` identify the vectors.
+    - ``embedder`` and ``dimension`` identify the vectors, and so does ``weights``, a digest of the weights of the
+      embedder that kvstore includes (empty for any other).
     - ``chunk_tokens`` is the target size of a chunk (words and punctuation marks, 16 to 2,000).
     - ``name_words`` is the longest name, in words, that is recognized in a text (1 to 32).
     - ``stemmer`` is a Snowball language or ``none``.
@@ -45,6 +46,7 @@ class FixedSettings:
 
     embedder: str = "all-MiniLM-L6-v2"
     dimension: int = 384
+    weights: str = ""
     chunk_tokens: int = 100
     name_words: int = 12
     stemmer: str = "english"

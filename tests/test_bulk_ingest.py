@@ -26,6 +26,7 @@ from kvstore.ingest.pipeline import BATCH_CHUNKS
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame_message
 from kvstore.models.openai_embedder import OpenAIEmbedder
+from kvstore.models.packaged_embedder import get_weights_digest
 from kvstore.readers import SkippedPart
 from kvstore.settings import FixedSettings
 
@@ -156,9 +157,10 @@ def test_a_file_that_wants_more_memory_than_a_worker_may_have_is_a_failure(
 
 MODEL = """
 import sys, types, os
-module = types.ModuleType("kvstore.models.sentence_transformer")
-class SentenceTransformerEmbedder:
+module = types.ModuleType("kvstore.models.packaged_embedder")
+class PackagedEmbedder:
     dimension = 384
+    weights = {weights!r}
     def __init__(self, **options):
         pass
     def load(self):
@@ -168,7 +170,7 @@ class SentenceTransformerEmbedder:
         if any("letter 90" in text for text in texts):
             {embed}
         return numpy.ones((len(texts), 384), numpy.float32) / 384**0.5
-module.SentenceTransformerEmbedder = module.PackagedEmbedder = SentenceTransformerEmbedder
+module.PackagedEmbedder = PackagedEmbedder
 sys.modules[module.__name__] = module
 """
 
@@ -192,7 +194,7 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     package = tmp_path / "instead"
     package.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
-    (package / "sitecustomize.py").write_text(MODEL.format(load=load, embed=embed))
+    (package / "sitecustomize.py").write_text(MODEL.format(load=load, embed=embed, weights=get_weights_digest()))
     store = make_store("modelled", embedder="all-MiniLM-L6-v2")
     with pytest.raises(
         errors.OutOfMemoryError, match=r"more memory than a worker may use \(800 MB\); raise the memory"
@@ -200,7 +202,7 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
         store.ingest(folder, workers=1, memory_limit=800)
     before = len(store.keys())
     assert (before > 0) == committed
-    (package / "sitecustomize.py").write_text(MODEL.format(load="pass", embed="pass"))
+    (package / "sitecustomize.py").write_text(MODEL.format(load="pass", embed="pass", weights=get_weights_digest()))
     report = store.ingest(folder, workers=1, memory_limit=4000)
     assert (report.unchanged, report.added) == (before, 141 - before)
 

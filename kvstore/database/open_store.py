@@ -57,7 +57,7 @@ class LazyEmbedder:
         """Return the embedder; raises EmbedderError if its package is missing or the program must pass it."""
         with self._lock:
             if self._embedder is None:
-                from ..models.embedder import is_named_embedder, open_embedder
+                from ..models.embedder import is_named_embedder, open_recorded_embedder
 
                 name = self._settings.embedder
                 if not is_named_embedder(name):
@@ -65,7 +65,7 @@ class LazyEmbedder:
                         f"embedder {name!r} is unknown; pass the embedder that this store was created with, "
                         f"kvstore.open({str(self._path)!r}, embedder=...), or install the package that provides it"
                     )
-                self._embedder = open_embedder(name)
+                self._embedder = open_recorded_embedder(name, self._settings.weights)
             return self._embedder
 
     def supply(self, embedder: Embedder) -> None:

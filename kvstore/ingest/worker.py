@@ -32,9 +32,8 @@ from typing import Any, BinaryIO, Protocol
 
 from ..errors import KvstoreError, OutOfMemoryError
 from ..extraction.extraction import ANY_SPACE, collect_vectors
-from ..models.embedder import open_embedder
+from ..models.embedder import open_recorded_embedder
 from ..models.language import open_language
-from ..models.sentence_transformer import SentenceTransformerEmbedder
 from ..registry.derivation import derive_parts, list_missing_texts
 from ..registry.stored_derivations import StoredDerivation, list_maintained_derivations
 from ..settings import TIME_LIMIT, FixedSettings
@@ -240,7 +239,7 @@ class Worker:
         # A portion is embedded while the one before it is being delivered.
         self._embedding_executor = embedding
         self._delivery_executor = ThreadPoolExecutor(1)
-        self._embedder = None if job.embedder is None else open_embedder(job.embedder)
+        self._embedder = None if job.embedder is None else open_recorded_embedder(job.embedder, job.settings.weights)
         self._is_loaded = False
 
     def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
@@ -294,12 +293,9 @@ class Worker:
     def _load_models(self) -> None:
         """Load the models while nothing else runs, so that running out of memory is not attributed to a file."""
         self._send_message(("loading",))
-        embedder, language = self._embedder, open_language(self._job.settings.language)
-        embedder_load = (
-            self._embedding_executor.submit(embedder.load)
-            if isinstance(embedder, SentenceTransformerEmbedder)
-            else None
-        )
+        language = open_language(self._job.settings.language)
+        load_embedder = getattr(self._embedder, "load", None)
+        embedder_load = None if load_embedder is None else self._embedding_executor.submit(load_embedder)
         if language is not None:
             language.load_lean()
         if embedder_load is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,11 @@ _OPSET, _IR_VERSION = 17, 8
 Tensors = dict[str, npt.NDArray[np.float32]]
 
 
-def write_bert(model: Path, folder: Path) -> None:
-    """Write the model in the folder ``model`` to ``folder``; raises EmbedderError, or OSError."""
+def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGraph] | None = None) -> None:
+    """Write the model in the folder ``model`` to ``folder``; raises EmbedderError, or OSError.
+
+    ``make_graph`` creates the graph from the weights; without it, the graph computes in float32.
+    """
     try:
         parts = {
             str(part["type"]).rpartition(".")[2]: model / part["path"] for part in _read_json(model / "modules.json")
@@ -52,7 +55,7 @@ def write_bert(model: Path, folder: Path) -> None:
         for name, expected in _REQUIRED_CONFIG.items():
             if config.get(name, expected) != expected:
                 raise EmbedderError(f"its {name} is {config[name]!r}, but only {expected!r} is supported")
-        graph = _BertGraph(_read_safetensors(network / "model.safetensors"))
+        graph = (make_graph or BertGraph)(read_safetensors(network / "model.safetensors"))
         graph.add_bert(config, mean=_is_mean_pooling(_read_json(parts["Pooling"] / "config.json")))
         tokenizer = _read_tokenizer(network)
         limits = _read_json(network / "sentence_bert_config.json")
@@ -96,7 +99,7 @@ def _read_tokenizer(network: Path) -> dict[str, Any]:
     return tokenizer
 
 
-def _read_safetensors(path: Path) -> Tensors:
+def read_safetensors(path: Path) -> Tensors:
     """Read the weights in a safetensors file by name.
 
     The file has 8 bytes of length (little-endian), a header of this length in JSON, and the numbers
@@ -114,7 +117,7 @@ def _read_safetensors(path: Path) -> Tensors:
     return tensors
 
 
-class _BertGraph:
+class BertGraph:
     """An ONNX graph under construction; each operation is named after its output."""
 
     def __init__(self, weights: Tensors) -> None:
@@ -134,11 +137,11 @@ class _BertGraph:
             self._take_weight("embeddings.position_embeddings")
             + self._take_weight("embeddings.token_type_embeddings")[0]
         )
-        words = self._add_constant("words", self._take_weight("embeddings.word_embeddings"))
+        tokens = self._add_word_rows(self._take_weight("embeddings.word_embeddings"))
         count = self._add_operation("Shape", ["input_ids"], "count", start=1)
-        all_positions = self._add_constant("position_table", position_table)
+        all_positions = self._add_position_table(position_table)
         positions = self._add_operation("Slice", [all_positions, self._add_integers("zero", [0]), count], "positions")
-        tokens = self._add_sum(self._add_operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
+        tokens = self._add_sum(tokens, positions, "embedded")
         tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
         for number in range(int(config["num_hidden_layers"])):
             layer = f"encoder.layer.{number}"
@@ -166,8 +169,17 @@ class _BertGraph:
         graph = self._helper.make_graph(
             self._nodes, "bert", [input_info], [output_info], list(self._constants.values())
         )
-        opset = self._helper.make_opsetid("", _OPSET)
-        onnx.save(self._helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION), str(path))
+        domains = {"": _OPSET, **{node.domain: 1 for node in self._nodes if node.domain}}
+        opsets = [self._helper.make_opsetid(domain, version) for domain, version in domains.items()]
+        onnx.save(self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION), str(path))
+
+    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the rows of ``table`` that belong to the tokens."""
+        return self._add_operation("Gather", [self._add_constant("words", table), "input_ids"], "tokens")
+
+    def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the rows of all positions."""
+        return self._add_constant("position_table", table)
 
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v.

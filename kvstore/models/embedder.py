@@ -1,7 +1,8 @@
 """Embedders by name.
 
-In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store records the embedder's name, and
-``open_embedder(name)`` must return the same vectors in every later process. Other names can belong to installed
+In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store records the embedder's name, and the
+digest of its weights if they are part of kvstore; ``open_recorded_embedder`` must return the same vectors in every
+later process. Other names can belong to installed
 packages (:mod:`.plugin_embedder`). An unknown name or option raises :class:`~kvstore.errors.EmbedderError` that lists
 the valid ones.
 """
@@ -19,7 +20,8 @@ __all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_en
 
 #: The valid forms of a name, and the options of each.
 EMBEDDER_FORMS = {
-    "all-MiniLM-L6-v2": frozenset({"device"}),
+    "all-MiniLM-L6-v2": frozenset[str](),
+    "all-MiniLM-L6-v2-float32": frozenset({"device"}),
     "all-MiniLM-L6-v2-int8": frozenset[str](),
     "sentence-transformers:NAME_OR_PATH": frozenset({"device"}),
     "sentence-transformers-int8:NAME_OR_PATH": frozenset[str](),
@@ -27,6 +29,9 @@ EMBEDDER_FORMS = {
     "hashing:DIMENSION": frozenset[str](),
     "none:DIMENSION": frozenset[str](),
 }
+
+#: The names of the default model with its original weights.
+_ORIGINAL_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
 
 _MAX_DIMENSION = 65_536
 
@@ -39,12 +44,13 @@ EMBEDDERS = PluginGroup(
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     """Return the embedder of a name. It loads its model or contacts its server on first use.
 
-    Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, from the extra ``local``); ``sentence-transformers:NAME``
-    or ``:PATH``; ``all-MiniLM-L6-v2-int8`` and ``sentence-transformers-int8:NAME``, the same with 8-bit weights, faster
-    and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
-    ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user supplies the vectors). Other
-    names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options. Raises
-    EmbedderError for an unknown name or option, and PluginError for a broken package.
+    Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, included in kvstore with weights of 8 bits);
+    ``all-MiniLM-L6-v2-float32`` and ``all-MiniLM-L6-v2-int8``, the embedders of stores of earlier versions, from the
+    original weights; ``sentence-transformers:NAME`` or ``:PATH``; ``sentence-transformers-int8:NAME``, the same with
+    8-bit weights, faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds,
+    ``attempts``, ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user supplies the
+    vectors). Other names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options.
+    Raises EmbedderError for an unknown name or option, and PluginError for a broken package.
     """
     kind, _, argument = name.partition(":")
     form = _find_form(kind)
@@ -64,10 +70,14 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
         raise EmbedderError(f"embedder {name!r} takes no option {unknown[0]!r}; its options: {allowed}")
     # Adapters are imported on demand: the import can be slow, and the package can be missing.
-    if kind.removesuffix("-int8") == DEFAULT_EMBEDDER:
-        from .sentence_transformer import PackagedEmbedder
+    if kind == DEFAULT_EMBEDDER:
+        from .packaged_embedder import PackagedEmbedder
 
-        return PackagedEmbedder(int8=kind.endswith("-int8"), **options)
+        return PackagedEmbedder()
+    if kind in _ORIGINAL_NAMES:
+        from .sentence_transformer import OriginalMiniLM
+
+        return OriginalMiniLM(kind, int8=kind.endswith("-int8"), **options)
     if kind.removesuffix("-int8") == "sentence-transformers":
         from .sentence_transformer import SentenceTransformerEmbedder
 
@@ -85,6 +95,32 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     return NullEmbedder(_parse_dimension(name, argument))
 
 
+def open_recorded_embedder(name: str, weights: str) -> Embedder:
+    """Return the embedder of a store that recorded this name and this digest of its weights (empty: no digest).
+
+    Raises EmbedderError if the installed weights are not the recorded ones: their vectors would not be comparable.
+    """
+    if name == DEFAULT_EMBEDDER and not weights:
+        # Stores of versions whose default embedder had weights in float32.
+        from .sentence_transformer import OriginalMiniLM
+
+        return OriginalMiniLM(name)
+    embedder = open_embedder(name)
+    installed = get_weights(embedder)
+    if installed != weights:
+        raise EmbedderError(
+            f"this store was made with other weights of {name} (digest {weights or 'none'}; installed: "
+            f"{installed or 'none'}); open it with the version of kvstore that made it, or export its documents and "
+            "import them into a new store"
+        )
+    return embedder
+
+
+def get_weights(embedder: Embedder) -> str:
+    """Return the digest of the embedder's weights that a store records, or an empty string if it has none."""
+    return str(getattr(embedder, "weights", ""))
+
+
 def is_named_embedder(name: str) -> bool:
     """True if kvstore or an installed package provides the embedder; otherwise it is an object of the caller."""
     kind = name.partition(":")[0]
@@ -98,7 +134,7 @@ def _find_form(kind: str) -> str | None:
 
 def is_english_only(name: str) -> bool:
     """True if an embedder is known to be trained on English texts only."""
-    return name.removesuffix("-int8") == DEFAULT_EMBEDDER
+    return name == DEFAULT_EMBEDDER or name in _ORIGINAL_NAMES
 
 
 def _check_argument(name: str, argument: str) -> str:

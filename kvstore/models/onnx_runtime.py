@@ -45,7 +45,7 @@ class OnnxRuntime:
     """
 
     def __init__(self, folder: Path) -> None:
-        onnxruntime = _import_onnxruntime()
+        onnxruntime = import_onnxruntime()
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
@@ -105,7 +105,7 @@ def _raise_if_out_of_memory(error: Exception) -> None:
         raise OutOfMemoryError("the model needs more memory than this process may use; raise its limit") from error
 
 
-def _import_onnxruntime() -> Any:
+def import_onnxruntime() -> Any:
     """Import onnxruntime without its telemetry.
 
     Telemetry would write an identifier of this machine to the cache directory and report usage over the network.

@@ -26,9 +26,10 @@ BATCH_SIZE = 16
 
 #: The command that installs the packages of the embedders that run in this process.
 INSTALL_LOCAL = "pip install 'kvstore[local]'"
-#: The packages with which torch runs a model, and with which an exported model is written and run.
+#: The packages with which torch runs a model, with which an exported model is run, and with which it is written.
 TORCH_PACKAGES = ("torch", "sentence_transformers")
-EXPORT_PACKAGES = ("onnxruntime", "onnx", "tokenizers")
+RUNTIME_PACKAGES = ("onnxruntime", "tokenizers")
+EXPORT_PACKAGES = (*RUNTIME_PACKAGES, "onnx")
 
 
 class Embedder(Protocol):

