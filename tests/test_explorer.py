@@ -28,8 +28,8 @@ import pytest
 from model_server import Server, stream
 
 import kvstore
-from kvstore.integrations.explore.addresses import build_document_address, build_path
 from kvstore.integrations.explore.guard import Guard
+from kvstore.integrations.explore.urls import build_document_url, build_path
 
 pytestmark = pytest.mark.slow
 
@@ -191,8 +191,8 @@ PAGES = (
     "/ask?q=What+is+tea+made+from%3F",
     "/compare?q=What+is+tea+made+from%3F",
     "/sql?sql=SELECT+key,+title,+meta+FROM+documents",
-    build_document_address("tea"),
-    build_document_address(HOSTILE),
+    build_document_url("tea"),
+    build_document_url(HOSTILE),
 )
 
 
@@ -221,7 +221,7 @@ def test_texts_full_of_markup_are_shown_as_texts(client: Any, address: str) -> N
 @pytest.mark.parametrize("key", [*KEYS, HOSTILE, "tea"])
 def test_a_document_has_a_page_whatever_it_is_called(client: Any, key: str) -> None:
     listed = client.get("/documents").text
-    address = build_document_address(key)
+    address = build_document_url(key)
     assert f'href="{address}"' in unescape(listed)
     # What a browser makes of an address: no step up may be in its path.
     assert not {".", ".."} & set(urlsplit(address).path.split("/"))
@@ -242,7 +242,7 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
     text = document.text.encode()
     start = text.index("naïve".encode())
     end = text.index("🍵".encode()) + 4
-    page = client.get(build_document_address("hr/leave.md", start, end))
+    page = client.get(build_document_url("hr/leave.md", start, end))
     assert Marks(page.text).marks == [text[start:end].decode()]
     places = f"/doc/hr/leave.md?start=0&end=5&start=3&end=7&start={start}&end={end}"
     assert Marks(client.get(places).text).marks == [text[:7].decode(), text[start:end].decode()]
@@ -250,9 +250,9 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
         text[:7].decode(),
         text[start:end].decode(),
     ]
-    inside = client.get(build_document_address("hr/leave.md", start, start + 3)).text  # in the middle of a character
+    inside = client.get(build_document_url("hr/leave.md", start, start + 3)).text  # in the middle of a character
     assert Marks(inside).marks == [] and "are not in this text" in inside
-    assert Marks(client.get(build_document_address("hr/leave.md", 0, 10**9)).text).marks == []
+    assert Marks(client.get(build_document_url("hr/leave.md", 0, 10**9)).text).marks == []
     assert client.get("/doc/hr/leave.md?start=x&end=3").status_code == 400
     assert client.get("/doc/hr/leave.md?start=3").status_code == 400
     assert client.get("/doc/none").status_code == 404
@@ -261,7 +261,7 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
 def test_the_text_of_a_page_is_that_of_the_document(client: Any, path: Path) -> None:
     with kvstore.open(path, readonly=True) as store:
         for key in store:
-            page = client.get(build_document_address(key)).text
+            page = client.get(build_document_url(key)).text
             (shown,) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', page, re.DOTALL)
             document = store.get(key)
             assert document is not None
@@ -377,7 +377,7 @@ def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) ->
         told["columns"],
         *([str(value) if value is not None else "" for value in row] for row in told["rows"]),
     ]
-    assert unescape(client.get("/sql", params={"sql": statement}).text).count(build_document_address("tea")) >= 1
+    assert unescape(client.get("/sql", params={"sql": statement}).text).count(build_document_url("tea")) >= 1
     for refused in ("DELETE FROM documents WHERE 1", "SELECT 1; SELECT 2", "SELEC", "COMPACT", "SET top = 3"):
         assert client.get("/sql.json", params={"sql": refused}).status_code == 400
         assert 'role="alert"' in client.get("/sql", params={"sql": refused}).text
@@ -487,7 +487,7 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
                 # What a server decodes once is decoded once.
                 assert client.get("/doc/100%2525%20%2F").status_code == 404
                 assert "100%25 /" in client.get("/doc/100%2525%20%2F").text
-                assert client.get(build_document_address(HOSTILE)).status_code == 200
+                assert client.get(build_document_url(HOSTILE)).status_code == 200
                 assert client.get("/static/..%2f..%2fpage.py").status_code == 404
                 long = "SELECT 1 " + "-- words " * 2000
                 assert client.get("/sql.json", params={"sql": long}).json()["rows"] == [[1]]
@@ -606,7 +606,7 @@ def test_pages_show_passages_without_the_signs_of_markdown(client: Any) -> None:
     assert '<span class="sign"># </span>Leave</span>' in page
 
 
-@pytest.mark.parametrize("module", ["addresses", "document_text", "compare_page"])
+@pytest.mark.parametrize("module", ["urls", "document_text", "compare_page"])
 def test_the_examples_of_its_modules_run(module: str) -> None:
     pytest.importorskip("starlette")
     tested = doctest.testmod(importlib.import_module(f"kvstore.integrations.explore.{module}"))

@@ -138,7 +138,7 @@ def addresses() -> list[str]:
     """The addresses of every page that there is."""
     from kvstore.integrations.explore.application import PAGES
 
-    return [address for page in PAGES for address in ADDRESSES[page.address]]
+    return [address for page in PAGES for address in ADDRESSES[page.url]]
 
 
 def visit(found: Watched, served: Served, address: str) -> Any:
@@ -168,23 +168,23 @@ def test_marked_text_is_the_cited_text(watched: Callable[..., Watched], served: 
             for hit in store.retrieve(question, top=1).hits:
                 places[hit.document, hit.start, hit.end] = question
         texts = {key: store.get(key).text.encode() for key, _, _ in places}  # type: ignore[union-attr]
-    from kvstore.integrations.explore.addresses import build_document_address
+    from kvstore.integrations.explore.urls import build_document_url
 
     for key, start, end in places:
-        page = visit(found, served, build_document_address(key, start, end))
+        page = visit(found, served, build_document_url(key, start, end))
         marked = "".join(page.locator("mark").all_text_contents())
         assert marked == texts[key][start:end].decode(), key
     assert len(asked) == 50 and found.wrong == []
 
 
 def test_markup_in_documents_is_text(watched: Callable[..., Watched], served: Served) -> None:
-    from kvstore.integrations.explore.addresses import build_document_address, build_entity_address
+    from kvstore.integrations.explore.urls import build_document_url, build_entity_url
 
     found = watched()
     for address in (
-        build_document_address(HOSTILE),
-        build_entity_address(HOSTILE),
-        build_entity_address("Tolland"),
+        build_document_url(HOSTILE),
+        build_entity_url(HOSTILE),
+        build_entity_url("Tolland"),
         "/documents",
         "/",
     ):
@@ -192,7 +192,7 @@ def test_markup_in_documents_is_text(watched: Callable[..., Watched], served: Se
         assert page.locator("main img").count() == 0
         assert page.locator("main script:not([type='application/json'])").count() == 0
     assert found.wrong == []
-    visit(found, served, build_document_address(HOSTILE))
+    visit(found, served, build_document_url(HOSTILE))
     assert HOSTILE in found.page.text_content("main")
 
 

@@ -45,11 +45,11 @@ from . import (  # noqa: E402
     overview_page,
     sql_page,
 )
-from .addresses import add_query, build_path  # noqa: E402
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
 from .rendering import STATIC, get_template  # noqa: E402
+from .urls import add_query, build_path  # noqa: E402
 
 #: All pages; those with a label appear in the navigation in this order.
 PAGES: tuple[ExplorerPage, ...] = (
@@ -80,11 +80,11 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         for suffix in ("", ".json", *page.forms):
-            address = "/index" if page.address == "/" and suffix else page.address
+            url = "/index" if page.url == "/" and suffix else page.url
             if not page.is_named:
-                routes.append(Route(address + suffix, _make_endpoint(store, page, suffix)))
+                routes.append(Route(url + suffix, _make_endpoint(store, page, suffix)))
         if page.is_named:
-            routes.append(Route(page.address + "{name:path}", _make_endpoint(store, page, None)))
+            routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
 
     async def respond_not_found(request: Request, _: Exception) -> Response:
         return _render_error(store, request, 404, "There is no page at this URL.")
@@ -193,29 +193,29 @@ def _build_variables(
     arguments = [
         (argument, value) for argument, value in request.query_params.multi_items() if argument not in ("name", "form")
     ]
-    address = build_path(page.address, name) if page.is_named else page.address
+    url = build_path(page.url, name) if page.is_named else page.url
 
-    def build_form_address(suffix: str) -> str:
+    def build_form_url(suffix: str) -> str:
         """Return the URL of this page in another form."""
         if not page.is_named:
-            return add_query(("/index" if address == "/" else address) + suffix, arguments)
+            return add_query(("/index" if url == "/" else url) + suffix, arguments)
         if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):
-            return add_query(page.address, [("name", name), ("form", suffix), *arguments])
-        return add_query(build_path(page.address, name + suffix), arguments)
+            return add_query(page.url, [("name", name), ("form", suffix), *arguments])
+        return add_query(build_path(page.url, name + suffix), arguments)
 
-    def build_argument_address(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
+    def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """Return the URL of this page with changed arguments, and with a facet added or removed."""
         pairs = [pair for pair in arguments if pair[0] not in changed and pair != ("facet", without) and pair[1]]
         pairs += [(argument, str(value)) for argument, value in changed.items() if value is not None]
-        return add_query(address, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
+        return add_query(url, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
 
     return {
         "page": page,
         "pages": [listed for listed in PAGES if listed.label is not None],
         "store_name": store.path.resolve().name,
-        "here": address,
-        "in_form": build_form_address,
-        "with_arguments": build_argument_address,
-        "json_address": build_form_address(".json"),
+        "here": url,
+        "in_form": build_form_url,
+        "with_arguments": build_url_with_arguments,
+        "json_url": build_form_url(".json"),
         **content,
     }

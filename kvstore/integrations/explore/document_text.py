@@ -15,7 +15,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from ...rendering.markup import escape
-from .addresses import build_entity_address
+from .urls import build_entity_url
 
 #: The start and end of a span, in bytes.
 ByteSpan = tuple[int, int]
@@ -170,7 +170,7 @@ def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Ele
         tabindex = "" if name not in linked_names else ' tabindex="-1"'
         linked_names.add(name)
         kind = "name common" if text[start:end].islower() else "name"
-        opening = f'<a class="{kind}" href="{escape(build_entity_address(name))}"{tabindex}>'
+        opening = f'<a class="{kind}" href="{escape(build_entity_url(name))}"{tabindex}>'
         links.append(_Element(start, end, opening, "</a>"))
         previous_end = end
     return links

@@ -116,7 +116,7 @@ class ExplorerPage:
     content includes an iterator, the page is streamed while the template renders.
     """
 
-    address: str
+    url: str
     build_content: Callable[[PageRequest], PageContent]
     template: str
     label: str | None = None

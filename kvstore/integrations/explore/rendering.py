@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...extensions.extras import import_extra
-from .addresses import build_document_address, build_entity_address, build_page_address, build_spans_address
+from .urls import build_document_url, build_entity_url, build_page_url, build_spans_url
 
 import_extra("jinja2", "explore", "the explorer")
 
@@ -42,15 +42,15 @@ def _make_environment() -> Any:
         lstrip_blocks=True,
     )
     environment.globals |= {
-        "document_address": build_document_address,
-        "passage_text": render_passage,
-        "entity_address": build_entity_address,
-        "page_address": build_page_address,
-        "places_address": build_spans_address,
-        "static": _build_static_address,
+        "document_url": build_document_url,
+        "render_passage": render_passage,
+        "entity_url": build_entity_url,
+        "page_url": build_page_url,
+        "spans_url": build_spans_url,
+        "static": _build_static_url,
     }
     environment.filters |= {
-        "without_signs": strip_markdown,
+        "strip_markdown": strip_markdown,
         "number": _format_number,
         "size": _format_size,
         "when": _format_time,
@@ -60,7 +60,7 @@ def _make_environment() -> Any:
 
 
 @cache
-def _build_static_address(name: str) -> str:
+def _build_static_url(name: str) -> str:
     """Return the URL of a static file, which changes with its content."""
     return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 

@@ -67,12 +67,12 @@ def serve(
                     timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
                 )
             )
-            address = f"http://{_HOST}:{port}/?token={token}"
-            announce(address)
+            url = f"http://{_HOST}:{port}/?token={token}"
+            announce(url)
             threading.Thread(target=_load_embedder, args=(store,), daemon=True).start()
             with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
                 if browser:
-                    _open_browser(address, Path(folder))
+                    _open_browser(url, Path(folder))
                 _run_server(server, listener, store)
     finally:
         # Closing waits for readers; a reader that cannot be stopped ends with the process.
@@ -131,12 +131,12 @@ def _load_embedder(store: FollowedStore) -> None:
         pass  # the first question reports it
 
 
-def _open_browser(address: str, folder: Path) -> None:
+def _open_browser(url: str, folder: Path) -> None:
     """Open a URL without exposing it in the process list: through a page that only its owner can read."""
     page = folder / "open.html"
     page.touch(0o600)
     page.write_text(
         f'<!doctype html><meta charset="utf-8"><title>kvstore</title>'
-        f'<meta http-equiv="refresh" content="0; url={escape(address)}"><a href="{escape(address)}">kvstore</a>'
+        f'<meta http-equiv="refresh" content="0; url={escape(url)}"><a href="{escape(url)}">kvstore</a>'
     )
     threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()

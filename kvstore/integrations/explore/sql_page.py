@@ -12,8 +12,8 @@ from typing import Any
 from ...errors import InputError, KvstoreError
 from ...language.statement_completion import complete_statement
 from ..store_catalog import StoreCatalog
-from .addresses import build_document_address, build_entity_address
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
+from .urls import build_document_url, build_entity_url
 
 #: The maximum number of rows of a page, and of a file.
 _MAX_SHOWN_ROWS = 500
@@ -94,25 +94,25 @@ def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, A
         {
             "text": None if value is None else _truncate(_to_text(value)),
             "is_number": isinstance(value, int | float),
-            "address": _build_address(column, value, values_by_column),
+            "url": _build_item_url(column, value, values_by_column),
         }
         for column, value in zip(columns, row, strict=True)
     ]
 
 
-def _build_address(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
+def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
     """Return the URL of the item that a value identifies, judged by its column name, or None."""
     if not isinstance(value, str):
         return None
     if column in ("document", "key") and not ("mentions" in row and column == "key"):
         start, end = row.get("start"), row.get("end")
         return (
-            build_document_address(value, start, end)
+            build_document_url(value, start, end)
             if isinstance(start, int) and isinstance(end, int)
-            else build_document_address(value)
+            else build_document_url(value)
         )
     if column in ("entity", "child", "parent", "relative") and value:
-        return build_entity_address(value)
+        return build_entity_url(value)
     return None
 
 

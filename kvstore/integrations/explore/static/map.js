@@ -152,7 +152,7 @@
     return best;
   };
 
-  const address = (found) => {
+  const url = (found) => {
     const path = found.document.split("/").map(encodeURIComponent);
     const plain = path.some((step) => step === "" || step === "." || step === "..");
     const base = plain ? `/doc/?name=${encodeURIComponent(found.document)}&` : `/doc/${path.join("/")}?`;
@@ -168,7 +168,7 @@
     const link = document.createElement("a");
     const text = document.createElement("p");
     link.textContent = answer.ok ? found.title : "Not found";
-    if (answer.ok) link.href = address(found);
+    if (answer.ok) link.href = url(found);
     title.append(link);
     text.className = "excerpt";
     text.dir = "auto";

@@ -68,8 +68,8 @@
   async function complete() {
     const number = ++asked;
     const before = editor.value.slice(0, editor.selectionStart);
-    const address = `${editor.dataset.completions}?before=${encodeURIComponent(before)}`;
-    const answer = await fetch(address);
+    const url = `${editor.dataset.completions}?before=${encodeURIComponent(before)}`;
+    const answer = await fetch(url);
     // A later question has been asked meanwhile, or what is offered is there already.
     if (number !== asked || !answer.ok) return;
     const found = await answer.json();

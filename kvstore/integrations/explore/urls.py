@@ -10,47 +10,47 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote, urlencode
 
 
-def build_path(address: str, name: str) -> str:
+def build_path(url: str, name: str) -> str:
     """Return the URL of a name's page below the URL of its kind.
 
     >>> build_path("/doc/", "hr/leave.md"), build_path("/doc/", "../a b"), build_path("/doc/", "..")
     ('/doc/hr/leave.md', '/doc/..%2Fa%20b', '/doc/?name=..')
     """
     if name in ("", ".", ".."):
-        return f"{address}?{urlencode({'name': name})}"
+        return f"{url}?{urlencode({'name': name})}"
     parts = name.split("/")
-    return address + quote(name, safe="" if {"", ".", ".."}.intersection(parts) else "/")
+    return url + quote(name, safe="" if {"", ".", ".."}.intersection(parts) else "/")
 
 
-def build_document_address(key: str, start: int | None = None, end: int | None = None) -> str:
+def build_document_url(key: str, start: int | None = None, end: int | None = None) -> str:
     """Return the URL of a document's page, with a marked span if one is given.
 
-    >>> build_document_address("tea", 3, 9)
+    >>> build_document_url("tea", 3, 9)
     '/doc/tea?start=3&end=9#mark'
     """
-    return build_path("/doc/", key) if start is None or end is None else build_spans_address(key, [(start, end)])
+    return build_path("/doc/", key) if start is None or end is None else build_spans_url(key, [(start, end)])
 
 
-def build_spans_address(key: str, spans: Iterable[tuple[int, int]]) -> str:
+def build_spans_url(key: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the URL of a document's page with marked spans."""
     arguments = [pair for start, end in spans for pair in (("start", str(start)), ("end", str(end)))]
     return add_query(build_path("/doc/", key), arguments) + "#mark"
 
 
-def build_entity_address(name: str) -> str:
+def build_entity_url(name: str) -> str:
     """Return the URL of an entity's page."""
     return build_path("/entity/", name)
 
 
-def build_page_address(address: str, **arguments: str | int | None) -> str:
+def build_page_url(url: str, **arguments: str | int | None) -> str:
     """Return the URL of a page with arguments, without those that are None or empty.
 
-    >>> build_page_address("/ask", q="What is tea?", using=None)
+    >>> build_page_url("/ask", q="What is tea?", using=None)
     '/ask?q=What+is+tea%3F'
     """
-    return add_query(address, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])
+    return add_query(url, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])
 
 
-def add_query(address: str, arguments: Sequence[tuple[str, str]]) -> str:
+def add_query(url: str, arguments: Sequence[tuple[str, str]]) -> str:
     """Append arguments to the query of a URL."""
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(arguments)}" if arguments else address
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(arguments)}" if arguments else url
