@@ -54,7 +54,7 @@ class Topics:
         #: Caches: whether a document exists, whether a chunk exists, and whether a finest topic changed.
         self._document_exists: dict[int, bool] = {}
         self._chunk_exists: dict[int, bool] = {}
-        self._topic_changed: dict[int, bool] = {}
+        self._finest_changed: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -115,14 +115,14 @@ class Topics:
 
     def is_alive(self, topic: int) -> bool:
         """True if a topic has a living chunk."""
-        return not self._is_changed or any(
+        return not self._may_have_changed or any(
             any(map(self._has_chunk, self.tree.list_chunks(finest))) or finest in self._newer_by_topic
             for finest in self.tree.iter_finest(topic)
         )
 
     def count_chunks(self, topic: int) -> int:
         """Return the number of living chunks below a topic."""
-        return len(self.list_chunks(topic)) if self._is_changed else int(self.tree.sizes[topic])
+        return len(self.list_chunks(topic)) if self._may_have_changed else int(self.tree.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
         """Return what to add up to get the sum of the vectors of a topic's living chunks: the topics whose stored sums
@@ -220,8 +220,8 @@ class Topics:
         return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
     def is_stale(self, topic: int) -> bool:
-        """True if a chunk below a topic is gone, or a newer one is placed there."""
-        return self._is_changed and any(map(self._has_changed, self.tree.iter_finest(topic)))
+        """True if, since the topics were built, a topic lost a chunk or a newer chunk was assigned to it."""
+        return self._may_have_changed and any(map(self._has_finest_changed, self.tree.iter_finest(topic)))
 
     def describe_texts(self) -> str:
         """Describe how many topics have a text by a model, and by which models; empty if none has."""
@@ -285,12 +285,12 @@ class Topics:
             exists = self._document_exists[document] = self._state.documents.has_id(document)
         return exists
 
-    def _has_changed(self, finest: int) -> bool:
-        """True if a finest topic lost a chunk or got a newer one."""
-        changed = self._topic_changed.get(finest)
+    def _has_finest_changed(self, finest: int) -> bool:
+        """True if a topic of the finest level lost a chunk, or a newer chunk was assigned to it; cached."""
+        changed = self._finest_changed.get(finest)
         if changed is None:
             changed = finest in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(finest)))
-            self._topic_changed[finest] = changed
+            self._finest_changed[finest] = changed
         return changed
 
     def _has_chunk(self, chunk: int) -> bool:
@@ -306,14 +306,14 @@ class Topics:
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     @cached_property
-    def _is_changed(self) -> bool:
-        """True if the state can differ from the one that the topics were built from."""
+    def _may_have_changed(self) -> bool:
+        """True unless the state is certainly the one that the topics were built from."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
     def _has_lost_chunks(self) -> bool:
         """True if a chunk that the topics were built from is gone."""
-        if not self._is_changed:
+        if not self._may_have_changed:
             return False
         return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
             self.tree.known_chunks

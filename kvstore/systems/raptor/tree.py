@@ -4,7 +4,7 @@ In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary
 abstracts of each document. If the index ``topics`` exists and all documents may answer, they include the topics above
 them. The vector of an abstract or a topic is the centroid of its chunks' vectors, so nothing is embedded (RAPTOR embeds
 summaries written by a model). The published search of all nodes stops at the first that does not fit; kvstore skips it
-and goes on. A node whose sentences were all shown already is skipped. The requests are in :mod:`.tree_requests`.
+and goes on. A node whose sentences were all shown already is skipped. The requests are in :mod:`.node_requests`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
 from ...text.words import count_text_tokens
-from .tree_requests import NodeHits, NodesAbove, NodesBelow, RootsAbove, TopicPositions, TreeNode
+from .node_requests import NodeHits, NodesAbove, NodesBelow, RootsAbove, TopicPositions, TreeNode
 
 #: The number of chunks nearest to a question, whose ancestors are candidates.
 _NUM_NEAREST = 200
