@@ -295,7 +295,7 @@ def is_representable(value: int) -> bool:
 
 
 def _expect_integer(value: Any) -> str | None:
-    """Return the expected kind unless a value is a whole number that can also be a float."""
+    """Return what is expected if ``value`` is not a whole number small enough to convert to a float, else None."""
     try:
         number = operator.index(value)
     except TypeError:  # an array also has __index__, which works only if it has a single element
@@ -306,7 +306,7 @@ def _expect_integer(value: Any) -> str | None:
 
 
 def _expect_number(value: Any) -> str | None:
-    """Return the expected kind unless a value is a number other than NaN."""
+    """Return what is expected if ``value`` is not a number or is NaN, else None."""
     if isinstance(value, bool) or not isinstance(value, Real):  # not Decimal, which cannot be added to other numbers
         return "a number"
     if isinstance(value, int) and not is_representable(value):

@@ -56,7 +56,7 @@ class _Tour:
             self._store = store
             self._ingest()
             self._show_names()
-            self._ask()
+            self._show_queries()
             self._change_document()
         self._print_farewell(keep_store)
         return 0
@@ -80,7 +80,7 @@ class _Tour:
         self._show(f"LOOKUP {literal(name)} LIMIT 4")
         self._show("EXPAND DEPTH 2 LIMIT 20")
 
-    def _ask(self) -> None:
+    def _show_queries(self) -> None:
         """Show questions, an explanation, and a query in SQL."""
         self._print_heading("3. Questions: an answer, with citations")
         questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]

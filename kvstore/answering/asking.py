@@ -56,9 +56,9 @@ class _PreparedAnswer:
 class Asker:
     """The answers to questions, from the states of a store, a snapshot or a transaction.
 
-    ``open_state_with_query`` opens a state and prepares a question's query on it; the state is open as long as the
-    context. ``retrieve_evidence`` runs a prepared query, and ``retrieve`` does both. ``embed`` returns the vectors of
-    sentences.
+    ``open_query`` yields the strategy and the query of a question on the newest state; close it before a model writes,
+    because it holds a snapshot. ``retrieve_evidence`` runs a query, and ``retrieve`` does both. ``embed`` returns the
+    vectors of sentences.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Asker:
         get_session: Callable[[], SessionSettings],
         get_language_model: Callable[[str | None], LanguageModel | None],
         embed: Callable[[Sequence[str]], Matrix],
-        open_state_with_query: Callable[[str, Clauses], AbstractContextManager[tuple[Strategy, Query]]],
+        open_query: Callable[[str, Clauses], AbstractContextManager[tuple[Strategy, Query]]],
         retrieve_evidence: Callable[[Strategy, Query], Evidence],
         retrieve: RetrieveFunction,
     ) -> None:
         self._get_session = get_session
         self._get_language_model = get_language_model
         self._embed = embed
-        self._open_state_with_query = open_state_with_query
+        self._open_query = open_query
         self._retrieve_evidence = retrieve_evidence
         self._retrieve = retrieve
 
@@ -85,13 +85,13 @@ class Asker:
 
     def weigh(self, question: str, clauses: Clauses) -> tuple[Evidence, Confidence]:
         """Return the evidence for a question, and the probability that it answers it."""
-        with self._open_state_with_query(question, clauses) as (strategy, query):
+        with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)
             return evidence, self._estimate_confidence(query, evidence, self._score_passages(query, evidence))
 
     def prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Return the prompt that a language model gets for a question."""
-        with self._open_state_with_query(question, clauses) as (strategy, query):
+        with self._open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
             return self._build_prompt(self._retrieve_evidence(strategy, query), query)
 
@@ -104,7 +104,7 @@ class Asker:
         from .overviews import build_overview, is_overview
 
         language_model = self._get_language_model(model)
-        with self._open_state_with_query(question, clauses) as (strategy, query):
+        with self._open_query(question, clauses) as (strategy, query):
             if language_model is not None:
                 self._request_segments(query)
             evidence = self._retrieve_evidence(strategy, query)
@@ -181,8 +181,9 @@ class Asker:
             return self._retrieve(other_question, **strategy_clauses)
 
         @contextmanager
-        def open_state_with_query(other_question: str) -> Iterator[Query]:
-            with self._open_state_with_query(other_question, base_clauses) as (_, query):
+        def open_query(other_question: str) -> Iterator[Query]:
+            """Yield a query for another question, with the same clauses, on the newest state."""
+            with self._open_query(other_question, base_clauses) as (_, query):
                 yield query
 
         distilled: Evidence = distil(
@@ -190,7 +191,7 @@ class Asker:
             ModelDistiller(
                 StructuredModel(model),
                 self._session.prompt_tokens,
-                open_state_with_query=open_state_with_query,
+                open_query=open_query,
                 retrieve=retrieve,
             ),
         )

@@ -49,7 +49,7 @@ _RATINGS_TASK = (
 class ModelDistiller:
     """A :class:`~kvstore.retrieval.distillation.Distiller` with one model.
 
-    ``budget`` is the maximum number of tokens of a prompt. ``open_state_with_query`` and ``retrieve`` serve further
+    ``budget`` is the maximum number of tokens of a prompt. ``open_query`` and ``retrieve`` serve further
     questions.
     """
 
@@ -58,12 +58,12 @@ class ModelDistiller:
         model: StructuredModel,
         budget: int,
         *,
-        open_state_with_query: Callable[[str], AbstractContextManager[Query]],
+        open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
         self._model = model
         self._budget = budget
-        self.open_state_with_query = open_state_with_query
+        self.open_query = open_query
         self._retrieve = retrieve
         self.trace = Trace()
 

@@ -213,7 +213,10 @@ def extract_answer(evidence: Evidence, scored: ScoredPassages) -> tuple[str, lis
 def _select_group_runs(
     evidence: Evidence, passages: Sequence[Passage], scores: Mapping[SnippetPosition, float]
 ) -> list[Run]:
-    """Return the best run of each group of hits, in the order of the groups."""
+    """Return the best run of consecutive snippets from each group of hits, in the order of the groups.
+
+    A snippet is used for one group only, so a later group may get no run. ``scores`` are those of the snippets.
+    """
     runs: list[Run] = []
     remaining_scores = dict(scores)
     for group in evidence.groups:

@@ -125,10 +125,10 @@ class Changes:
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
-        """Store documents, edges and aliases, replacing those with the same keys, and delete others.
+        """Write pending changes: delete and replace items, and store new documents, edges and aliases.
 
-        If ``more_follow`` changes follow, linking of the first documents of a store is deferred: once all names are
-        known, no name has to be searched for in older texts.
+        ``more_follow``: further batches follow at once. While batches only add documents, linking them to names then
+        waits for the last batch: with all names known, each text is searched for names only once.
         """
         with pause_collection():
             self._apply_pending(pending, more_follow)
@@ -350,7 +350,7 @@ class Changes:
             self.filter.delete(key)
         self._entities.remove(removed)
         self.counters.entities -= len(removed)
-        new_keys = names.list_new_keys()
+        new_keys = names.find_new_keys()
         new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new_keys)))
         self.counters.next_entity += len(new_keys)
         self.counters.entities += len(new_keys)

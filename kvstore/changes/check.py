@@ -313,7 +313,7 @@ class _Checker:
         """Check the aliases in both directions, and that they form no cycle."""
         aliases = self._state.aliases
         members: dict[str, list[str]] = {}
-        for key, alias in aliases.scan():
+        for key, alias in aliases.iter_all():
             members.setdefault(alias.target, []).append(key)
             if key != alias.key or alias.kind not in (ALIAS, MERGE):
                 yield f"alias {key!r} is stored under another name or has an unknown kind"

@@ -53,9 +53,10 @@ class GrowthTracker:
         self._baseline_bytes = environment.statistics().used_bytes
 
     def compact_if_grown(self) -> None:
-        """Compact the file if it has more than doubled, which makes copying it cheap in comparison.
+        """Compact the file if its used pages have more than doubled since the store was opened or compacted here.
 
-        Unlike :func:`compact_if_sparse`, this ignores the free share, because the used pages are half full.
+        Copying then costs little compared to the growth itself. It saves space even if no page is free, because pages
+        that were just written are only half full.
         """
         has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, MIN_SAVED_BYTES)
         if has_grown and _try_compact(self._environment, sparse=False):

@@ -72,8 +72,8 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         for key in sorted(state.documents.iter_keys()):
             yield self.read(state, records.encode_u64(state.documents.find_id(key) or 0))
 
-    def read(self, state: State, row: bytes) -> tuple[str, SourceDocument]:
-        record = state.documents.get(records.U64.unpack(row)[0])
+    def read(self, state: State, row_key: bytes) -> tuple[str, SourceDocument]:
+        record = state.documents.get(records.U64.unpack(row_key)[0])
         text = state.documents.read_text(record.id).decode()
         vectors = None
         if record.own_vectors and record.chunk_count:
@@ -96,8 +96,8 @@ class _StatedDocuments(Fact[str, SourceDocument]):
     def parse(self, line: ExportLine) -> tuple[str, SourceDocument]:
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
-    def describe_row(self, row: bytes) -> str:
-        return f"document {records.U64.unpack(row)[0]}"
+    def describe_row(self, row_key: bytes) -> str:
+        return f"document {records.U64.unpack(row_key)[0]}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
         for key, source in self.scan(state):
@@ -200,12 +200,12 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         edge = self.make_edge(line["edge"], line["parent"], line["tree"])
         return edge.key, edge
 
-    def describe_row(self, row: bytes) -> str:
-        child, parent = records.U64_PAIR.unpack(row)
+    def describe_row(self, row_key: bytes) -> str:
+        child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
-    def read(self, state: State, row: bytes) -> tuple[EdgeKey, StatedEdge]:
-        edge = state.forest.find_stated_edge(*records.U64_PAIR.unpack(row))
+    def read(self, state: State, row_key: bytes) -> tuple[EdgeKey, StatedEdge]:
+        edge = state.forest.find_stated_edge(*records.U64_PAIR.unpack(row_key))
         assert edge is not None  # the state has just named it
         return edge.key, edge
 
@@ -258,7 +258,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias
 
     def scan(self, state: State) -> Iterator[tuple[str, Alias]]:
-        return state.aliases.scan()
+        return state.aliases.iter_all()
 
     def to_line(self, key: str, value: Alias) -> ExportLine:
         return {"alias": value.name, "entity": value.entity, "kind": value.kind}
@@ -267,11 +267,11 @@ class _StatedAliases(StatedFact[str, Alias]):
         alias = self.make_alias(line["alias"], line["entity"], line["kind"])
         return alias.key, alias
 
-    def describe_row(self, row: bytes) -> str:
-        return f"the alias {row.decode()!r}"
+    def describe_row(self, row_key: bytes) -> str:
+        return f"the alias {row_key.decode()!r}"
 
-    def read(self, state: State, row: bytes) -> tuple[str, Alias]:
-        alias = state.aliases.get(row.decode())
+    def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
+        alias = state.aliases.get(row_key.decode())
         assert alias is not None  # the state has just named it
         return alias.key, alias
 
@@ -353,10 +353,10 @@ def iter_document_kinds() -> Iterator[DocumentFact[Any]]:
 
 def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
     """Yield the facts stated about a document in addition to its text: kinds and values."""
-    row = records.encode_u64(record.id)
+    row_key = records.encode_u64(record.id)
     for fact in iter_document_kinds():
-        if state.lmdb.get(fact.tables[0], row) is not None:
-            yield fact, fact.read(state, row)[1]
+        if state.lmdb.get(fact.tables[0], row_key) is not None:
+            yield fact, fact.read(state, row_key)[1]
 
 
 Report = TypeVar("Report", bound="ExportReport")

@@ -54,8 +54,8 @@ class NameChanges:
             if not self._records[entity].is_introduced and key not in self._introductions
         ]
 
-    def list_new_keys(self) -> list[str]:
-        """Return introduced names that the store does not know yet, in order."""
+    def find_new_keys(self) -> list[str]:
+        """Look up the ids of introduced names; return the normal forms of unknown names, sorted."""
         unknown = [key for key in self._introductions if key not in self._ids]
         for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):
             if entity:

@@ -193,7 +193,7 @@ class Queryable(ABC):
         [Alias(name='Bharat', entity='India', kind='alias')]
         """
         with self.state() as state:
-            return [alias for _, alias in state.aliases.scan()]
+            return [alias for _, alias in state.aliases.iter_all()]
 
     def expand(
         self,
@@ -463,13 +463,13 @@ class Queryable(ABC):
         """Return the object that answers questions with this object's states, session and models."""
         # Retrieval needs none of the answering code, so it is loaded on first use.
         from ..answering.asking import Asker
-        from .question_retrieval import open_state_with_query, retrieve_evidence
+        from .question_retrieval import open_query, retrieve_evidence
 
         return Asker(
             get_session=lambda: self._session.settings,
             get_language_model=self._session.get_language_model,
             embed=self._session.store.embed_cached,
-            open_state_with_query=partial(open_state_with_query, self._session, self.state),
+            open_query=partial(open_query, self._session, self.state),
             retrieve_evidence=retrieve_evidence,
             retrieve=self.retrieve,
         )

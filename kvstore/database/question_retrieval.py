@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_state_with_query(
+def open_query(
     session: Session, open_state: Callable[[], AbstractContextManager[State]], question: str, clauses: Clauses
 ) -> Iterator[tuple[Strategy, Query]]:
-    """Open a state, and prepare the query of a question on it."""
+    """Yield the strategy and the query of a question on a state; close it before a model writes, because it holds a
+    snapshot."""
     with open_state() as state:
         yield prepare_query(session, state, question, **clauses)
 

@@ -76,7 +76,7 @@ class Session:
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
-        """Do not record this thread's lookups within the block, neither as temperatures nor as the last LOOKUP."""
+        """Do not count this thread's lookups as temperatures within the block, and restore ``last_lookup`` after it."""
         last_lookup = self.last_lookup
         try:
             with self.store.hits.pause():

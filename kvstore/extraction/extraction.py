@@ -304,7 +304,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
 
 def _list_outline_relations(chunked: ChunkedDocument) -> list[Relation]:
     """Return the relations in the lists and headings of a document; text between the user's own chunks is ignored."""
-    if not _has_tree(chunked.document):
+    if not _can_have_tree(chunked.document):
         return []
     byte_offsets = chunked.byte_offsets
     relations = extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english))
@@ -343,8 +343,8 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
     return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
 
 
-def _has_tree(document: ValidDocument) -> bool:
-    """True if a document can have its own tree; a key too long for the name of a tree states no outline."""
+def _can_have_tree(document: ValidDocument) -> bool:
+    """True if a document can have a tree of its own outline: its key is short enough for the name of a tree."""
     return len(get_own_tree_name(document.key, document.meta).encode()) <= MAX_ENTITY_KEY_BYTES
 
 

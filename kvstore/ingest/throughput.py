@@ -59,7 +59,10 @@ class Pace:
         return seconds / (self.done - start_bytes) * (self.total - self.done)
 
     def _add_point(self) -> None:
-        """Note the time and the bytes done, and drop points before the window; the first bytes restart the clock."""
+        """Record the time and the bytes done as a point, at most one per step, and drop points older than the window.
+
+        Points before the first bytes are dropped, so that the speed excludes the start of the workers.
+        """
         now = time.monotonic()
         if self._points and not self._points[-1][1] and self.done:
             self._points.clear()

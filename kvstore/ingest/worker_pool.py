@@ -151,7 +151,7 @@ class WorkerPool:
                 worker.last_heard = now
                 self._handle_messages(worker, data)
             elif data is not None:
-                self._remove_worker(worker, self._describe_ending(handle.end()), None)
+                self._remove_worker(worker, self._explain_worker_exit(handle.end()), None)
         for worker in polled.values():
             if (
                 worker in self._workers
@@ -249,8 +249,8 @@ class WorkerPool:
             return errors.OutOfMemoryError(f"a worker ended while it loaded its models: {shortage}")
         return errors.KvstoreError(f"a worker could not start ({reason}); ingest with workers = 0, in this process")
 
-    def _describe_ending(self, ending: str) -> str:
-        """Return the reason why a file failed whose worker ended; ``ending`` says how it ended."""
+    def _explain_worker_exit(self, ending: str) -> str:
+        """Return the error message for a file whose worker exited; ``ending`` says how it exited."""
         limit = f"{self._limits.get_memory_bytes(self._engine.workers) / 1e6:,.0f} MB"
         return (
             f"the process that read it {ending}; the file may crash its reader, or need more memory than a worker may "

@@ -84,7 +84,7 @@ def is_pagination(shape: Shape, class_match: re.Match[str] | None, in_content: b
     ``class_match``: the class or id names navigation; ``in_content``: the element is inside the content.
     """
     if (
-        not shape.num_standard_links
+        not shape.num_navigation_links
         or shape.prose_length > (_MAX_PAGING_PROSE if class_match is not None else 0)
         or shape.text_length > _MAX_PAGING_CHARACTERS
     ):
@@ -92,13 +92,13 @@ def is_pagination(shape: Shape, class_match: re.Match[str] | None, in_content: b
     if not shape.num_paging_links and in_content and not shape.is_before_content:
         return False
     if (
-        shape.num_standard_links == shape.num_links
+        shape.num_navigation_links == shape.num_links
         and shape.unlinked_length + shape.heading_length <= _MAX_SEPARATOR_CHARACTERS * shape.num_links
     ):
         return True
     return (
         shape.num_paging_links > 1
-        and 2 * shape.num_standard_links >= shape.num_links
+        and 2 * shape.num_navigation_links >= shape.num_links
         and (class_match is not None or shape.unlinked_length <= shape.linked_length)
     )
 
@@ -184,7 +184,7 @@ def _is_action_or_paging_link(shape: Shape | None) -> bool:
     return (
         shape is not None
         and shape.num_links == 1
-        and (shape.num_action_links == 1 or shape.num_standard_links == 1)
+        and (shape.num_action_links == 1 or shape.num_navigation_links == 1)
         and shape.text_length == shape.linked_length
     )
 

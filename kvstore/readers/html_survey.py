@@ -101,7 +101,7 @@ class Shape:
     ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
     ``num_site_links`` lead to other pages of the same site, ``num_fragment_links`` to anchors of this page, and
     ``num_heading_links`` to a heading of this page whose words they repeat. ``num_paging_links`` have pagination labels
-    (``next``), ``num_standard_links`` these or other labels that sites use (``contact``), ``num_action_links`` labels
+    (``next``), ``num_navigation_links`` these or the labels of site pages (``contact``), ``num_action_links`` labels
     of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
     ``is_before_content``, no heading and no prose precedes the end of the element.
     """
@@ -109,7 +109,7 @@ class Shape:
     __slots__ = ("heading_length", "is_before_content", "linked_length", "num_elements", "prose_length", "text_length")
 
     num_links = num_site_links = num_fragment_links = num_heading_links = 0
-    num_standard_links = num_action_links = num_paging_links = num_ambiguous_links = 0
+    num_navigation_links = num_action_links = num_paging_links = num_ambiguous_links = 0
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _LinkCounts(NamedTuple):
     num_site_links: int = 0
     num_fragment_links: int = 0
     num_heading_links: int = 0
-    num_standard_links: int = 0
+    num_navigation_links: int = 0
     num_action_links: int = 0
     num_paging_links: int = 0
     num_ambiguous_links: int = 0
@@ -166,7 +166,7 @@ class _LinkingShape(Shape):
         self.num_site_links = counts_after.num_site_links - counts_before.num_site_links
         self.num_fragment_links = counts_after.num_fragment_links - counts_before.num_fragment_links
         self.num_heading_links = counts_after.num_heading_links - counts_before.num_heading_links
-        self.num_standard_links = counts_after.num_standard_links - counts_before.num_standard_links
+        self.num_navigation_links = counts_after.num_navigation_links - counts_before.num_navigation_links
         self.num_action_links = counts_after.num_action_links - counts_before.num_action_links
         self.num_paging_links = counts_after.num_paging_links - counts_before.num_paging_links
         self.num_ambiguous_links = counts_after.num_ambiguous_links - counts_before.num_ambiguous_links
@@ -367,7 +367,7 @@ class PageSurvey:
             num_action_links=int(_ACTION_PATTERN.fullmatch(words) is not None),
             num_ambiguous_links=int(words in _AMBIGUOUS_LABELS),
             num_paging_links=int(is_paging),
-            num_standard_links=int(is_paging or label in _SITE_LABELS),
+            num_navigation_links=int(is_paging or label in _SITE_LABELS),
         )
 
     def _find_declared_content(self, body: LexborNode) -> tuple[LexborNode | None, bool]:

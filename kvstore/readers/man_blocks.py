@@ -102,7 +102,7 @@ class ManualBlocks:
         self._description = ""
         self._in_name_section = False
         self._levels = [IndentLevel()]
-        self._num_unindented = 0  # the number of open levels beyond the maximum depth
+        self._num_excess_levels = 0  # the number of open levels beyond the maximum depth
         self._running_text = RunningText()
         self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
         self._is_continued = False  # True if the last line ended with \c
@@ -181,7 +181,7 @@ class ManualBlocks:
         self._finish_code()
         if len(self._levels) > MAX_LIST_DEPTH:
             self._flush_paragraph()
-            self._num_unindented += 1
+            self._num_excess_levels += 1
             return
         level = self._levels[-1]
         text_before = self._running_text.take_text()
@@ -203,12 +203,12 @@ class ManualBlocks:
             self._code_lines = []
 
     def _unindent(self, args: str) -> None:
-        """Handle ``.RE``: end an indentation."""
+        """Handle ``.RE``: return to the indentation before the last ``.RS``; code around it continues."""
         was_code = self._code_lines is not None
         self._finish_code()
         self._flush_paragraph()
-        if self._num_unindented:
-            self._num_unindented -= 1
+        if self._num_excess_levels:
+            self._num_excess_levels -= 1
         elif len(self._levels) > 1 and not self._levels[-1].kind:
             self._close_level()
         if was_code:

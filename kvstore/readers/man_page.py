@@ -187,7 +187,7 @@ class _ManualPage(ManualBlocks):
         self._flush_paragraph()
         while len(self._levels) > 1:
             self._close_level()
-        self._num_unindented = 0
+        self._num_excess_levels = 0
         self._levels[0].close_list()
         title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(args))
         if not title.strip():
@@ -299,15 +299,15 @@ class _ManualPage(ManualBlocks):
         if len(self._levels) <= MAX_LIST_DEPTH:
             self._levels.append(IndentLevel(kind=kind))
         else:
-            self._num_unindented += 1
+            self._num_excess_levels += 1
 
     def _finish_list(self, args: str) -> None:
         """Handle ``.El``: end a list."""
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None
-        if self._num_unindented:
-            self._num_unindented -= 1
+        if self._num_excess_levels:
+            self._num_excess_levels -= 1
         elif len(self._levels) > 1:
             self._close_level()
 

@@ -82,7 +82,7 @@ def _get_language(metadata: dict[str, Any]) -> str:
 def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the blocks of a cell and its outputs; ``name`` is the file in messages."""
     kind = cell.get("cell_type")
-    source = _join_text(cell.get("source", cell.get("input")))
+    source = _parse_multiline_text(cell.get("source", cell.get("input")))
     if kind == "code":
         if source.strip():
             yield make_code_block(source, language)
@@ -103,15 +103,15 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
     output_data = output.get("data")
     data = output_data if isinstance(output_data, dict) else output
     if kind == "stream":
-        text = _join_text(output.get("text"))
+        text = _parse_multiline_text(output.get("text"))
     elif kind in ("error", "pyerr"):
-        text = _join_text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
-    elif (markdown := _join_text(data.get("text/markdown"))).strip():
+        text = _parse_multiline_text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
+    elif (markdown := _parse_multiline_text(data.get("text/markdown"))).strip():
         yield MarkdownBlock("paragraph", markdown.strip("\n"))
         return
     else:
-        text = _join_text(data.get("text/plain", data.get("text")))
-        markup = _join_text(data.get("text/html", data.get("html")))
+        text = _parse_multiline_text(data.get("text/plain", data.get("text")))
+        markup = _parse_multiline_text(data.get("text/html", data.get("html")))
         if markup.strip() and (not text.strip() or _OBJECT_REPR_PATTERN.fullmatch(text.strip())):
             from .html import convert_markup
 
@@ -121,8 +121,8 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
         yield make_code_block(_TERMINAL_COLOR_PATTERN.sub("", text))
 
 
-def _join_text(lines: Any, separator: str = "") -> str:
-    """Return a text, which notebooks store whole or as lines."""
+def _parse_multiline_text(lines: Any, separator: str = "") -> str:
+    """Return the text of a notebook's field, which is one string or a list of lines; empty for other values."""
     if isinstance(lines, list):
         lines = separator.join(line for line in lines if isinstance(line, str))
     return clean_text(lines).replace("\0", "") if isinstance(lines, str) else ""

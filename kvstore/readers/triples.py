@@ -24,7 +24,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
-    """Yield the fact of a line (``path:line``) with its valid triples, and a failure for its invalid ones."""
+    """Yield the fact that a line of JSON holds: the valid triples and the names of one document.
+
+    If some triples are invalid, also yields a failure that names them. ``position`` is the line's ``path:line``.
+    """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
@@ -39,8 +42,8 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
     name_texts = [_to_text(name) for name in names]
     if None in name_texts:
         raise BadLineError("the field entities must be a list of names; write each name as a nonempty string")
-    line: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
-    yield RawFact(str(key), line, position)
+    fact: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
+    yield RawFact(str(key), fact, position)
     if bad_numbers:
         subject = (
             f"triple {bad_numbers[0]} was"

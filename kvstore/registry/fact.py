@@ -82,12 +82,12 @@ class Fact(ABC, Generic[Key, Value]):
         """Return the fact of an export line, whose fields have the right types. Raises InputError."""
 
     @abstractmethod
-    def describe_row(self, row: bytes) -> str:
+    def describe_row(self, row_key: bytes) -> str:
         """Describe the fact of the row with this key in the first table, for a message that it is lost."""
 
     @abstractmethod
-    def read(self, state: State, row: bytes) -> tuple[Key, Value]:
-        """Return the fact of the row with this key. Raises CorruptionError."""
+    def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
+        """Return the fact of a row of the first table. Raises CorruptionError if the row is missing or damaged."""
 
     def format_count(self, number: int) -> str:
         """Return the number of facts of this kind in words, or "" if it need not be reported."""
@@ -204,25 +204,26 @@ class DocumentFact(StatedFact[str, Value]):
         key, *parts = (line[name] for name in self.fields)
         return key, self.parse_fields(*parts)
 
-    def describe_row(self, row: bytes) -> str:
-        return f"the {self.plural} of document {records.U64.unpack(row)[0]}"
+    def describe_row(self, row_key: bytes) -> str:
+        return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:
-        rows = [row for row, _ in state.lmdb.scan(self.tables[0])]
-        keys = {state.documents.get(records.U64.unpack(row)[0]).key: row for row in rows}
+        row_keys = [row_key for row_key, _ in state.lmdb.scan(self.tables[0])]
+        keys = {state.documents.get(records.U64.unpack(row_key)[0]).key: row_key for row_key in row_keys}
         return (self.read(state, keys[key]) for key in sorted(keys))
 
-    def read(self, state: State, row: bytes) -> tuple[str, Value]:
-        key = state.documents.get(records.U64.unpack(row)[0]).key
-        return key, self.parse_fields(*records.unpack(state.lmdb.get(self.tables[0], row) or b"", self.tables[0], row))
+    def read(self, state: State, row_key: bytes) -> tuple[str, Value]:
+        key = state.documents.get(records.U64.unpack(row_key)[0]).key
+        row = state.lmdb.get(self.tables[0], row_key) or b""
+        return key, self.parse_fields(*records.unpack(row, self.tables[0], row_key))
 
     def find(self, state: State, key: str) -> Value | None:
-        row = records.encode_u64(state.documents.find_id(key) or 0)
-        return None if state.lmdb.get(self.tables[0], row) is None else self.read(state, row)[1]
+        row_key = records.encode_u64(state.documents.find_id(key) or 0)
+        return None if state.lmdb.get(self.tables[0], row_key) is None else self.read(state, row_key)[1]
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
         context.write.delete(self.tables[0], records.encode_u64(context.state.documents.find_id(key) or 0))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
-        row = records.encode_u64(context.state.documents.find_id(key) or 0)
-        context.write.put(self.tables[0], row, records.pack(self.to_fields(value)))
+        row_key = records.encode_u64(context.state.documents.find_id(key) or 0)
+        context.write.put(self.tables[0], row_key, records.pack(self.to_fields(value)))

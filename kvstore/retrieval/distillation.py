@@ -68,10 +68,10 @@ class Distiller(Protocol):
         options."""
         ...
 
-    def open_state_with_query(self, question: str) -> AbstractContextManager[Query]:
-        """Open a question with the same clauses on the newest state of the store.
+    def open_query(self, question: str) -> AbstractContextManager[Query]:
+        """Yield a query for ``question``, with the same clauses, on the newest state.
 
-        Hold it only while reading, not while a model writes.
+        Close it before a model writes, because it holds a snapshot.
         """
         ...
 

@@ -45,8 +45,10 @@ class QuestionWords(NamedTuple):
     compounds: list[tuple[str, list[str]]]
 
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
-        """Return the terms to search, each once. They include the parts of joined words that no chunk contains as a
-        whole, according to the ``counts`` of the terms of ``compounds``."""
+        """Return the terms to search, without duplicates.
+
+        A compound that no chunk contains as one term (0 in ``counts``) is searched by its parts as well.
+        """
         parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts)))
 

@@ -88,7 +88,7 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
     parent = None if parent_record is None else state.abstracts.get_heading(parent_record)
     text = None
     if rank >= addresses.MIN_BODY_RANK and abstract < FIRST_UPPER_ABSTRACT:
-        text = _find_mention_sentence(state, abstract, identity.entities)
+        text = _find_mention_sentence(state, abstract, identity.entity_ids)
     if text is None:
         text = state.abstracts.read_text(record)
     ordinal = document.get_abstract_ordinal(abstract)

@@ -180,13 +180,15 @@ def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterat
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
-def _iter_parent_edges(reader: TableReader, nodes: TableRows) -> TableRows:
+def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
+    """Yield the edges to the parents of some nodes, one for each document that states it."""
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
-def _iter_child_edges(reader: TableReader, nodes: TableRows) -> TableRows:
+def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
+    """Yield the edges to the children of some nodes, one for each document that states it."""
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
@@ -245,7 +247,7 @@ ALIASES = SqlTable(
         "entity": ("TEXT", lambda reader, row, record: record.entity),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
     },
-    scan=lambda reader: (key for key, _ in reader.state.aliases.scan()),
+    scan=lambda reader: (key for key, _ in reader.state.aliases.iter_all()),
     load=lambda reader, row: reader.state.aliases.get(row),
     number=hash_row,
     equal={"name": _find_alias, "entity": _iter_aliases},

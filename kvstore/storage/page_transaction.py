@@ -261,9 +261,9 @@ class VerifiedCursor:
                 is_all_verified = limit is None
 
     def _verify(self, key: bytes, *, forward: bool) -> bytes | None:
-        """Verify the leaf page of a key and the next one in this direction; return None if there is no next one.
+        """Verify the checksums of the page that holds ``key`` and of the next page in the direction of reading.
 
-        Otherwise returns the last key of that leaf, or backward its first: a cursor may move up to it without reaching
-        another page.
+        Return the last key (if ``forward``, else the first) of that next page: a cursor can move as far as this key
+        without reaching an unverified page. Return None if there is no next page, or if nothing needs verification.
         """
         return None if self._tree is None else self._tree.verify_near(key, forward)

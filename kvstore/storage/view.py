@@ -160,15 +160,15 @@ class LmdbView:
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None
-        self._is_buffered = owner.buffer_reader.buffered_tables
-        #: The number of the change this view sees. It grows by one with every commit, and is the same for equal states.
+        self._buffered_tables = owner.buffer_reader.buffered_tables
+        #: The number of the last commit that this view sees; equal for equal states.
         self.change = change
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
         transaction = self._get_transaction()
         try:
-            if self._is_buffered[table]:
+            if self._buffered_tables[table]:
                 chain = self._get_buffer().get_table(table).get_chain(key)
                 if chain != UNCHANGED:
                     return resolve_value(table, key, chain, self._read_stored(table, key, chain))
@@ -182,7 +182,7 @@ class LmdbView:
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._get_buffer().get_table(table) if self._is_buffered[table] else _NO_CHANGES
+        changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
         values: list[memoryview | None] = []
         try:
@@ -215,7 +215,7 @@ class LmdbView:
                             has_record = cursor.next()
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        if self._is_buffered[table]:
+        if self._buffered_tables[table]:
             buffer = self._get_buffer()
             for index, prefix in enumerate(prefixes):
                 keys = buffer.get_table(table).iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
@@ -227,7 +227,7 @@ class LmdbView:
     ) -> Iterator[Record]:
         """Return the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._scan_stored(table, start, stop, reverse)
-        if not self._is_buffered[table]:
+        if not self._buffered_tables[table]:
             return stored
         keys = self._get_buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
         return self._get_buffer().overlay(table, keys, stored, reverse=reverse)
@@ -237,7 +237,7 @@ class LmdbView:
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._get_buffer().get_table(table) if self._is_buffered[table] else _NO_CHANGES
+        changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         # Records after the last changed one are unchanged.
         last_changed_keys = changes.find_last_keys(ranges)
         last_records: list[Record | None] = [None] * len(ranges)
@@ -271,7 +271,7 @@ class LmdbView:
         handle = self._find_table(table)
         try:
             count = 0 if handle is None else transaction.count(handle)
-            if not self._is_buffered[table]:
+            if not self._buffered_tables[table]:
                 return count
             return count + self._get_buffer().count_added(
                 table, lambda key: handle is not None and transaction.get(key, db=handle) is not None

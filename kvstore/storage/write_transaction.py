@@ -81,14 +81,14 @@ class WriteTransaction(LmdbView):
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError if there is no space.
         """
-        if self._is_buffering and self._is_buffered[table] and not self._is_appended(table, key):
+        if self._is_buffering and self._buffered_tables[table] and not self._is_appended(table, key):
             self._buffer_changes(table, {key: bytes(value)})
         else:
             self._write_record(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; return False if it did not exist. This invalidates every buffer returned before."""
-        if self._is_buffering and self._is_buffered[table]:
+        if self._is_buffering and self._buffered_tables[table]:
             exists = self.get(table, key) is not None
             if exists:
                 self._buffer_changes(table, {key: None})
@@ -100,7 +100,7 @@ class WriteTransaction(LmdbView):
 
         This invalidates every buffer returned before. Raises the errors of :meth:`put`.
         """
-        if self._is_buffering and self._is_buffered[table]:
+        if self._is_buffering and self._buffered_tables[table]:
             self._buffer_changes(table, changes)
         else:
             self._write_records(table, changes)
@@ -110,7 +110,7 @@ class WriteTransaction(LmdbView):
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
             self._own_changes = {}
-        elif self._is_buffered[table]:
+        elif self._buffered_tables[table]:
             self.merge_buffer()
         transaction = self._get_transaction()
         handle = self._find_table(table)

@@ -50,8 +50,8 @@ class DisplayEntities:
 def load_display_entities(state: State) -> DisplayEntities:
     """Return the mapping of the entities of a state to those they are shown as."""
     display_by_entity: dict[int, int] = {}
-    for key, _ in state.aliases.scan():
+    for key, _ in state.aliases.iter_all():
         identity = state.resolve(key)
         if identity is not None:
-            display_by_entity.update((entity, identity.entry.entity) for entity in identity.entities)
+            display_by_entity.update((entity, identity.entry.entity) for entity in identity.entity_ids)
     return DisplayEntities(display_by_entity)

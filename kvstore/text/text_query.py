@@ -373,10 +373,10 @@ def _is_match(query: TextQuery, words: _Words) -> bool:
 
 
 def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
-    """True if each phrase occurs once, and all these occurrences are within the distance.
+    """True if one occurrence of each phrase can be chosen so that all lie within ``distance`` words.
 
-    The first end of a phrase is assumed at each of its positions in turn; each phrase must then begin at most
-    ``distance`` words later, at its first occurrence that ends there or later.
+    Tries the end of each occurrence as the first end of the choice. Each phrase then contributes its first occurrence
+    that ends there or later, which must begin at most ``distance`` words after it.
     """
     occurrences = [(len(phrase.words), words.find_starts(phrase)) for phrase in phrases]
 

@@ -149,9 +149,11 @@ class PassageGraph:
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks of entities, ascending, given their ``degrees``.
+        """Return a row for each of ``entities``: the chunks that mention it, with the features of each mention.
 
-        An entity with more than ``max_chunks`` chunks has an empty row.
+        ``entities`` can be in any order, and ``degrees`` are theirs. A row is in order of chunk ids; it is empty if
+        the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its degree, so only
+        entities with more chunks are read from their lists.
         """
         totals = degrees.total
         is_multiple = (totals > 1) & (totals <= max_chunks)

@@ -78,7 +78,7 @@ class Neighbours(Columnar, list[Neighbour]):
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     """Return at most ``limit`` neighbors of a known entity."""
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
-    own_entities = np.array(sorted(identity.entities), np.uint32)
+    own_entities = np.array(sorted(identity.entity_ids), np.uint32)
     entity = identity.entry.entity
     chunks = _list_chunks(graph, own_entities)
     named_entities, chunk_indexes = _list_cooccurrences(graph, display_entities, chunks, entity)

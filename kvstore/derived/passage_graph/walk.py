@@ -26,7 +26,7 @@ _MAX_RARE_CHUNKS = 50
 
 def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
     """Return a request for the number of chunks that name the entities of a question."""
-    return NameDegrees([seed.identity.entities for seed in seeds])
+    return NameDegrees([seed.identity.entity_ids for seed in seeds])
 
 
 def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, int]:
@@ -34,7 +34,7 @@ def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, 
     return {
         make_entity_node(entity): total
         for seed, name_degrees in zip(seeds, degrees, strict=True)
-        for entity, total in zip(seed.identity.entities, name_degrees.total.tolist(), strict=True)
+        for entity, total in zip(seed.identity.entity_ids, name_degrees.total.tolist(), strict=True)
     }
 
 
@@ -53,7 +53,7 @@ def compute_name_masses(
         totals = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
         if totals.any():
             specificity[seed.key] = 1 / int(totals.sum())
-            entity_totals = zip(seed.identity.entities, totals.tolist(), strict=True)
+            entity_totals = zip(seed.identity.entity_ids, totals.tolist(), strict=True)
             nodes[seed.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
     compared_keys = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))

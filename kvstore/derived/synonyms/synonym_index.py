@@ -106,6 +106,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         return Synonyms(content, state.entities)
 
     def describe(self, content: SynonymGraph) -> str:
+        """Return the numbers of names and of pairs, for the list of indexes. Each pair is stored in both orders."""
         return f"{np.count_nonzero(content.entities):,} names, {len(content.first) // 2:,} pairs"
 
 

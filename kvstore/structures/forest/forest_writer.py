@@ -46,7 +46,7 @@ class ForestWriter(Forest):
         """Withdraw all edges that a document states; return the removed nodes."""
         removed_nodes: NodePairs = []
         for child, parent in self.list_document_edges(document):
-            self._remove_statement(child, parent, document, removed_nodes)
+            self._remove_assertions(child, parent, document, removed_nodes)
         self._write_view.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
         return removed_nodes
 
@@ -61,7 +61,7 @@ class ForestWriter(Forest):
         """Withdraw the user's statement of an edge; return the removed nodes."""
         removed_nodes: NodePairs = []
         self._write_view.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
-        self._remove_statement(child, parent, USER, removed_nodes)
+        self._remove_assertions(child, parent, USER, removed_nodes)
         return removed_nodes
 
     def judge_deferred(self) -> dict[tuple[int, int], int]:
@@ -91,10 +91,11 @@ class ForestWriter(Forest):
             self._reduction.add(child_node, parent_node)
         return child_node, parent_node
 
-    def _remove_statement(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
-        """Remove the assertions of an edge by one document, and its nodes if they have no other edge.
+    def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
+        """Remove all assertions of an edge by one document (or USER).
 
-        Appends each removed node, with its entity, to ``removed_nodes``.
+        The edge survives if another document asserts it. Otherwise it is removed, along with its nodes that have no
+        other edge; each removed node is appended to ``removed_nodes`` with its entity.
         """
         key = records.U64_PAIR.pack(child, parent)
         self._write_view.delete(tables.STATEMENTS, key + records.encode_u64(document))

@@ -62,8 +62,8 @@ class Identity:
         return self.names[0][1]
 
     @property
-    def entities(self) -> list[int]:
-        """The ids of all its names."""
+    def entity_ids(self) -> list[int]:
+        """The entity ids of all its names; each known name has its own id."""
         return [entry.entity for _, entry in self.names]
 
 
@@ -79,8 +79,8 @@ class Aliases:
         value = self._view.get(tables.ALIASES, encoded_key)
         return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
 
-    def scan(self) -> Iterator[tuple[str, Alias]]:
-        """Yield all statements in order of the names' normal forms."""
+    def iter_all(self) -> Iterator[tuple[str, Alias]]:
+        """Yield all aliases, each with the normal form of its name, in order of these."""
         for key, value in self._view.scan(tables.ALIASES):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 

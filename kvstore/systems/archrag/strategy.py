@@ -103,7 +103,7 @@ class ArchragStrategy:
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Make the model extract points from the result of each layer, one call for each layer."""
-        with distiller.open_state_with_query(evidence.question) as query:
+        with distiller.open_query(evidence.question) as query:
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"], *self._build_all_reports(query)]
         points: list[Point] = []
         for hits in filter(None, layer_hits):

@@ -69,6 +69,7 @@ class Relations(ReadRequest[RenderedRelations]):
                     edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
         assertions = select_best_assertions(state, edges)
         keys = forest.get_keys(set(chain.from_iterable(edges)))
+        # An edge that only the user stated (USER) has no document to cite.
         relations = [
             RelationMention(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
             for child, parent in edges

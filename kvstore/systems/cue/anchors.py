@@ -43,7 +43,7 @@ def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking:
     """
     seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
-        forms = query.reading.fetch(TitleForms([seed.identity.entities for seed in seeds]))
+        forms = query.reading.fetch(TitleForms([seed.identity.entity_ids for seed in seeds]))
         names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}
         if forms.has_name_index and query.given_vector is None:
             names |= _find_nearest_names(query, seeds, num_nearest)

@@ -102,7 +102,7 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return a unit of a chunk, given its number in the chunk."""
+        """Return a unit, given the ordinal of its chunk in the document and its own number in the chunk."""
         if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:

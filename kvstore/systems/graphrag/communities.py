@@ -41,7 +41,7 @@ _MAX_PLACED_CHUNKS = 20_000
 
 
 class _StateCache:
-    """Cached titles of communities, and flags for which of them are alive, valid for one change number."""
+    """Cached titles of communities, and flags for which of them are alive, valid in all states of one commit."""
 
     def __init__(self, count: int) -> None:
         self.titles: dict[int, str] = {}
@@ -348,7 +348,10 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _cache(self) -> _StateCache:
-        """The cache of this state, shared by all states with the same change number."""
+        """The titles and flags known of this state, shared by all states of the same commit.
+
+        Not shared by a write transaction or a restricted state, which may see other communities.
+        """
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _StateCache(self._count)
         caches: dict[int, _StateCache] = self._rows.get_cached("state caches", lambda _: {})

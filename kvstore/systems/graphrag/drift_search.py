@@ -87,7 +87,7 @@ class DriftStrategy:
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Extract points from the results, ask the model's follow-up questions, and answer from all points."""
-        with distiller.open_state_with_query(evidence.question) as query:
+        with distiller.open_query(evidence.question) as query:
             rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
         asked_questions = {evidence.question}

@@ -285,7 +285,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     expanded: list[int] | None = None
     change: int | None = None
     while expanded is None or expanded:
-        with distiller.open_state_with_query(question) as query:
+        with distiller.open_query(question) as query:
             children = _ScoredTree(query).score_children(None if expanded is None else np.array(expanded, np.int64))
             if change not in (None, children.change):
                 break

@@ -145,7 +145,7 @@ class LocalStrategy:
 def find_question_entities(query: Query) -> list[StartEntity]:
     """Return the entities that a question names, rarest first."""
     seeds = recognize_entities(query, capitalized_only=True)
-    return [StartEntity(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entities]
+    return [StartEntity(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entity_ids]
 
 
 def find_near_entities(
@@ -216,7 +216,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch]) -> list[LocalR
     rarities = _compute_rarities(query, degrees)
     ends = accumulate((len(search.starts) for search in searches), initial=0)
     pools = [
-        _build_pool(
+        _select_candidates(
             query,
             search,
             EntityRows(rows.bounds[first : last + 1], rows.chunks, rows.features),
@@ -236,8 +236,13 @@ class _SearchPool(NamedTuple):
     mentioned_starts: Mapping[int, Sequence[int]]
 
 
-def _build_pool(query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]) -> _SearchPool:
-    """Return the candidates of a search, given the rows and the weights of its entities."""
+def _select_candidates(
+    query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]
+) -> _SearchPool:
+    """Return the chunks that a search ranks: the best by its entities, and those of its other rankings.
+
+    ``rows`` has the chunks of each start entity, and ``weights`` the weight of each.
+    """
     scores, mentioned_starts = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]

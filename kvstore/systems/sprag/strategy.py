@@ -24,6 +24,7 @@ class SpragStrategy:
     options: Mapping[str, Option] = SEGMENT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
+        """Return the best chunks of a hybrid search as evidence, combined into segments."""
         direct = search_directly(query)
         ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, MAX_CONSIDERED))
         return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks), as_segments=True)
