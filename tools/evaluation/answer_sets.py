@@ -1,0 +1,213 @@
+"""Stores with questions that they answer, near misses and foreign questions, to measure whole answers.
+
+In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
+that are in no training row), ``notes`` (tools/note_folders), ``folders`` or ``folders:NAME`` (archives of real
+documents), ``hotpotqa``. Out: an :class:`AnswerSet` for each store: its name, a function that fills it, and its
+questions.
+
+A near miss is on the topic of the store, which does not answer it; a foreign question is on another topic.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+import kvstore
+
+from .question_sets import fill_store, load, read_lines
+
+Kind = Literal["answerable", "near", "foreign"]
+
+NOTES = Path(__file__).resolve().parents[1] / "note_folders"
+#: Articles of SQuAD 2.0 that no reader was trained on: thresholds are chosen on the first, the others are reported.
+CHOICE_ARTICLES = ("2008 sichuan earthquake", "geology", "harvard university", "victoria (australia)")
+REPORT_ARTICLES = (
+    *("force", "pharmacy", "private school", "sino-tibetan relations during the ming dynasty", "southern california"),
+)
+#: Kinds of answers whose facts are in several sentences or items.
+_LONG_ANSWERS = frozenset(("steps", "list"))
+_NEGATION_PATTERN = re.compile(r"\b(?:not|never|no|without|cannot|none|nor)\b|n['’]t\b", re.IGNORECASE)
+_WORD_PATTERN = re.compile(r"\w+")
+#: A gold text of at least so many words is a sentence; another division into sentences may cut a few words of it.
+_MIN_SENTENCE_WORDS, _MIN_SENTENCE_SHARE = 8, 0.8
+
+
+@dataclass(frozen=True)
+class AnswerQuestion:
+    """A question to a store.
+
+    ``is_right`` says if a text holds the answer; ``gold`` are the keys of documents with the answer, of which
+    ``needs_all_gold`` or any one is enough. ``is_long`` is True if the answer does not fit into one sentence.
+    """
+
+    text: str
+    kind: Kind
+    is_right: Callable[[str], bool] = lambda text: False
+    gold: frozenset[str] = frozenset()
+    needs_all_gold: bool = False
+    is_long: bool = False
+    part: str = ""
+
+    @property
+    def is_negated(self) -> bool:
+        """True if the question has a negation."""
+        return bool(_NEGATION_PATTERN.search(self.text))
+
+
+@dataclass(frozen=True)
+class AnswerSet:
+    """A store and its questions; ``fill`` puts the documents into an empty store."""
+
+    name: str
+    fill: Callable[[kvstore.Store], object]
+    questions: Sequence[AnswerQuestion]
+
+
+def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet]:
+    """Return the stores of a set, each with at most ``limit`` questions of each kind."""
+    head, _, part = name.partition(":")
+    loaders: dict[str, Callable[[Path, str], Iterator[AnswerSet]]] = {
+        "squad2": _load_squad2,
+        "notes": _load_notes,
+        "folders": _load_folders,
+        "hotpotqa": _load_hotpotqa,
+    }
+    if head not in loaders:
+        raise click.UsageError(f"there is no set {head!r}; there are {', '.join(loaders)}")
+    return [AnswerSet(found.name, found.fill, _sample(found.questions, limit)) for found in loaders[head](data, part)]
+
+
+def _sample(questions: Sequence[AnswerQuestion], limit: int | None) -> list[AnswerQuestion]:
+    """Return at most ``limit`` questions of each kind, chosen with a fixed seed."""
+    chosen = []
+    for kind in ("answerable", "near", "foreign"):
+        own = [question for question in questions if question.kind == kind]
+        random.Random("answers").shuffle(own)
+        chosen += own[:limit]
+    return chosen
+
+
+def holds_text(gold: str, text: str) -> bool:
+    """True if a text has the words of ``gold`` in a row, or nearly all of them if they are a sentence.
+
+    >>> holds_text("the 4th of May", "It was on the 4th of May."), holds_text("4", "It was in 1914.")
+    (True, False)
+    """
+    wanted, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())
+    if f" {' '.join(wanted)} " in f" {' '.join(words)} ":
+        return True
+    return len(wanted) >= _MIN_SENTENCE_WORDS and (
+        len(set(wanted) & set(words)) >= _MIN_SENTENCE_SHARE * len(set(wanted))
+    )
+
+
+def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
+    """Yield one store of all held-out articles, with the questions of those for choosing or of those to report."""
+    asked_articles = CHOICE_ARTICLES if part == "choose" else REPORT_ARTICLES
+    with lzma.open(data / "reader" / "train.jsonl.xz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    passages: dict[str, dict[str, Any]] = {}
+    questions: dict[str, AnswerQuestion] = {}
+    for row in rows:
+        article = (row.get("title") or "").replace("_", " ").lower()
+        if article not in (*CHOICE_ARTICLES, *REPORT_ARTICLES) or not row["source"].startswith("squad2"):
+            continue
+        key = f"squad2-{len(passages)}"
+        passage = passages.setdefault(row["passage"], {"id": key, "title": row["title"], "text": row["passage"]})
+        if article not in asked_articles or row["question"] in questions:
+            continue
+        golds = sorted({text for _, text in row["answers"]})
+        questions[row["question"]] = AnswerQuestion(
+            row["question"].strip(),
+            "answerable" if golds else "near",
+            lambda text, golds=golds: any(holds_text(gold, text) for gold in golds),  # type: ignore[misc]
+            frozenset((passage["id"],)) if golds else frozenset(),
+            part=article,
+        )
+
+    def put_passages(store: kvstore.Store) -> None:
+        with store.transaction() as transaction:
+            for passage in passages.values():
+                transaction.put(passage["id"], passage["text"], title=passage["title"].replace("_", " "))
+
+    yield AnswerSet(f"squad2:{part or 'report'}", put_passages, list(questions.values()))
+
+
+def _load_notes(data: Path, part: str) -> Iterator[AnswerSet]:
+    """Yield a store for each folder of notes."""
+    for path in sorted(NOTES.glob(f"{part or '*'}.jsonl")):
+        questions = [
+            AnswerQuestion(
+                row["question"],
+                "near" if row["answer"] is None else "answerable",
+                lambda text, gold=row["answer"]: gold is not None and gold.lower() in text.lower(),  # type: ignore[misc]
+            )
+            for row in read_lines(path)
+        ]
+        yield AnswerSet(f"notes:{path.stem}", _ingest_folder(path.with_suffix("")), questions)
+
+
+def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
+    """Yield a store for each archive of real documents."""
+    for path in sorted((data / "folders").glob(f"{part or '*'}-questions.jsonl")):
+        name = path.name.removesuffix("-questions.jsonl")
+        questions = []
+        for row in read_lines(path):
+            patterns = [re.compile(pattern, re.IGNORECASE) for pattern in row.get("patterns", ())]
+            questions.append(
+                AnswerQuestion(
+                    row["question"],
+                    row["kind"] if row["kind"] in ("near", "foreign") else "answerable",
+                    lambda text, found=patterns: bool(found) and all(pattern.search(text) for pattern in found),  # type: ignore[misc]
+                    frozenset(row.get("gold", ())),
+                    needs_all_gold=row["kind"] == "two",
+                    is_long=row["kind"] == "two" or row["asks"] in _LONG_ANSWERS,
+                    part=row["kind"],
+                )
+            )
+        yield AnswerSet(f"folders:{name}", _ingest_archive(path.with_name(f"{name}.tar.xz"), name), questions)
+
+
+def _load_hotpotqa(data: Path, part: str) -> Iterator[AnswerSet]:
+    """Yield the store of HotpotQA, with the questions whose answers are texts."""
+    loaded = load(str(data / "qa" / "hotpotqa"), None)
+    questions = [
+        AnswerQuestion(
+            question.text,
+            "answerable",
+            lambda text, gold=question.answer: holds_text(gold, text),  # type: ignore[misc]
+            question.gold,
+            needs_all_gold=True,
+        )
+        for question in loaded.questions
+        if question.answer and question.answer not in ("yes", "no")
+    ]
+    yield AnswerSet("hotpotqa", lambda store: fill_store(store, loaded, False, lambda text: None), questions)
+
+
+def _ingest_folder(folder: Path) -> Callable[[kvstore.Store], object]:
+    return lambda store: store.ingest(folder, workers=0)
+
+
+def _ingest_archive(archive: Path, name: str) -> Callable[[kvstore.Store], object]:
+    """Return a function that unpacks an archive and ingests its one folder."""
+
+    def ingest(store: kvstore.Store) -> None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as scratch:
+            with tarfile.open(archive) as opened:
+                opened.extractall(scratch, filter="data")
+            store.ingest(Path(scratch) / name, workers=0)
+
+    return ingest
