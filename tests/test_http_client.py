@@ -126,10 +126,10 @@ def test_without_the_extra_the_error_names_it(
 ) -> None:
     store.put("leave", "Parental leave lasts twenty weeks.")
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(errors.EmbedderError, match=r"needs httpx; pip install 'kvstore\[llm\]'"):
+    with pytest.raises(errors.EmbedderError, match=r"needs httpx; pip install 'kvstore-db\[llm\]'"):
         embed_texts(server.url)
     store.set("base_url", server.url)
-    with pytest.raises(errors.ModelError, match=r"'tiny'.* needs httpx; pip install 'kvstore\[llm\]'"):
+    with pytest.raises(errors.ModelError, match=r"'tiny'.* needs httpx; pip install 'kvstore-db\[llm\]'"):
         store.ask("How long does parental leave last?", model="tiny")
 
 

@@ -888,7 +888,7 @@ def test_pdf_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
     assert "damaged" in make_refused(good[: len(good) // 3], "a.pdf")
     assert capfd.readouterr().err == ""
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert "pip install 'kvstore[documents]'" in make_refused(good, "a.pdf")
+    assert "pip install 'kvstore-db[documents]'" in make_refused(good, "a.pdf")
 
 
 @given(st.integers(0, 600), st.binary(min_size=1, max_size=8))
@@ -973,7 +973,7 @@ def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "damaged or not DOCX" in make_refused(b"PK\x03\x04 not a zip", "a.docx")
     assert "old .doc file or locked" in make_refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
     monkeypatch.setitem(sys.modules, "docx", None)
-    assert "pip install 'kvstore[documents]'" in make_refused(empty, "a.docx")
+    assert "pip install 'kvstore-db[documents]'" in make_refused(empty, "a.docx")
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------

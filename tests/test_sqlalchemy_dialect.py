@@ -26,7 +26,7 @@ def test_without_its_extra_the_dialect_names_it() -> None:
         "except kvstore.KvstoreError as error:\n    print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told == "the dialect of SQLAlchemy needs SQLAlchemy; pip install 'kvstore[sqlalchemy]'\n"
+    assert told == "the dialect of SQLAlchemy needs SQLAlchemy; pip install 'kvstore-db[sqlalchemy]'\n"
 
 
 @pytest.fixture

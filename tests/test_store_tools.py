@@ -277,4 +277,4 @@ def test_without_its_extra_the_server_names_it(voyages: kvstore.Store) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr == "error: a server of the Model Context Protocol needs mcp; pip install 'kvstore[mcp]'\n"
+    assert ran.stderr == "error: a server of the Model Context Protocol needs mcp; pip install 'kvstore-db[mcp]'\n"

@@ -163,7 +163,7 @@ def test_soft_topics_share_chunks_between_them(make_store: Callable[..., kvstore
 
 def test_mixtures_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.mixture", None)
-    with pytest.raises(errors.InputError, match=r"kvstore\[local\]"):
+    with pytest.raises(errors.InputError, match=r"kvstore-db\[gmm\]"):
         iter_partitions(np.eye(20, dtype=np.float32), "gmm", 12, 2)
 
 

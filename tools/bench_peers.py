@@ -1,6 +1,6 @@
 """Measure kvstore and other systems with the same documents and the same vectors, in one run.
 
-    pip install '.[local,peers]'
+    pip install '.[sentence-transformers,peers]'
     python tools/bench_peers.py --data FOLDER [--cache FOLDER] [--systems NAME,...] [--rows NAME,...] [--size N,...]
                                 [--beside NAME=FOLDER ...] [--stores FOLDER] [--json FILE]
 

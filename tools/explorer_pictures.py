@@ -3,8 +3,8 @@
     python tools/explorer_pictures.py [--to docs/images]
 
 Ingests the sample into a new store, with the default embedder and names by rule, starts the explorer on it and takes
-the pictures in the chromium of the system (``pip install 'kvstore[test-browser]'``). To be run again when a page that
-they show has changed.
+the pictures in the chromium of the system (``pip install 'kvstore-db[test-browser]'``). To be run again when a page
+that they show has changed.
 """
 
 from __future__ import annotations

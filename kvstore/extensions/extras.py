@@ -11,6 +11,9 @@ from typing import Any
 
 from ..errors import KvstoreError, MissingExtraError
 
+#: The name under which kvstore is installed. On the package index, ``kvstore`` is another project.
+DISTRIBUTION = "kvstore-db"
+
 
 def import_extra(
     module: str,
@@ -28,7 +31,7 @@ def import_extra(
     'json'
     >>> import_extra("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
     Traceback (most recent call last):
-    kvstore.errors.MissingExtraError: EXPORT TO a .parquet file needs no_such_package; pip install 'kvstore[arrow]'
+    kvstore.errors.MissingExtraError: EXPORT TO a .parquet file needs no_such_package; pip install 'kvstore-db[arrow]'
     """
     try:
         return import_module(module)
@@ -36,7 +39,16 @@ def import_extra(
         top_level = module.partition(".")[0]
         if (import_error.name or "").partition(".")[0] != top_level:
             raise  # the package is installed, but one of its dependencies is not
-        raise error(f"{purpose} needs {package or top_level}; pip install 'kvstore[{extra}]'") from None
+        raise error(f"{purpose} needs {package or top_level}; {format_install(extra)}") from None
+
+
+def format_install(extra: str) -> str:
+    """Return the command that installs an extra.
+
+    >>> format_install("llm")
+    "pip install 'kvstore-db[llm]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def find_first_missing(packages: Iterable[str]) -> str | None:

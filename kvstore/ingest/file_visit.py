@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from ..extensions.extras import DISTRIBUTION
 from ..readers import READING, get_reader_version
 from ..structures.documents.ingested_files import IngestedFile
 from . import remote_files
@@ -29,7 +30,7 @@ SETTLED_SECONDS = 2.0
 
 def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> bytes:
     """Return a 16-byte digest of the format, the options and the versions with which files are read."""
-    description = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
+    description = json.dumps([version(DISTRIBUTION), READING, format, dict(options)], sort_keys=True)
     return hashlib.blake2b(description.encode(), digest_size=16).digest()
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
 from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, RUNTIME_PACKAGES, Embeddings
+from .protocol import DEFAULT_EMBEDDER, RUNTIME_PACKAGES, Embeddings
 
 WEIGHTS_FOLDER = Path(__file__).parent / "minilm"
 
@@ -72,7 +72,7 @@ class PackagedEmbedder:
 def _open_runtime() -> OnnxRuntime:
     """Load the model. Raises EmbedderError if a package is missing or a file is damaged."""
     if (package := find_first_missing(RUNTIME_PACKAGES)) is not None:
-        raise EmbedderError(f"embedder {DEFAULT_EMBEDDER} needs the package {package}; run {INSTALL_LOCAL}")
+        raise EmbedderError(f"embedder {DEFAULT_EMBEDDER} needs the package {package}; run pip install {package}")
     try:
         if compute_digest(WEIGHTS_FOLDER) != _read_digest():
             raise ValueError("their SHA-256 is not the recorded one")

@@ -13,6 +13,8 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..extensions.extras import format_install
+
 Embeddings = npt.NDArray[np.float32]
 
 #: The purpose of a vector; some models treat questions and documents differently.
@@ -24,8 +26,8 @@ DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 #: sizes from 8 to 32 were equally fast, and 64 was a sixth slower.
 BATCH_SIZE = 16
 
-#: The command that installs the packages of the embedders that run in this process.
-INSTALL_LOCAL = "pip install 'kvstore[local]'"
+#: The command that installs what runs and exports any model but the default.
+INSTALL_MODELS = format_install("sentence-transformers")
 #: The packages with which torch runs a model, with which an exported model is run, and with which it is written.
 TORCH_PACKAGES = ("torch", "sentence_transformers")
 RUNTIME_PACKAGES = ("onnxruntime", "tokenizers")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import RerankerError
 from ..extensions.extras import find_first_missing
-from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES
+from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES
 from .torch_runtime import hide_progress_bars
 
 
@@ -51,7 +51,7 @@ class CrossEncoderReranker:
         with self._lock:
             if self._loaded is None:
                 if (package := find_first_missing(TORCH_PACKAGES)) is not None:
-                    raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_LOCAL}")
+                    raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_MODELS}")
                 from sentence_transformers import CrossEncoder
 
                 try:

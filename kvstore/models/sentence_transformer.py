@@ -1,4 +1,4 @@
-"""Embedders that run in this process: sentence-transformers models (the extra ``local``).
+"""Embedders that run in this process: sentence-transformers models (the extra ``sentence-transformers``).
 
 In: texts; each model reads the first few hundred tokens. Out: its vectors, scaled to length 1. For the CPU a model is
 exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which can be deleted at any time) and
@@ -30,7 +30,7 @@ from .bert_export import write_bert
 from .onnx_export import export_model
 from .onnx_runtime import OnnxRuntime
 from .packaged_embedder import ORIGINAL_DIGEST
-from .protocol import EXPORT_PACKAGES, INSTALL_LOCAL, Embeddings, TextKind
+from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings, TextKind
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
@@ -122,7 +122,7 @@ class SentenceTransformerEmbedder:
             return self._load_original()
         folder = _get_cache_folder(self._find_source(), self._int8)
         if (package := find_first_missing(EXPORT_PACKAGES)) is not None:
-            return self._fall_back_to_torch(f"the package {package} is missing; run {INSTALL_LOCAL}")
+            return self._fall_back_to_torch(f"the package {package} is missing; run {INSTALL_MODELS}")
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)
         if sys.stderr.isatty():
@@ -196,7 +196,7 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
         if spec is None or not spec.submodule_search_locations:
             raise EmbedderError(
                 f"embedder {self.name} with weights in float32 needs the package {_WEIGHTS_PACKAGE.replace('_', '-')}; "
-                f"run {INSTALL_LOCAL}"
+                f"run {INSTALL_MODELS}"
             )
         folder = Path(next(iter(spec.submodule_search_locations))) / "model"
         _check_original(folder)

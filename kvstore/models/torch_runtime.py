@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
-from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, TextKind, normalised
+from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES, Embeddings, TextKind, normalised
 
 
 class TorchRuntime:
@@ -29,7 +29,7 @@ class TorchRuntime:
         """
         self._name = name
         if (package := find_first_missing(TORCH_PACKAGES)) is not None:
-            raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
+            raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_MODELS}")
         with _use_hub_offline() if offline else nullcontext():
             self.model = _load_model(name, model, device)
         # On the CPU every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.

@@ -10,7 +10,7 @@ like other headings.
 Invalid code is split at the definitions that the parser still finds. A language without a grammar (shells, SQL,
 settings) is split at lines that open a definition, or not at all. Generated files (search indexes, minified scripts)
 are skipped if most of their text is in overlong lines. Languages with a grammar need tree-sitter and the grammar
-(``kvstore[documents]``); if they are missing, the result is a ReaderError.
+(``kvstore-db[documents]``); if they are missing, the result is a ReaderError.
 """
 
 from __future__ import annotations

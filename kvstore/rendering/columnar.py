@@ -32,14 +32,14 @@ class Columnar:
     def to_arrow(self) -> Any:
         """Return the rows as a ``pyarrow.Table``. A column with several types of values becomes text.
 
-        Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
+        Raises MissingExtraError without pyarrow (``pip install 'kvstore-db[arrow]'``).
         """
         return to_arrow_table(*self._get_named_rows())
 
     def to_pandas(self) -> Any:
         """Return the rows as a ``pandas.DataFrame``. Whole numbers stay whole in a column with NULL (type Int64).
 
-        Raises MissingExtraError without pandas (``pip install 'kvstore[pandas]'``).
+        Raises MissingExtraError without pandas (``pip install 'kvstore-db[pandas]'``).
         """
         return to_data_frame(*self._get_named_rows())
 

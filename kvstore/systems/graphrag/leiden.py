@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from ...errors import InputError
+from ...extensions.extras import format_install
 from ...structures.clustering.affinity import Edges, Partition, renumber_clusters
 
 #: The seed of the published systems.
@@ -54,7 +55,7 @@ def require_leiden() -> ModuleType:
         import graspologic_native
     except ImportError as error:
         raise InputError(
-            "method = leiden needs graspologic-native; install it with pip install 'kvstore[communities]', or use "
+            f"method = leiden needs graspologic-native; install it with {format_install('communities')}, or use "
             "method = affinity"
         ) from error
     module: ModuleType = graspologic_native

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
+from ...extensions.extras import format_install
 from ...structures.clustering.affinity import Partition, renumber_clusters
 from ...structures.vectors.vectors import Matrix
 
@@ -34,7 +35,9 @@ def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     try:
         from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]
     except ImportError as error:
-        raise InputError("method = gmm needs scikit-learn; install kvstore[local], or use method = affinity") from error
+        raise InputError(
+            f"method = gmm needs scikit-learn; install it with {format_install('gmm')}, or use method = affinity"
+        ) from error
     partitions: list[Partition] = []
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
