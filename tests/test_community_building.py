@@ -242,7 +242,7 @@ def test_leiden_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = np.empty(0, np.int64)
     assert partition_by_leiden(3, Edges(nothing, nothing, nothing), largest=10, levels=4) == []
     monkeypatch.setitem(sys.modules, "graspologic_native", None)
-    with pytest.raises(InputError, match=r"kvstore\[communities\].*affinity"):
+    with pytest.raises(InputError, match=r"kvstore-db\[communities\].*affinity"):
         partition_by_leiden(3, edges, largest=10, levels=4)
 
 
