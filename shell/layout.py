@@ -390,7 +390,7 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
     A document whose key is not derived from its file's name, such as the id of a message, is shown with its file.
     """
     document, source, spans = citation["document"], citation.get("source"), citation["spans"]
-    file = f" ({to_printable(source)})" if source and PurePath(source).name not in document else ""
+    file = f" ({to_printable(source)})" if source and PurePath(source).stem not in document else ""
     location = (
         f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
     )
