@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from wcwidth import wcwidth
@@ -390,7 +390,7 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
     A document whose key is not derived from its file's name, such as the id of a message, is shown with its file.
     """
     document, source, spans = citation["document"], citation.get("source"), citation["spans"]
-    file = f" ({to_printable(source)})" if source and PurePath(source).stem not in document else ""
+    file = f" ({to_printable(_shorten_path(source))})" if source and PurePath(source).stem not in document else ""
     location = (
         f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
     )
@@ -399,6 +399,11 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
     lines = [text] if width is None else list(wrap(text, max(width - len(indent), _MIN_COLUMN_WIDTH)))
     yield indent + lines[0]
     yield from (f"{'':{len(indent)}}{line}" for line in lines[1:])
+
+
+def _shorten_path(path: str) -> str:
+    """Return a path relative to the current folder if it is below it."""
+    return str(PurePath(path).relative_to(Path.cwd())) if PurePath(path).is_relative_to(Path.cwd()) else path
 
 
 def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
