@@ -36,7 +36,7 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.ingest import pipeline
-from kvstore.storage import writer_lock
+from kvstore.storage import open_file, writer_lock
 from kvstore.storage.environment import Environment
 from kvstore.storage.writer_lock import WriterLock
 from kvstore.structures import tables
@@ -888,3 +888,24 @@ def test_a_store_that_lacks_records_is_not_replaced(path: Path) -> None:
         assert contents(environment) == kept
     assert names(path) == FILES
     assert size(path) == len(image)
+
+
+def test_a_write_that_begins_while_another_thread_compacts_succeeds(
+    make_store: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store()
+    store.put("a", "Tea comes from China.")
+    compacting = threading.Thread(target=store.compact)
+    get_file_identity = open_file.get_file_identity
+
+    def compact_meanwhile(path: Path) -> object:
+        identity = get_file_identity(path)
+        if not compacting.ident:
+            compacting.start()
+            compacting.join(0.5)
+        return identity
+
+    monkeypatch.setattr(open_file, "get_file_identity", compact_meanwhile)
+    assert store.put("b", "Tea grows in India.")
+    compacting.join()
+    assert store.keys() == ["a", "b"]

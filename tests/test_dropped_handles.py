@@ -554,9 +554,9 @@ def test_every_page_of_the_explorer(path: Path) -> None:
     client: Any = TestClient(make_explorer(followed, token="t", port=8642), base_url="http://127.0.0.1:8642")
     assert client.get("/", params={"token": "t"}).status_code == 200
     for page in PAGES:
-        name = {"/doc/": "tea", "/entity/": "India"}.get(page.address, "")
+        name = {"/doc/": "tea", "/entity/": "India"}.get(page.url, "")
         for suffix in ("", ".json", *page.forms):
-            address = "/index" if page.address == "/" and suffix else page.address + name
+            address = "/index" if page.url == "/" and suffix else page.url + name
             arguments = {"q": QUESTION, "question": QUESTION, "sql": "SELECT key FROM documents"}
             assert client.get(address + suffix, params=arguments).status_code < 500
     assert client.get("/sql", params={"sql": "SELECT nothing FROM documents", "q": "x"}).status_code < 500

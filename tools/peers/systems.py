@@ -21,7 +21,7 @@ _MODULES = {
 }
 NAMES = tuple(_MODULES)
 #: Distribution names that differ from the module's name.
-_DISTRIBUTIONS = {"sqlite_vec": "sqlite-vec", "faiss": "faiss-cpu"}
+_DISTRIBUTIONS = {"kvstore": "kvstore-db", "sqlite_vec": "sqlite-vec", "faiss": "faiss-cpu"}
 
 
 def load_system(name: str) -> type[Peer]:
